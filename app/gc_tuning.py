@@ -1,6 +1,12 @@
-"""How often this process looks for garbage in cycles. What is in none goes at once, as always."""
+"""How a process keeps its memory small: how often it looks for garbage in cycles (what is in none goes at once, as
+always), and what it gives back to the system.
+"""
 
+import ctypes
 import gc
+from contextlib import suppress
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # as malloc.h numbers them
 
 
 def collect_seldom() -> None:
@@ -18,4 +24,25 @@ def leave_quickly() -> None:
     """Look through nothing any more: when Python ends it would look through all that is left, before it frees it. That
     was a quarter of a question to the gate (310 ms of a busy processor instead of 230; 2026-11-23).
     """
+    gc.freeze()
+
+
+def give_back_large_blocks() -> None:
+    """For a server, before it has threads: what a body of megabytes took goes back to the system with the answer.
+
+    Left alone, glibc takes a freed block for the size of those to come, keeps as much in each of its arenas, and makes
+    eight of them for each processor: 80 MB after thirty bodies of 8 MB, for good (2026-11-27).
+    """
+    with suppress(OSError, AttributeError):  # another C library, which has other habits
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_ARENA_MAX, 2)
+        mallopt(_MMAP_THRESHOLD, 1 << 18)
+        mallopt(_TRIM_THRESHOLD, 1 << 20)
+
+
+def keep_what_is_here() -> None:
+    """For a server that has begun: what it loaded stays, and is not looked through any more. A look of 190,000 objects
+    took 0.2 s of a busy machine, during which nothing is answered (2026-11-27).
+    """
+    gc.collect()
     gc.freeze()

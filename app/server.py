@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
 from knowngood.app import foreign_text
-from knowngood.app.dashboard import pattern_page
+from knowngood.app.dashboard import api_reference_page, pattern_page, signs_page
 from knowngood.app.dashboard.charts import embed_page
 from knowngood.app.dashboard.evidence import attempt_page, cell_page
 from knowngood.app.dashboard.evidence import attempts_api as api_attempts
@@ -40,9 +40,6 @@ from knowngood.app.features.coverage import hygiene_page
 from knowngood.app.features.coverage import page as coverage_page
 from knowngood.app.features.diagnose import api as diagnose_api
 from knowngood.app.features.diagnose import page as diagnose_page
-from knowngood.app.features.docs import api as api_docs
-from knowngood.app.features.docs import api_reference_page
-from knowngood.app.features.docs import page as docs_page
 from knowngood.app.features.exports import api as api_exports
 from knowngood.app.features.exports import badge_api
 from knowngood.app.features.fleet import api as api_workers
@@ -60,6 +57,7 @@ from knowngood.app.features.upgrade import api as api_upgrade
 from knowngood.app.features.upgrade import page as upgrade_page
 from knowngood.app.features.watchlists import api as api_watch_lists
 from knowngood.app.features.watchlists import page as watchlists_page
+from knowngood.app.gc_tuning import keep_what_is_here
 from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.store.engine import Engine
 from knowngood.app.web import errors, openapi, preferences_page, removed
@@ -167,7 +165,7 @@ def create_app(
         sign_in_page,
         preferences_page,
         api_reference_page,
-        docs_page,
+        signs_page,
         pattern_page,
         diagnose_page,
         search_page,
@@ -197,6 +195,7 @@ async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
     """
     current_default_thread_limiter().total_tokens = _THREADS
     await run_in_threadpool(_load_for_pages, app)
+    keep_what_is_here()
     yield
 
 
@@ -251,7 +250,6 @@ def _api() -> APIRouter:
         api_whoami.router,
         api_workers.router,
         api_audit.router,
-        api_docs.router,
         api_events.router,
     ):
         api.include_router(router)

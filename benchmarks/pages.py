@@ -49,8 +49,6 @@ PAGES = {
     "workers": "/workers",
     "watch lists": "/watchlists",
     "my build": "/my-build",
-    "docs": "/docs",
-    "a page of docs": "/docs/ci.md",
     "API reference": "/api/docs",
     "attempt": "/attempts/01e0286c1c3743ab8afca700cc8a987f",
     "notes": "/cells/pytorch-151290/torch-2.7.1%2Bcu126/notes?hardware=cpu-x86_64",

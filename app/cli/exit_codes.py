@@ -10,6 +10,7 @@ from knowngood.app.domain.errors import (
     IndexUnusable,
     KnownGoodError,
     NotInstalled,
+    NotTested,
     PortTaken,
     ServerUnusable,
     StoreUnusable,
@@ -42,5 +43,7 @@ _UNUSABLE = (
 
 
 def exit_of(error: KnownGoodError) -> Exit:
-    """Two kinds: the question is wrong, or what was to answer it cannot be used."""
+    """The question is wrong, nothing known answers it, or what was to answer it cannot be used."""
+    if isinstance(error, NotTested):
+        return Exit.INSUFFICIENT
     return Exit.UNUSABLE if isinstance(error, _UNUSABLE) else Exit.USAGE

@@ -83,6 +83,7 @@ BUILD = text("--build", "Such as torch-2.6.0+cu124, or 2.6.0.", "BUILD")
 LOCK = text("--lock", "uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, conda's.", "FILE")
 HERE = flag("--here", help_="The Python environment that this runs in.")
 PYTHON = text("--python", "Its Python, such as 3.12, where neither file nor build says it.", "VERSION")
+PLATFORM = text("--platform", "Its platform, such as linux-x86_64 or macos-arm64, where no file says it.", "PLATFORM")
 REQUIREMENTS_FILE = option(
     "-r",
     "--requirements",
@@ -91,7 +92,7 @@ REQUIREMENTS_FILE = option(
     help="requirements.txt, what `pip freeze` prints, a pyproject.toml, or a script (PEP 723).",
 )
 GROUPS = names("--groups", "Extras and groups of a pyproject.toml that count; all unless said.")
-ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON)
+ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON, PLATFORM)
 """As the gate takes one; `app/features/gate/cli/asking.py` reads them."""
 OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")
 SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")

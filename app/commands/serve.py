@@ -23,7 +23,7 @@ from knowngood.app.cli.context import opened
 from knowngood.app.cli.output import err
 from knowngood.app.cli.signals import stoppable, wait
 from knowngood.app.domain.errors import PortTaken
-from knowngood.app.gc_tuning import collect_seldom
+from knowngood.app.gc_tuning import collect_seldom, give_back_large_blocks
 from knowngood.app.logging_setup import configure
 from knowngood.app.server import begin_to_stop, create_app
 from knowngood.app.settings import Settings, read_settings
@@ -80,6 +80,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
 
 def _application(engine: Engine, settings: Settings, instruments: Instruments) -> FastAPI:
     collect_seldom()
+    give_back_large_blocks()
     rules = AccessPolicy(
         reads_need_token=settings.reads == "token",
         requests_per_s=settings.requests_per_s,

@@ -31,6 +31,10 @@ class BadRequest(KnownGoodError):
     """A question that cannot be asked: a flag, parameter or filter whose value has no meaning."""
 
 
+class NotTested(KnownGoodError):
+    """A fair question about an environment for which nothing that is known answers: another platform, say."""
+
+
 class BadBundle(KnownGoodError):
     """A result bundle that is damaged, foreign, or of a format this release cannot read. Nothing of it was imported."""
 

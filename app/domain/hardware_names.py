@@ -129,6 +129,18 @@ def measured_classes(asked: Iterable[str], measured: Sequence[str]) -> tuple[str
     return tuple(classes)
 
 
+def several_gpus(names: Sequence[str]) -> tuple[str, ...]:
+    """The note on an environment that names these."""
+    return (f"several kinds of GPU are named ({', '.join(names)}), and the worst counts",) if len(names) > 1 else ()
+
+
+def article_of(name: str) -> str:
+    """`a` V100, `an` RTX 5090; a class has none."""
+    if _CLASS.fullmatch(name):
+        return ""
+    return "an" if re.match(r"[AEIO]|[FHLMNRSX][A-Z0-9]", name) else "a"
+
+
 def _key(text: str) -> str:
     return re.sub(r"[\s_\-]+", "", text)
 

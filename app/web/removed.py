@@ -25,7 +25,15 @@ _LISTS = (
     "knowngood.toml keep them"
 )
 
+_DOCUMENTS = "documents are not served here any more; read docs/ of the repository, /api/docs for the API, or /signs"
+
 REMOVED: dict[str, Removed] = {
+    "/docs": Removed(_DOCUMENTS),
+    "/docs/glossary": Removed(address="/signs"),
+    "/docs/api": Removed(address="/api/docs"),
+    "/docs/{rest:path}": Removed(_DOCUMENTS),
+    "/api/v1/docs": Removed(_DOCUMENTS),
+    "/api/v1/docs/{name}": Removed(_DOCUMENTS),
     "/audit": Removed("the audit page is no more; /api/v1/audit has every entry, for the scope admin"),
     "/watchlists/~new": Removed(_LISTS),
     "/watchlists/{name}/edit": Removed(_LISTS),

@@ -83,7 +83,7 @@ def returns_a_list():
 
 
 def returns_and_crashes():
-    threading.Thread(target=lambda: (threading.Event().wait(0.3), os.abort())).start()
+    threading.Thread(target=lambda: (threading.main_thread().join(), os.abort())).start()
     return {"size": 1}
 
 
@@ -229,7 +229,7 @@ def test_a_wrong_result_needs_no_words_where_the_issue_names_none(tmp_path: Path
 
 
 def test_a_hang_ends_as_the_stacks_in_which_it_is_recognised(tmp_path: Path) -> None:
-    body = "import time\n\nSIGNATURE = r'in _waits'\nHANG_S = 1\n\n\ndef _waits():\n    time.sleep(60)\n"
+    body = "import time\n\nSIGNATURE = r'in _waits'\nHANG_S = 3\n\n\ndef _waits():\n    time.sleep(60)\n"
     script = make_toy(tmp_path / "repro.py", f"{body}\n\ndef baseline():\n    _waits()\n")
 
     done = _run(script)

@@ -31,7 +31,7 @@ from tests.domain import given_claims as claims
 from tests.domain.given_claims import BUILDS, ROW, WHEELS, known_of
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, NOON, make_build, make_issue
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 PLAIN, TWIN, NEXT = make_build(), make_build(python="3.12"), make_build("2.7.0+cu126")
 ISSUE = make_issue("toy-1")
@@ -207,7 +207,7 @@ def test_the_time_left_is_the_one_that_is_handed_in(is_terminal: bool, monkeypat
         return 3120.0
 
     with RunProgress(Console(file=told, force_terminal=is_terminal, width=200), [job], left):
-        assert asked.wait(10)
+        assert asked.wait(PATIENCE_S)
         assert eventually(lambda: "about 52 min left" in told.getvalue())
 
 

@@ -21,6 +21,7 @@ from knowngood.app.store.engine import connect
 from tests.commands.test_serve import Served
 from tests.hostile.attacked import Watch, busy, processor_s, resident_bytes, sent, served, template_of
 from tests.hostile.shapes import CRITICAL, OTHERS, Maker, query_long
+from tests.pace import loop_s
 from tests.soak.attackers import FORM, JSON, MULTIPART, TEXT, Hostile, by_chance, worst
 from tests.waiting import eventually
 from tests.web.asking import address_of, client_of, every_path
@@ -32,12 +33,13 @@ pytestmark = pytest.mark.system
 IS_LONG = "KNOWNGOOD_SOAK_HOSTILE_S" in os.environ
 HOSTILE_S = float(os.environ.get("KNOWNGOOD_SOAK_HOSTILE_S", "8"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", "16"))
-SILENT_S = 0.5 if IS_LONG else 1.0
-END_S = 10
+SILENT_LOOPS = 100  # of the server's processor, before a question is answered that anybody asks
+FEWEST = 4
+END_S = 60  # after 9 s a server ends itself (app/commands/serve.py)
 MOST_PROCESSOR_S = 3
 MORE_BYTES = 100_000_000
 AT_ONCE = 40
-ANSWERED_S = 2 if IS_LONG else 20
+ANSWERED_S = 20
 PLAIN = "api/v1/gate?issues=fla-160&build=torch-2.6.0"
 EXPECTED = {200, 303, 404, 413, 422, 429, 503}
 MOST_TEXT, MOST_QUERY = 5_000_000, 20_000
@@ -174,17 +176,16 @@ def _fuzz(served: Served, watch: Watch, chance: random.Random) -> None:
     chance.shuffle(known)
     until, statuses = time.monotonic() + HOSTILE_S, list[int]()
     with busy(served):
-        while time.monotonic() < until:
+        while time.monotonic() < until or len(statuses) < FEWEST:
             is_text = chance.random() < 0.8
             hostile = _made(chance) if is_text else known.pop() if known else by_chance(chance, routes)
             silent, status = _watched(served, watch, hostile)
             place = f"seed {SEED}: {hostile.id}, {len(hostile.body)} bytes, {hostile.method} {hostile.target[:80]}"
-            assert silent < SILENT_S, f"{place}: {silent:.2f} s"
+            assert silent < SILENT_LOOPS * loop_s(), f"{place}: {silent:.2f} s"
             assert status in EXPECTED if is_text else status != 500, f"{place}: {status}"
             statuses.append(status)
     told = {status: statuses.count(status) for status in sorted({*statuses})}
     print(f"\n{len(statuses)} requests, answered {told}")  # noqa: T201 - what a soak measured
-    assert len(statuses) > 3
 
 
 def _at(make: Maker) -> Hostile:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.commands.test_serve import Served
 from tests.hostile.attacked import Watch, served
+from tests.pace import loop_s
 
 __all__ = ["served"]
 
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.system
 
 SLOW = int(os.environ.get("KNOWNGOOD_SOAK_SLOW", "60"))
 SLOW_S = float(os.environ.get("KNOWNGOOD_SOAK_SLOW_S", "4"))
+MOST_LOOPS = 50  # of the server's processor for one answer; 2 here (2026-11-27)
 MOST_BYTES = 400_000_000
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
@@ -69,5 +71,5 @@ def test_half_sent_heads_and_bodies_keep_nobody_else_waiting(served: Served) -> 
     most = asyncio.run(besieged(served, watch))
     slowest = sorted(watch.silent)[int(len(watch.silent) * 0.99)]
     print(f"\n{len(watch.silent)} answers, p99 {slowest:.3f} s; {most / 1e6:.0f} MB")  # noqa: T201 - what a soak measured
-    assert slowest < 0.5
+    assert slowest < MOST_LOOPS * loop_s()
     assert most < MOST_BYTES

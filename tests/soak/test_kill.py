@@ -161,7 +161,7 @@ def crowded_pipeline(url: str, folder: Path) -> Iterator[Pipeline]:
 def _installed(url: str, folder: Path, *commands: Sequence[str], brought: int = 0) -> Iterator[Pipeline]:
     """The command itself; the path of its data folder stands in the environment of all that belongs to it."""
     here = make_installation(folder, toy_wheels(folder), catalogue=folder / "catalogue")
-    environment = {**here.environment, "KNOWNGOOD_DATABASE_URL": url, "KNOWNGOOD_LEASE_S": "2"}
+    environment = {**here.environment, "KNOWNGOOD_DATABASE_URL": url, "KNOWNGOOD_LEASE_S": "4"}
     services = tuple(Service([sys.executable, "-m", "knowngood", *arguments], environment) for arguments in commands)
     catalogue = read_catalogue([folder / "catalogue"])
     yield from _while_kept(Pipeline(services, catalogue.issues, catalogue.builds, str(folder), brought))

@@ -14,7 +14,7 @@ from tests.make import HARDWARE
 def main() -> None:
     url, ledger, token = sys.argv[1:]
     transport = LocalTransport({"ledger": ledger}, (sys.executable, "-m", "tests.workers.toy_agent", token))
-    how = DispatchOptions(hardware=(HARDWARE,), jobs=2, waits=True, lease_s=1.0, poll_s=0.05)
+    how = DispatchOptions(hardware=(HARDWARE,), jobs=2, waits=True, lease_s=4.0, poll_s=0.05)
     dispatch(connect(url), transport, how, stop=lambda: False)
 
 

@@ -92,7 +92,7 @@ def addresses(engine: Engine) -> list[str]:
     }
     found = set()
     for path in every_path(client_of(engine)):
-        filled = path.replace("{name}", "api" if "/docs/" in path else "vision-team")
+        filled = path.replace("{name}", "vision-team")
         for name, value in named.items():
             filled = filled.replace(f"{{{name}}}", quote(value, safe=""))
         found.add(address_of(filled))

@@ -362,7 +362,7 @@ def test_what_the_keys_lead_to_is_never_under_the_frozen_heads(browser: Browser,
         }"""
         for key in ("Control+End", "PageUp", "PageUp", "Home", "End", "ArrowLeft", "Home", "ArrowRight"):
             page.keyboard.press(key)
-            page.wait_for_function(hit, timeout=5_000)  # rows that come into sight are laid out in the next frame
+            page.wait_for_function(hit)  # rows that come into sight are laid out in the next frame
 
 
 def test_it_is_printed_on_its_side_and_every_sheet_has_the_heads(browser: Browser, wide_site: str) -> None:

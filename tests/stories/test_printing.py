@@ -31,7 +31,7 @@ PAGES = {
     "coverage": "/coverage",
     "hygiene": "/hygiene",
     "quality": "/quality",
-    "document": "/docs/ci",
+    "signs": "/signs",
 }
 PAPER = {"width": 1047, "height": 718}  # A4 on its side without margins, in CSS pixels
 

@@ -88,7 +88,7 @@ def test_every_page_is_found(opened: Opened) -> None:
         "/hygiene",
         "/quality",
         "/watchlists",
-        "/docs",
+        "/signs",
         "/pieces",
         "error",
     }

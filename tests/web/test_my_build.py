@@ -154,7 +154,7 @@ def test_the_front_door_is_about_it_and_every_header_says_it(reader: TestClient)
     assert standing(reader, "/") == (GOOD.id, HARDWARE, True)
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
     assert standing(reader, "/") == (BAD.id, GPU_CLASS, False)
-    for address in ("/", "/runs", "/matrix", "/docs", "/nothing"):
+    for address in ("/", "/runs", "/matrix", "/signs", "/nothing"):
         assert "2.7.1 cu126 · H100</b>" in reader.get(address).text
 
 

@@ -35,8 +35,6 @@ OPERATIONS = {
     "get_compare",
     "get_coverage",
     "get_errors",
-    "get_document",
-    "get_documents",
     "get_events",
     "get_export",
     "get_gate",

@@ -2,8 +2,9 @@
 
 What an arm does stands in its variant's parameters: `does` is one of pass, match, die (SIGKILL to itself), exit, hang,
 babble (a line that is no event), leave (the job ends with the arm undone), deaf (it does not hear SIGTERM); `takes_s`
-is how long it takes. Each arm runs a child in a session of its own, as the real one does; the child dies with its
-parent. Every arm that is begun is appended to `worker_config["ledger"]`, a file, with the numbers of the processes.
+is how long it takes, `until` a file without which it does not end. Each arm runs a child in a session of its own, as
+the real one does; the child dies with its parent. Every arm that is begun is appended to `worker_config["ledger"]`, a
+file, with the numbers of the processes.
 """
 
 import ctypes
@@ -117,6 +118,8 @@ def perform(arm: ArmSpec) -> Outcome:
             time.sleep(600)
         case other:
             cancelled.wait(float(arm.params.get("takes_s", 0.0)))
+            while (until := arm.params.get("until")) and not Path(str(until)).exists():
+                cancelled.wait(0.02)
             return Outcome.MATCH if other == "match" and arm.arm == "baseline" else Outcome.PASS
     return Outcome.PASS
 

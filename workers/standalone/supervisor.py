@@ -48,7 +48,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _SAMPLE_S = 0.1  # how often memory and processes are looked at, as long as a look is cheap
 _SAMPLE_SHARE = 20  # a look may take a twentieth of the time at most
-_DUMP_S = 0.7  # what a hung process is given to write its stacks
+_DUMP_S = 0.7  # what a hung process is given to write its stacks, once it has heard that it is to
+_DUMP_MOST_S = 10.0  # until it has: on a busy host it waits for a processor, and in the kernel's hands it never hears
 _SCRATCH_SHARE = 50  # walking through the scratch folder may take a fiftieth
 _SPARE_BYTES = 512 << 20  # what must stay free on its disk, for the worker to say what happened
 _DRAIN_S = 5.0  # what is left in the pipes after everything is dead
@@ -203,6 +204,7 @@ class _SupervisedArm:
         self._steps: list[tuple[float, Callable[[], None]]] = []
         self._peak_bytes = 0
         self._killed_at: float | None = None
+        self._dump_until = 0.0
         self._least_shared = _proc_bytes("meminfo", "Shmem")
         self._known: set[int] = set()
         self._began = int(time.time())
@@ -386,7 +388,15 @@ class _SupervisedArm:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, DUMP_SIGNAL)
         self._reason = "timed_out"
-        self._steps.append((time.monotonic() + _DUMP_S, self._ask_to_end))
+        self._dump_until = time.monotonic() + _DUMP_MOST_S
+        self._await_stacks()
+
+    def _await_stacks(self) -> None:
+        now = time.monotonic()
+        if now < self._dump_until and _is_pending(self._pid, DUMP_SIGNAL):
+            self._steps.append((now + _SAMPLE_S, self._await_stacks))
+        else:
+            self._steps.append((now + _DUMP_S, self._ask_to_end))
 
     def _ask_to_end(self) -> None:
         _signal_all(signal.SIGTERM)
@@ -588,6 +598,16 @@ def _prefer_for_oom() -> None:
     """Where the kernel must free memory, let it take the arm and not what watches over it."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("900")
+
+
+def _is_pending(pid: int, number: int) -> bool:
+    """Whether a process has not taken a signal yet that was sent to it."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            masks = [int(line.split()[1], 16) for line in file if line.startswith("ShdPnd:")]
+    except OSError:  # it is gone, or hidden
+        return False
+    return any(mask >> (number - 1) & 1 for mask in masks)
 
 
 def _describe_end(status: int | None) -> dict[str, Any]:

@@ -51,9 +51,9 @@ ISSUE = command(
 )
 FIND = command(
     "knowngood.app.features.lookup.cli:find",
-    "Find issues, builds and hardware by whatever names them, as the box on every page does (docs/search.md).\n\n"
+    "Find issues, builds and hardware by whatever names them, as the box on every page does.\n\n"
     "An issue in any notation (#151290, pytorch/pytorch#151290, an address), a version, hardware by its name (H100), "
-    "words of a title or a message, also misspelt, or a query (docs/query.md).",
+    "words of a title or a message, also misspelt, or a query.",
     argument(
         "words", "An issue, a version, hardware, words, or conditions such as status:affected.", nargs=-1, required=True
     ),

@@ -58,7 +58,7 @@ RUN = command(
 )
 NEXT = command(
     "knowngood.app.features.scheduling.cli:next_",
-    "Say what to measure next, in order and with reasons; `run --next` does it. docs/scheduling.md tells the rule.",
+    "Say what to measure next, in order and with reasons; `run --next` does it.",
     option("--minutes", type=_MINUTES, default=60, help="How long it may take."),
     names("--hardware", "Classes; this machine's own without."),
     flag("--offline", help_="Ask no package index: sizes as far as they are known here."),

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.app.dashboard.lookups import find_build
 from knowngood.app.dashboard.matrix.selection import Words, one_class
+from knowngood.app.domain.builds.architectures import WheelCode
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue, is_measured_on
@@ -79,6 +80,7 @@ class BuildPage:
     upgrade_address: str
     feed_address: str
     installed: ImportedPackages | None
+    wheel: WheelCode | None
     command: str
     json_address: str
 
@@ -92,7 +94,8 @@ def build(context: Context, build: str, hardware: Annotated[Words, Query()] = ""
         issues = tuple(known.issues.values())
         cells = [known.cell(issue, found, class_) for issue in issues]
         installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
-        return build_page(context, found, builds, issues, cells, known.hardware, installed)
+        wheel = known.wheels.get(found.torch)
+        return build_page(context, found, builds, issues, cells, known.hardware, installed, wheel)
 
     return context.answer(load, partial(context.page, "build.html"))
 
@@ -105,6 +108,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
     cells: Sequence[Cell],
     measured: Sequence[str],
     installed: ImportedPackages | None,
+    wheel: WheelCode | None,
 ) -> BuildPage:
     """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
     hardware = cells[0].hardware if cells else one_class("", measured)
@@ -137,6 +141,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
         upgrade_address=f"/upgrade?{urlencode({'from': build.id, 'hardware': hardware})}",
         feed_address=line_feed(build.minor),
         installed=installed,
+        wheel=wheel,
         command=f"knowngood run --builds {build.id} --hardware {hardware}",
         json_address=f"{API}{own}",
     )

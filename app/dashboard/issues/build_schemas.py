@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
+from knowngood.app.domain.builds.architectures import WheelCode
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.web.json_body import Body, read_from
@@ -43,11 +44,25 @@ class BuildsBody(Body):
     next: str | None = None
 
 
-class BuildDetailBody(BuildBody):
-    """`cells` are all issues on one hardware class, not_run ones too."""
+class ArchitecturesBody(Body):
+    """`names` as the compiler has them: `sm_90`, and `compute_90` for code that the driver compiles."""
 
+    names: list[str] = read_from("architectures")
+    read_at: datetime
+
+
+class BuildDetailBody(BuildBody):
+    """`cells` are all issues on one hardware class, not_run ones too. `architectures` are those that this very wheel
+    holds code for, as they were read in it (null: nobody read them).
+    """
+
+    architectures: ArchitecturesBody | None
     cells: list[CellBody]
 
 
-def build_detail(build: Build, cells: Iterable[Cell], now: datetime) -> BuildDetailBody:
-    return BuildDetailBody(**vars(BuildBody.of(build)), cells=[cell_body(cell, build, now) for cell in cells])
+def build_detail(build: Build, cells: Iterable[Cell], wheel: WheelCode | None, now: datetime) -> BuildDetailBody:
+    return BuildDetailBody(
+        **vars(BuildBody.of(build)),
+        architectures=ArchitecturesBody.of(wheel) if wheel else None,
+        cells=[cell_body(cell, build, now) for cell in cells],
+    )

@@ -96,6 +96,6 @@ def build(context: Context, build: str, hardware: Annotated[Words, Query()] = ""
         known = context.known(session)
         class_ = one_class(hardware, known.hardware)
         cells = [known.cell(issue, found, class_) for issue in known.issues.values()]
-        return build_detail(found, cells, context.now)
+        return build_detail(found, cells, known.wheels.get(found.torch), context.now)
 
     return context.answer(load, context.json)

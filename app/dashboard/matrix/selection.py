@@ -81,8 +81,7 @@ class MatrixQuery(BaseModel):
         str,
         Field(
             max_length=LONGEST_QUERY,
-            description="A query of issues and columns (docs/query.md). Bare words stand in an issue's id, title or "
-            "component",
+            description="A query of issues and columns. Bare words stand in an issue's id, title or component",
         ),
     ] = ""
 

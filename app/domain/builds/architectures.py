@@ -53,6 +53,18 @@ def serves(build: Build, hardware: str, wheels: Mapping[str, WheelCode]) -> bool
     return holds_code(read.architectures, hardware) if read else None
 
 
+def told_apart(
+    hardware: str, builds: Iterable[Build], wheels: Mapping[str, WheelCode]
+) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
+    """The lists of the builds' wheels that hold code for a class, and those that hold none: each once, in the order of
+    releases.
+    """
+    in_order = sorted(builds, key=lambda build: build.build_id)
+    read = {build.torch: wheels[build.torch] for build in in_order if build.torch in wheels}
+    holding = {torch for torch, one in read.items() if holds_code(one.architectures, hardware)}
+    return tuple(read[one] for one in read if one in holding), tuple(read[one] for one in read if one not in holding)
+
+
 def builds_serving(hardware: str, builds: Iterable[Build], wheels: Mapping[str, WheelCode]) -> tuple[Build, ...]:
     """The builds whose lists hold code for a class, in the order of releases."""
     served = (build for build in builds if serves(build, hardware, wheels))

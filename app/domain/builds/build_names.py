@@ -13,6 +13,7 @@ from functools import cached_property
 from packaging.version import InvalidVersion, Version
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
+from knowngood.app.domain.builds.platforms import are_alike
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.grouping import grouped
 
@@ -122,8 +123,9 @@ class BuildNames:
             )
         near = self.nearest(torch, triton=name.triton, python=python)
         others = self._of_other_kinds(torch)
+        either = "name one, or " if near else ""
         why = (
-            f": of torch {torch.public} there are {others} wheels, whose answers are not this one's; name one, or "
+            f": of torch {torch.public} there are {others} wheels, whose answers are not this one's; {either}"
             f"declare torch-{torch} in a builds.toml of your own"
         )
         return UnknownBuild(f'no build is called "{written}" here{why if others else ""}', near)
@@ -174,10 +176,12 @@ class BuildNames:
         python: str | None = None,
         among: Collection[str] | None = None,
     ) -> tuple[str, ...]:
-        """At most three builds (of `among`), one for each torch and Triton, by the order of versions: the same release
-        first, then the same minor one, then by how many releases lie between.
+        """At most three builds (of `among`) of the same backend, one for each torch and Triton, by the order of
+        versions: the same release first, then the same minor one, then by how many releases lie between.
         """
-        allowed = (build for id_, build in self.builds.items() if among is None or id_ in among)
+        allowed = (
+            build for id_, build in self.builds.items() if (among is None or id_ in among) and _is_alike(build, torch)
+        )
         by_column = grouped(allowed, lambda build: build.build_id.apart_from_python)
         columns = [min(column, key=lambda one: apart(one.python, python)) for column in by_column.values()]
         line = sorted({_public(torch), *(one.build_id.public_version for one in columns)})
@@ -217,6 +221,12 @@ class BuildNames:
         builds = (one.build_id for one in self.builds.values() if one.origin == "default" and not one.is_mismatched)
         by_release = grouped(builds, lambda one: one.public_version)
         return {release: frozenset(one.version for one in found) for release, found in by_release.items()}
+
+
+def _is_alike(build: Build, torch: Version) -> bool:
+    """Whatever the default index's wheel is marked with, a bare version may mean it."""
+    own = build.build_id
+    return are_alike(own.version, torch) or (build.origin == "default" and are_alike(own.public_version, torch))
 
 
 def preferred(family: Iterable[Build]) -> Build | None:

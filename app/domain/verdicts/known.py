@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 
-from knowngood.app.domain.builds.architectures import WheelCode, builds_serving, serves
+from knowngood.app.domain.builds.architectures import WheelCode, builds_serving, serves, told_apart
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
@@ -62,9 +62,34 @@ class Known:
         """Whether the wheel holds code for a class; None where nobody read its list."""
         return serves(build, hardware, self.wheels)
 
+    def against(self, build: Build | None, hardware: str) -> str:
+        """The first thing to say of a wheel on a GPU: that it holds no code for it, or that nobody
+        knows. Empty where it holds some; None for a build stands for a wheel that is not in the catalogue.
+        """
+        gpu = hardware.removeprefix("cuda-")
+        held = self.serves(build, hardware) if build else None
+        if gpu == hardware or held or (held is None and build and self.is_measured(build, [hardware])):
+            return ""
+        if held is None or build is None:
+            return f"not known whether this wheel has code for {gpu}"
+        found = self.serving(hardware)
+        if not found:
+            return f"this wheel holds no code for {gpu}; no tested build is known to"
+        if found[0].build_id > build.build_id:
+            return f"this wheel holds no code for {gpu}; the first tested build that does is {found[0].torch}"
+        return f"this wheel holds no code for {gpu}; the newest tested build that does is {found[-1].torch}"
+
     def serving(self, hardware: str) -> tuple[Build, ...]:
         """The tested builds that hold code for a class, in the order of releases."""
-        return builds_serving(hardware, (self.builds[id_] for id_ in self.tested & self.builds.keys()), self.wheels)
+        return builds_serving(hardware, self._tested_builds, self.wheels)
+
+    def wheels_for(self, hardware: str) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
+        """The lists of tested wheels that hold code for a class, and those that hold none, in the order of releases."""
+        return told_apart(hardware, self._tested_builds, self.wheels)
+
+    @cached_property
+    def _tested_builds(self) -> tuple[Build, ...]:
+        return tuple(self.builds[id_] for id_ in self.tested & self.builds.keys())
 
     def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
         """Whether anything was measured of it on any of these classes."""

@@ -33,7 +33,7 @@ class Narrowed(BaseModel):
         str,
         Field(
             max_length=LONGEST_QUERY,
-            description="A query (docs/query.md) of issues and of these two builds: `affected` keeps what fails on "
+            description="A query of issues and of these two builds: `affected` keeps what fails on "
             "either. Bare words stand in an issue's id, title or component",
         ),
     ] = ""

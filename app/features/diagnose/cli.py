@@ -68,6 +68,7 @@ def _told(text: str, build: str, ground: Ground) -> ExplanationView:
 
 
 def _lines(body: ExplanationBody) -> Iterator[str]:
+    yield from (f"GPU: {one}" for one in body.wheel)
     yield _verdict(body)
     yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
     yield f"Build: {body.build}" + (f" ({body.note})" if body.note else "") if body.build else f"Build: {body.note}"

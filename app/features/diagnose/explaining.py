@@ -18,7 +18,11 @@ def explain_paste(text: str, library: FailureLibrary, knowledge: Knowledge, buil
     Raises UnknownBuild for what is no build id, and what `foreign_text.read` does.
     """
     found = complete(foreign_text.read(f"{__name__}:read_failure", text, shared=library), knowledge)
-    return replace(found, resolved=resolve_build(build, knowledge.known.builds, knowledge.tested)) if build else found
+    if not build:
+        return found
+    stated = found.resolved
+    named = resolve_build(build, knowledge.known.builds, knowledge.tested, platforms=stated.platforms)
+    return replace(found, resolved=replace(named, gpus=stated.gpus))
 
 
 def read_failure(library: FailureLibrary, text: str) -> Explanation:

@@ -10,6 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from knowngood.app.domain.builds.platforms import platform_of_gpus
+from knowngood.app.domain.hardware_names import hardware_named
+from knowngood.app.features.environments.platform_reading import platforms_in
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 
 LONGEST = 1_000_000
@@ -69,7 +72,9 @@ class CleanedPaste:
 
 @dataclass(frozen=True)
 class VersionMention:
-    """A version that a paste tells of: `name` is torch, CUDA, Triton, Python, GPU or driver; `line` is where."""
+    """A version that a paste tells of: `name` is torch, CUDA, ROCm, XPU, Triton, Python, GPU, driver or platform;
+    `line` is where. CUDA is `None` where torch is said to be built without it.
+    """
 
     name: str
     value: str
@@ -188,12 +193,14 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "CUDA",
         (
-            r"^CUDA used to build PyTorch:\s{0,9}(\d{1,3}\.\d{1,3})",
+            r"^CUDA used to build PyTorch:\s{0,9}(\d{1,3}\.\d{1,3}|None)",
             r"\bnvidia-cuda-runtime(?:-cu\d\d)?==(\d{1,3}\.\d{1,3}(?:\.\d{1,8})?)",
             rf"(?<![\w.])torch\.version\.cuda{_SAID}(\d{{1,3}}\.\d{{1,3}})",
             r"(?<![\w.])CUDA(?: version| toolkit| runtime)?\s{0,3}[:=]?\s{0,3}v?(\d{1,3}\.\d{1,3})",
         ),
     ),
+    ("ROCm", (r"^ROCM used to build PyTorch:\s{0,9}(\d[\w.-]{0,40})",)),
+    ("XPU", (r"^XPU used to build PyTorch:\s{0,9}(\d[\w.-]{0,40})",)),
     (
         "Triton",
         (
@@ -236,7 +243,8 @@ def versions_of(pasted: CleanedPaste) -> tuple[VersionMention, ...]:
     A name occurs twice where that source contradicts itself.
     """
     text = pasted.text
-    return tuple(found for name, patterns in _READ for found in _surest(name, patterns, text))
+    told = [found for name, patterns in _READ for found in _surest(name, patterns, text)]
+    return (*told, *(VersionMention("platform", name, words) for name, words in platforms_in(text).items()))
 
 
 def _surest(name: str, patterns: Sequence[re.Pattern[str]], text: str) -> list[VersionMention]:
@@ -279,9 +287,20 @@ def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
     names = {"torch": "torch", "Triton": "triton"}
     pins = [PinnedPackage(names[one.name], one.value) for one in every if one.name in names]
     cuda = [one for one in every if one.name == "CUDA" and _tells_of_torch(one)]
-    pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda]
+    pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda if one.value != "None"]
+    others = {one.name.casefold(): one.line for one in every if one.name in {"ROCm", "XPU"}}
+    platforms = {one.value: one.line for one in every if one.name == "platform"}
     pythons = {".".join(one.value.split(".")[:2]) for one in every if one.name == "Python"}
-    return StatedEnvironment("paste", tuple(pins), python=pythons.pop() if len(pythons) == 1 else "")
+    gpus = [one.value for one in every if one.name == "GPU"]
+    named = [hardware_named(one) for one in gpus]
+    return StatedEnvironment(
+        "paste",
+        tuple(pins),
+        python=pythons.pop() if len(pythons) == 1 else "",
+        gpus=tuple(dict.fromkeys(one.name for one in named if one and not one.is_any_gpu)),
+        platforms=platforms | platform_of_gpus(gpus),
+        backends=others or dict(("", one.line) for one in cuda if one.value == "None"),  # noqa: C402
+    )
 
 
 def _tells_of_torch(found: VersionMention) -> bool:

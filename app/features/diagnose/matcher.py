@@ -15,6 +15,7 @@ from enum import StrEnum
 import regex
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.hardware_names import class_named, several_gpus
 from knowngood.app.domain.issue import Issue, SignatureKind
 from knowngood.app.domain.verdicts.claims import doubts_about
 from knowngood.app.domain.verdicts.history import FAILING, is_release
@@ -338,6 +339,15 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
         lines=len(set(pasted.places)) if whole.strip() else 0,
         left_out=pasted.left_out,
     )
+
+
+def told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
+    """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
+    nobody knows.
+    """
+    wheel, classes = known.builds.get(found.build or ""), (class_named(one, ()) for one in found.gpus)
+    said = [known.against(wheel, one) for one in classes] if wheel or found.nearest else []
+    return (*(one for one in said if one), *several_gpus(found.gpus))
 
 
 def complete(found: Explanation, knowledge: Knowledge) -> Explanation:

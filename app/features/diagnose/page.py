@@ -21,7 +21,15 @@ from knowngood.app.domain.naming.threads import USUAL
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.diagnose.bm25 import Likeness
-from knowngood.app.features.diagnose.matcher import Explanation, Match, PastedLine, Strength, advise, recalled
+from knowngood.app.features.diagnose.matcher import (
+    Explanation,
+    Match,
+    PastedLine,
+    Strength,
+    advise,
+    recalled,
+    told_of_wheel,
+)
 from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.service import told_of
@@ -68,7 +76,7 @@ class NearPart(TitledIssue):
 @dataclass(frozen=True)
 class Answered:
     """The answer to a paste, or `found` None the answer of an address that one was given. `address` is that one: it
-    shows the same again, but for what the text alone has.
+    shows the same again, but for what the text alone has: `wheel` says what its GPUs find in its wheel.
     """
 
     is_known: bool
@@ -79,6 +87,7 @@ class Answered:
     nearest: tuple[NearPart, ...]
     silent: tuple[NearPart, ...]
     silent_address: str
+    wheel: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,6 +188,7 @@ def _answered(context: RequestContext, told: ExplanationView) -> Answered:
         nearest=_near(context, found.nearest, told.issues),
         silent=_near(context, found.silent, told.issues),
         silent_address=_silent_address(told.issues),
+        wheel=told_of_wheel(found.resolved, told.knowledge.known),
     )
 
 

@@ -12,7 +12,14 @@ from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from knowngood.app.features.diagnose.bm25 import Likeness
 from knowngood.app.features.diagnose.log_cleaning import VersionMention
-from knowngood.app.features.diagnose.matcher import Explanation, Match, Strength, advise, measured_workarounds
+from knowngood.app.features.diagnose.matcher import (
+    Explanation,
+    Match,
+    Strength,
+    advise,
+    measured_workarounds,
+    told_of_wheel,
+)
 from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.web.json_body import Body, CellUrl, EvidenceUrl, IssueUrl, read_from
@@ -102,9 +109,10 @@ class NearBody(Body):
 class ExplanationBody(Body):
     """`known` says whether a match is sure. `build` is the tested one that was named or read from the paste.
 
-    `asked` is the environment in words, `note` why it is no tested build, or what was assumed. `silent` lists issues
-    that raise nothing, where the words speak of wrong numbers. `untried` are issues whose signature took too long to
-    look for; `left_out` counts characters of the middle of a long paste that were not read.
+    `asked` is the environment in words, `note` why it is no tested build, or what was assumed. `wheel` says of each GPU
+    of the text that the wheel holds no code for it, or that nobody knows. `silent` lists issues that raise nothing,
+    where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for; `left_out`
+    counts characters of the middle of a long paste that were not read.
     """
 
     known: bool
@@ -112,6 +120,7 @@ class ExplanationBody(Body):
     build: str | None
     asked: str
     note: str
+    wheel: list[str]
     matches: list[MatchBody]
     nearest: list[NearBody]
     silent: list[NearBody]
@@ -153,7 +162,8 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
         versions=list(found.versions),
         build=resolved.build,
         asked=resolved.asked,
-        note=resolved.note,
+        note=resolved.remark,
+        wheel=list(told_of_wheel(resolved, told.knowledge.known)),
         matches=[_match(one, told) for one in found.matches],
         nearest=[near_body(one, told.issues) for one in found.nearest],
         silent=[near_body(one, told.issues) for one in found.silent],

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 
-from knowngood.app.domain.hardware_names import hardware_named
 from knowngood.app.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
 from knowngood.app.features.environments.python_markers import pythons_of
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
@@ -16,16 +15,13 @@ _KNOWN = re.compile(r"torch|(?:pytorch-)?triton|nvidia-.*")
 def read_collected(source: Source, python: str) -> StatedEnvironment:
     """It names few packages beside torch, and the GPUs. Raises OtherPython."""
     pasted = read_paste(source.text)
-    versions = versions_of(pasted)
-    stated = stated_by(versions)
+    stated = stated_by(versions_of(pasted))
     pythons_of(f"=={stated.python}.*" if stated.python else "", stated=python, source=source)
     packages = {canonical(name): version for name, version in _PIP.findall(pasted.text)[:MOST_PACKAGES]}
-    gpus = (hardware_named(one.value) for one in versions if one.name == "GPU")
     return replace(
         stated,
         kind="collect_env",
         pins=(*stated.pins, *(PinnedPackage(*one) for one in packages.items() if not _KNOWN.fullmatch(one[0]))),
         python=python or stated.python,
         is_whole=False,
-        gpus=tuple(dict.fromkeys(found.name for found in gpus if found and not found.is_any_gpu)),
     )

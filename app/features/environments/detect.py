@@ -9,6 +9,7 @@ from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import minor_python
 from knowngood.app.domain.errors import BadEnvironment, BadRequest
 from knowngood.app.features.environments import conda_list
+from knowngood.app.features.environments.platform_reading import platforms_in
 from knowngood.app.features.environments.pyproject import PYPROJECT, is_script, read_pyproject, read_script
 from knowngood.app.features.environments.requirements_txt import (
     is_table,
@@ -31,7 +32,9 @@ _PROJECT = re.compile(
     r"^[ \t]*\[{1,2}[ \t]*(?:project|dependency-groups|build-system|tool)[ \t]*(?:\.[^\]\n]*)?\]", re.MULTILINE
 )
 _YAML = re.compile(r"^dependencies[ \t]*:", re.MULTILINE)
-_COLLECTED = re.compile(r"^[> \t]*(?:PyTorch version:|Collecting environment information)", re.MULTILINE)
+_COLLECTED = re.compile(
+    r"^[> \t]*(?:PyTorch version:|Collecting environment information|[|] NVIDIA-SMI \d)", re.MULTILINE
+)
 _PROMPT = re.compile(
     r"^(?:\([^()\n]{0,60}\)[ \t]*)?[^\s=]{0,80}[ \t]?[$%>\u276f][ \t]*"
     r"(?:uv|pip3?|python3?|conda|mamba|micromamba)[ \t].*$",
@@ -70,7 +73,7 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
         ) from None
     if groups and found.kind != PYPROJECT:
         raise source.wrong(0, f"is no pyproject.toml, which alone has groups to be named ({found.kind})")
-    return found
+    return replace(found, platforms={**platforms_in(source.text), **found.platforms})
 
 
 def _read(source: Source, python: str, groups: Sequence[str]) -> StatedEnvironment:

@@ -1,6 +1,7 @@
 """Packages installed beside the running interpreter. torch is not imported, so that asking costs milliseconds."""
 
 import json
+import platform
 import re
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 from knowngood.app.domain.builds.build_names import minor_python
 from knowngood.app.domain.builds.package_names import canonical_package
+from knowngood.app.domain.builds.platforms import platform_of
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 
@@ -30,7 +32,9 @@ def state_here() -> StatedEnvironment:
             found[pin.name] = (*found.get(pin.name, ()), pin)
         pins = found | pins
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return StatedEnvironment("interpreter", tuple(pin for name in sorted(pins) for pin in pins[name]), python)
+    every = tuple(pin for name in sorted(pins) for pin in pins[name])
+    here = f"{platform.system()} {platform.machine()}"
+    return StatedEnvironment("interpreter", every, python, platforms={platform_of(here): here})
 
 
 def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
@@ -55,11 +59,12 @@ def _origin(entry: Path) -> str:
 
 
 def freeze(python: str = "") -> dict[str, Any]:
-    """Installed packages as `pip freeze` would print them, so that any server can be asked about it: `environment` and
-    `python` as the API takes them. Raises BadRequest where another Python is stated than runs.
+    """Installed packages as `pip freeze` would print them, so that any server can be asked about it: `environment`,
+    `python` and `platform` as the API takes them. Raises BadRequest where another Python is stated than runs.
     """
     stated = state_here()
     if python and minor_python(python) != stated.python:
         raise BadRequest(f"--python {python} was stated, and --here is Python {stated.python}; leave one of them out")
     lines = [f"{pin.name} @ {pin.origin}" if pin.origin else f"{pin.name}=={pin.version}" for pin in stated.pins]
-    return {"environment": {"name": "pip-freeze.txt", "content": "\n".join([*lines, ""])}, "python": stated.python}
+    file = {"name": "pip-freeze.txt", "content": "\n".join([*lines, ""])}
+    return {"environment": file, "python": stated.python, "platform": next(iter(stated.platforms))}

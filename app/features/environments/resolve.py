@@ -22,6 +22,14 @@ from knowngood.app.domain.builds.build_names import (
     variant_distance,
     without_python,
 )
+from knowngood.app.domain.builds.platforms import (
+    BACKENDS,
+    TAKEN,
+    WINDOWS,
+    backend_of,
+    may_stand_in,
+    why_not_tested,
+)
 from knowngood.app.domain.errors import OtherPython
 
 # Hosts of the wheels that the builds of the catalogue are made of.
@@ -31,9 +39,8 @@ CONDA = "conda:"
 
 _TORCH, _TRITON = "torch", ("triton", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-windows")
 _SHOWN_PYTHONS, _SHOWN_PINS = 3, 5
+_OWN = "a vendor's own build, or one that somebody compiled"
 _VARIANT = re.compile(r"cu[0-9]{2,3}|cpu|rocm[0-9]+(?:\.[0-9]+)*|xpu")
-# What PyTorch publishes beside the default index, with the suffixes that some of it has.
-_PUBLISHED = re.compile(rf"(?:{_VARIANT.pattern})(?:\.cxx11\.abi|\.with\.pypi\.cudnn)?")
 _CUDA = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})(?:[.a-z*].*)?")
 _RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu[0-9]+)?")
 _FOREIGN = re.compile(r"win32|win_|macosx|aarch64|arm64|armv|ppc64|s390x|i686|riscv|musllinux|ios_|android")
@@ -65,7 +72,8 @@ class StatedEnvironment:
 
     A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
     the whole file. It `is_whole` where every package of the environment is stated, and not only what is asked for.
-    `gpus` are the names of those that it tells of (`H100`), each once.
+    `gpus` are the names of those that it tells of (`H100`), each once. `platforms` and `backends` (`rocm`; empty for
+    anything but CUDA) are those that it states, each with the words that do.
     """
 
     kind: str
@@ -75,6 +83,8 @@ class StatedEnvironment:
     pythons: tuple[str, ...] = ()
     is_whole: bool = True
     gpus: tuple[str, ...] = ()
+    platforms: Mapping[str, str] = field(default_factory=dict)
+    backends: Mapping[str, str] = field(default_factory=dict)
 
     def all_of(self, name: str) -> tuple[PinnedPackage, ...]:
         return tuple(pin for pin in self.pins if pin.name == name)
@@ -96,7 +106,8 @@ class ResolvedBuild:
     nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
-    `gpus` are the environment's, and `gpu` is the first of them.
+    `gpus` are the environment's, and `gpu` is the first of them. `platforms` are those that were stated, with the words
+    that do (none: it is taken as Linux x86-64).
     """
 
     build: str | None
@@ -110,14 +121,23 @@ class ResolvedBuild:
     line: int = 0
     is_whole: bool = True
     gpus: tuple[str, ...] = ()
+    platforms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def gpu(self) -> str:
         return next(iter(self.gpus), "")
 
     @property
+    def remark(self) -> str:
+        """The note, and what an environment that states no platform was taken for."""
+        taken = TAKEN if self.build and not self.platforms else ""
+        return "; ".join(one for one in (self.note, taken) if one)
+
+    @property
     def not_tested(self) -> str:
         """The sentence to say where there is no build."""
+        if other := why_not_tested(self.platforms):
+            return other
         near = ", ".join(self.nearest)
         return f"not tested: {self.asked}" + (
             f"; nearest tested builds are {near}" if near else "; no tested build is near"
@@ -169,23 +189,42 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
     packages = _packages(stated)
     asked = _asked(stated)
     line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
+    platforms = _platforms(stated)
     try:
+        _refuse_other_platform(platforms)
         torch = _the_torch(stated)
         line = torch.line
         question = _question(stated, torch, asked, catalogue)
     except _UnclearEnvironment as unclear:
-        nearest = _nearest_to_stated(stated, catalogue)
+        nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
         found = ResolvedBuild(None, asked, str(unclear), nearest=nearest)
     else:
         found = _settle(question, catalogue)
-    return replace(found, packages=packages, is_whole=stated.is_whole, line=line, gpus=stated.gpus)
+    found = replace(found, packages=packages, is_whole=stated.is_whole, line=line)
+    return replace(found, gpus=stated.gpus, platforms=platforms)
+
+
+def _refuse_other_platform(platforms: Mapping[str, str]) -> None:
+    if why := why_not_tested(platforms):
+        raise _UnclearEnvironment(why)
+
+
+def _platforms(stated: StatedEnvironment) -> Mapping[str, str]:
+    """With what only the fork of Triton for Windows says."""
+    fork = next(iter(stated.all_of("triton-windows")), None) if not stated.all_of("triton") else None
+    return {WINDOWS: f"{fork.name} {fork.version}", **stated.platforms} if fork else stated.platforms
 
 
 def resolve_build(
-    text: str, builds: Mapping[str, Build], tested: Collection[str], *, python: str = ""
+    text: str,
+    builds: Mapping[str, Build],
+    tested: Collection[str],
+    *,
+    python: str = "",
+    platforms: Mapping[str, str] | None = None,
 ) -> ResolvedBuild:
     """The tested build that somebody names (see `build_names`). `python` is that of the environment, for a
-    name that leaves it open.
+    name that leaves it open; `platforms` are those that were stated beside it.
 
     Raises UnknownBuild where `text` is no name of a build at all, and OtherPython where it names another Python; what
     is well-formed and nobody measured is a Resolved without a build.
@@ -201,7 +240,9 @@ def resolve_build(
     assumed = (f'"{name.text}" names no CUDA variant; {taken}',) if taken else ()
     known = python or name.python
     question = _BuildQuestion(torch, name.triton, frozenset({known} if known else ()), _asked_of(name, python), assumed)
-    return _settle(question, catalogue)
+    other = why_not_tested(platforms or {})
+    found = ResolvedBuild(None, question.asked, other) if other else _settle(question, catalogue)
+    return replace(found, platforms=platforms or {})
 
 
 def _asked_of(name: BuildName, python: str) -> str:
@@ -268,6 +309,13 @@ def _plain(version: str) -> str:
         return version
 
 
+def _is_version(text: str) -> bool:
+    try:
+        return bool(Version(text))
+    except ValueError:
+        return False
+
+
 def _the_torch(stated: StatedEnvironment) -> PinnedPackage:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
@@ -303,9 +351,15 @@ def _refuse_what_is_no_wheel(pin: PinnedPackage) -> None:
             f"torch{_at(pin)} is for another platform ({_file_of(pin.origin)}); builds are tested on Linux x86_64"
         )
     if not pin.origin.startswith(("http://", "https://")):
+        is_own = _is_version(pin.version) and not backend_of(Version(pin.version))
         raise _UnclearEnvironment(
-            f"torch comes from the local path {pin.origin}{_at(pin)}, and what is in it cannot be known; "
-            "if it is a released wheel, name its build instead (torch-2.6.0+cu124)"
+            f"torch comes from the local path {pin.origin}{_at(pin)}, "
+            + (
+                f"and {pin.version} is {_OWN}: no other build answers for it"
+                if is_own
+                else "and what is in it cannot be known; if it is a released wheel, name its build instead "
+                "(torch-2.6.0+cu124)"
+            )
         )
     if not _file_of(pin.origin).endswith(".whl"):
         raise _UnclearEnvironment(
@@ -338,6 +392,7 @@ def _question(stated: StatedEnvironment, pin: PinnedPackage, asked: str, catalog
         ) from None
     triton = _the_triton(stated)
     torch, assumed = _variant(stated, pin, version, catalogue)
+    _refuse_other_backend(stated, pin, torch)
     if pin.origin and host_of(pin.origin) not in PYPI + PYTORCH:
         assumed += (f"the wheel comes from {host_of(pin.origin)}, not from PyPI or download.pytorch.org",)
     return _BuildQuestion(torch, triton, _pythons(stated), asked, assumed)
@@ -419,6 +474,22 @@ def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version
     local = f"cu{found[1]}{found[2]}" if found else "cpu"
     torch = version if version.local else Version(f"{version}+{local}")
     return torch, (f"conda's package is compiled apart from the wheel {torch}",)
+
+
+def _stated_backends(stated: StatedEnvironment) -> Mapping[str, str]:
+    """With what the name of Triton says: ROCm and XPU have one of their own."""
+    named = {pin.name.rpartition("-")[2]: f"{pin.name} {pin.version}" for pin in _tritons(stated)}
+    return {name: words for name, words in named.items() if name in BACKENDS} | dict(stated.backends)
+
+
+def _refuse_other_backend(stated: StatedEnvironment, pin: PinnedPackage, torch: Version) -> None:
+    own = backend_of(torch)
+    for backend, words in _stated_backends(stated).items():
+        if own and (own != backend if backend else own == "cuda"):
+            raise _UnclearEnvironment(
+                f'torch {pin.version} stands beside "{words}", and torch {torch} is built for {BACKENDS[own]}: the '
+                "environment does not say which build it is; state torch with its local part (torch==2.6.0+cpu)"
+            )
 
 
 def _stated_cuda(stated: StatedEnvironment) -> tuple[str, ...]:
@@ -536,7 +607,10 @@ def _untested(question: _BuildQuestion, family: Sequence[Build], catalogue: _Cat
 def _why_none(question: _BuildQuestion, catalogue: _Catalogue) -> str:
     variants = catalogue.names.variants(question.torch, question.triton) if question.torch.local is None else []
     if not variants:
-        return f"No such build is in the catalogue: {_name(question)}"
+        backend = backend_of(question.torch)
+        whose = f"a build for {BACKENDS[backend]}" if backend else _OWN
+        only = "" if backend in {"cuda", "cpu"} else f", which is {whose}: no other build answers for it"
+        return f"No such build is in the catalogue: {_name(question)}{only}"
     there = ", ".join(build.id for build in variants)
     return f"{_name(question)} leaves its CUDA variant open, and none of those here is the default index's: {there}"
 
@@ -550,11 +624,12 @@ def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[B
     """Of the same release and Triton, tested, on a Python that is possible; only for variants that PyTorch publishes:
     what somebody compiled is comparable to none of them.
     """
-    if not _PUBLISHED.fullmatch(question.torch.local or ""):
+    if question.torch.local is None:
         return None, ()
     families = (
         catalogue.names.family(build.build_id.version, question.triton)
         for build in catalogue.names.variants(Version(question.torch.public), question.triton)
+        if may_stand_in(build.build_id.version, question.torch)
     )
     chosen = [_choose(question, family) for family in families if catalogue.is_tested(family)]
     return min(
@@ -570,7 +645,11 @@ def _name(question: _BuildQuestion) -> str:
 
 
 def _nearest_to_stated(stated: StatedEnvironment, catalogue: _Catalogue) -> tuple[str, ...]:
-    """Of an environment that is no one build: those near the first version of torch that it states."""
+    """Of an environment that is no one build: those near the first version of torch that it states, unless it speaks of
+    another backend.
+    """
+    if _stated_backends(stated):
+        return ()
     for pin in stated.all_of(_TORCH):
         try:
             version = Version(pin.version)

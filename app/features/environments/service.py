@@ -1,6 +1,7 @@
 """The build that a text states: one rule for every door, be it a page, the gate, an upgrade or a search."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from knowngood.app import foreign_text
 from knowngood.app.domain.builds.build import Build
@@ -29,9 +30,13 @@ def stated_build(
     name: str = "",
     python: str = "",
     groups: Sequence[str] = (),
+    platforms: Mapping[str, str] | None = None,
 ) -> ResolvedBuild:
-    """`name` is that of the text's file; empty: it was pasted. Raises BadEnvironment for a text that cannot be read."""
-    return resolve(stated_in(text.encode(errors="replace"), name, python, groups), builds, tested)
+    """`name` is that of the text's file; empty: it was pasted. `platforms` are those stated beside it. Raises
+    BadEnvironment for a text that cannot be read.
+    """
+    stated = stated_in(text.encode(errors="replace"), name, python, groups)
+    return resolve(replace(stated, platforms={**stated.platforms, **(platforms or {})}), builds, tested)
 
 
 def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from knowngood.app.dashboard.charts.drawing import BarChart, LifespanChart, lifespan_chart, pass_rate_chart
 from knowngood.app.dashboard.matrix.moved import moved
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.hardware_names import class_named
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.vocabulary import VERDICTS
@@ -89,8 +90,8 @@ class YoursView:
 
 @dataclass(frozen=True)
 class FrontPage:
-    """`unknown` is what the reader said to have and the catalogue lacks (empty: nothing). `rates` has a chart for each
-    hardware class.
+    """`unknown` is what the reader said to have and the catalogue lacks (empty: nothing), `wheel` what is to be said
+    first of their wheel and GPU (empty: nothing). `rates` has a chart for each hardware class.
     """
 
     issues: int
@@ -99,6 +100,7 @@ class FrontPage:
     newest: datetime | None
     yours: YoursView | None
     unknown: tuple[str, ...]
+    wheel: str
     turns: tuple[TurnLine, ...]
     changed: int
     rates: tuple[BarChart, ...]
@@ -121,17 +123,21 @@ def front(context: Context, request: Request) -> Response:
 
 @dataclass(frozen=True)
 class ReaderBuild:
-    """The reader's build and class, of what is known here; `unknown` is what they said beside that."""
+    """The reader's build and class, of what is known here; `unknown` is what they said beside that, `wheel` what the
+    wheel's list says against their GPU.
+    """
 
     build: Build | None
     hardware: str
     unknown: tuple[str, ...]
+    wheel: str = ""
 
 
 def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
     build, hardware = mine.build_among(known.builds), mine.hardware_among(known.hardware)
     unknown = (mine.build if build is None else "", "" if hardware else mine.hardware)
-    return ReaderBuild(build, hardware or usual_class(known), tuple(one for one in unknown if one))
+    wheel = known.against(build, class_named(mine.hardware, known.hardware)) if build else ""
+    return ReaderBuild(build, hardware or usual_class(known), tuple(one for one in unknown if one), wheel)
 
 
 def front_page(context: RequestContext, found: Overview, own: ReaderBuild, active: RunRow | None) -> FrontPage:
@@ -143,6 +149,7 @@ def front_page(context: RequestContext, found: Overview, own: ReaderBuild, activ
         newest=found.newest,
         yours=_yours(context, found.yours, own) if found.yours else None,
         unknown=own.unknown,
+        wheel=own.wheel,
         turns=tuple(islice(_turns(context, found), _TURNS)),
         changed=found.news.cells,
         rates=tuple(pass_rate_chart(context, one) for one in found.rates),

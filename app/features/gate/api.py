@@ -48,6 +48,12 @@ class GateQuery(BaseModel):
     python: Annotated[
         Words, Field(description="The Python, such as 3.12, where build or environment leaves it open")
     ] = ""
+    platform: Annotated[
+        Words,
+        Field(
+            description="The platform, such as linux-x86_64 or macos-arm64; held against what the environment states"
+        ),
+    ] = ""
     hardware: Annotated[
         Names,
         Field(description="Hardware classes, or GPUs such as H100; none means every measured one, the worst counts"),

@@ -12,7 +12,9 @@ from typing import TypeVar
 from knowngood.app.domain.builds.build import Build, minor_of
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
+from knowngood.app.domain.builds.platforms import TAKEN
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
+from knowngood.app.domain.hardware_names import several_gpus
 from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_request
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
@@ -198,7 +200,7 @@ class _PreparedQuestion:
         wheel = self.known.builds.get(self.question.resolved.build or "")
         named = self.policy.hardware if wheel else ()
         unserved = [one for one in named if wheel and self.known.serves(wheel, one) is False]
-        return tuple(Refusal("gpu_not_served", one, _not_served(one, self.known)) for one in unserved)
+        return tuple(Refusal("gpu_not_served", one, self.known.against(wheel, one)) for one in unserved)
 
 
 def _prepare(question: GateQuestion, known: Known) -> _PreparedQuestion:
@@ -220,13 +222,6 @@ def _prepare(question: GateQuestion, known: Known) -> _PreparedQuestion:
         ignores=ignores,
         notes=(*_notes_on_base(base), *stray, *lost),
     )
-
-
-def _not_served(hardware: str, known: Known) -> str:
-    gpu = hardware.removeprefix("cuda-")
-    first = next(iter(known.serving(hardware)), None)
-    then = f"the first tested build that does is {first.torch}" if first else "and no tested build does"
-    return f"this wheel holds no code for {gpu}; {then}"
 
 
 def _build_of(question: GateQuestion) -> str:
@@ -546,6 +541,8 @@ def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         return
     if asked.question.resolved.is_assumed and asked.policy.refuse_assumed:
         yield f"the build {asked.build.id} is assumed, and the policy refuses assumed builds"
+    if not asked.question.resolved.platforms and asked.policy.refuse_unstated:
+        yield "the environment states no platform, and the policy refuses to take it for Linux x86-64"
     if not reasons:
         yield "what is watched names no issue of this catalogue"
     elif not answered:
@@ -558,17 +555,13 @@ def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
         yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
     elif resolved.note:
         yield resolved.note
+    if asked.build and not resolved.platforms:
+        yield TAKEN
     if asked.build and resolved.build is None:
         yield f"{resolved.asked} is not tested; by the policy {asked.build.id}, another variant, answers for it"
-    wheel = asked.known.builds.get(resolved.build or "")
-    for class_ in policy.hardware:
-        is_open = wheel is None or (
-            asked.known.serves(wheel, class_) is None and not asked.known.is_measured(wheel, [class_])
-        )
-        if class_.startswith("cuda-") and is_open:
-            yield f"not known whether this wheel has code for {class_.removeprefix('cuda-')}"
-    if len(resolved.gpus) > 1:
-        yield f"the environment names several kinds of GPU ({', '.join(resolved.gpus)}), and the worst counts"
+    wheel, refused = asked.known.builds.get(resolved.build or ""), {one.hardware for one in asked.refusals}
+    yield from (told for one in policy.hardware if one not in refused and (told := asked.known.against(wheel, one)))
+    yield from several_gpus(resolved.gpus)
     if not policy.hardware and asked.build:
         classes = ", ".join(asked.classes) or "none yet"
         yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"

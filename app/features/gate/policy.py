@@ -51,10 +51,11 @@ class Policy:
     """The rules. Defaults are those of a team that wrote none: design and DECISIONS tell why.
 
     `hardware` are the classes that count (none: every measured one, the worst wins). `python` is that of environments
-    that leave it open. `minimum` is the severity from
+    that leave it open, `platform` theirs where no command says it. `minimum` is the severity from
     which on a failing issue blocks; `silent_always` blocks on silent wrong results whatever their severity. `applied`
     maps issues to the workarounds that the team has in place. `base` is the build that `only_new` compares with.
-    `refuse_assumed` makes an assumed build insufficient evidence. `accept` says which claims count as known;
+    `refuse_assumed` makes an assumed build insufficient evidence, `refuse_unstated` an environment that does not state
+    its platform. `accept` says which claims count as known;
     `accept_variant` takes another variant of the same release (its CUDA wheel for a `+cpu` one) as inferred on the CPU.
     `snapshot_days` is the oldest snapshot that is taken (None: 30 days, and of what comes with a release any).
     """
@@ -62,6 +63,7 @@ class Policy:
     watch: Watch = field(default_factory=Watch)
     hardware: tuple[str, ...] = ()
     python: str = ""
+    platform: str = ""
     affected: Effect = Effect.BLOCK
     flaky: Effect = Effect.BLOCK
     different_failure: Effect = Effect.BLOCK
@@ -78,6 +80,7 @@ class Policy:
     applied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignores: tuple[Ignore, ...] = ()
     refuse_assumed: bool = False
+    refuse_unstated: bool = False
     accept: Accept = Accept.INFERRED
     accept_variant: bool = False
 

@@ -121,6 +121,8 @@ PolicyFile = _model_of(
         "hardware": 'Hardware classes that count, such as "cpu-x86_64" or "cuda-sm_90", or GPUs such as "H100"; none '
         "means every measured one.",
         "python": 'The Python of your environment, such as "3.12", where neither a lock file nor the command says it.',
+        "platform": 'The platform of your environment, such as "linux-x86_64" or "macos-arm64", where the command does '
+        "not say it. A file that states another is answered with both.",
         "affected": "What an issue that fails does.",
         "flaky": "What an issue does that fails at times.",
         "different_failure": "What a failure without the issue's own signature does.",
@@ -147,11 +149,13 @@ PolicyFile = _model_of(
             "Workarounds you have in place: issue = [ids]. One that is effective on the very build lets the issue pass."
         ),
         "refuse_assumed": "Refuse to take an environment for a build that it only may be.",
+        "refuse_unstated": "Refuse to take an environment for Linux x86-64 that states no platform.",
         "accept": (
             'Which answers count: "measured" on the very build, Python and hardware class, or "inferred" ones too.'
         ),
         "accept_variant": (
-            "Take the same release's tested wheel for one that is not tested, such as +cpu, as inferred on the CPU."
+            "Take the same release's tested wheel for one that is not tested, such as +cpu, as inferred on the CPU. "
+            "Never for wheels of ROCm or XPU, nightlies, or what a vendor built."
         ),
     },
 )

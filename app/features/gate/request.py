@@ -12,6 +12,7 @@ from typing import Any
 
 from knowngood.app import foreign_text
 from knowngood.app.domain.builds.build_names import minor_python, read_build_name
+from knowngood.app.domain.builds.platforms import platform_of_gpus, platform_said
 from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
 from knowngood.app.domain.hardware_names import class_named
 from knowngood.app.domain.issue_selectors import Watch, read_severity, watched_issues
@@ -54,13 +55,15 @@ class GateRequest:
     """One question, not understood yet. Either `build` or `environment` is given.
 
     `python` is that of the environment: it narrows what the file or the build's name leaves open; `groups` are the
-    extras and groups of a pyproject.toml that count (none: all). What is named to be watched takes the place of what
-    the policy watches; `hardware`, `base` and `python` likewise; `applied` (`issue=workaround`) is added.
+    extras and groups of a pyproject.toml that count (none: all). `platform` is one of `platforms.PLATFORMS`, as
+    `macos-arm64`, and is held against what the file states. What is named to be watched takes the place of what
+    the policy watches; `hardware`, `base`, `python` and `platform` likewise; `applied` (`issue=workaround`) is added.
     """
 
     build: str = ""
     environment: AttachedFile | None = None
     python: str = ""
+    platform: str = ""
     groups: tuple[str, ...] = ()
     policy: AttachedFile | None = None
     hardware: tuple[str, ...] = ()
@@ -138,6 +141,7 @@ def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> Ga
         raise BadField("groups", "names extras and groups of a pyproject.toml; give that as the environment")
     policy = _policy(asked, knowledge)
     resolved = _resolved(asked, knowledge, policy)
+    policy = replace(policy, hardware=tuple(class_named(one, knowledge.known.hardware) for one in policy.hardware))
     if not policy.hardware:  # the GPUs that a pasted environment names are the hardware asked about
         classes = (class_named(one, knowledge.known.hardware) for one in resolved.gpus)
         policy = replace(policy, hardware=tuple(dict.fromkeys(classes)))
@@ -146,15 +150,19 @@ def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> Ga
 
 def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
     builds = knowledge.known.builds
+    with about("platform" if asked.platform else "policy"):
+        platforms = {**platform_of_gpus(policy.hardware), **platform_said(asked.platform or policy.platform)}
     with about("python" if asked.python else "policy"):
         python = minor_python(asked.python or policy.python)
         if asked.environment is None:
             with about("build", OtherPython):
-                return resolve_build(asked.build, builds, knowledge.tested, python=python)
+                return resolve_build(asked.build, builds, knowledge.tested, python=python, platforms=platforms)
         with about("environment", OtherPython):
             name = PurePath(asked.environment.name).name
             content, tested = asked.environment.content, knowledge.tested
-            return stated_build(content, builds, tested, name=name, python=python, groups=asked.groups)
+            return stated_build(
+                content, builds, tested, name=name, python=python, groups=asked.groups, platforms=platforms
+            )
 
 
 def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
@@ -181,8 +189,7 @@ def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
     if policy.only_new and not policy.base:
         raise BadField("base", "only_new compares with a base build; name one")
     with about("watch"):
-        policy = filled(policy, knowledge.lists)
-    return replace(policy, hardware=tuple(class_named(one, knowledge.known.hardware) for one in policy.hardware))
+        return filled(policy, knowledge.lists)
 
 
 def _applied(before: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[str, tuple[str, ...]]:

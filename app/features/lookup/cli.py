@@ -61,7 +61,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
         sys.stdout.write(_dumped({**body, "search": told}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))
-    return Exit.OK
+    return Exit.USAGE if answer.is_unreadable else Exit.OK
 
 
 def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
@@ -84,7 +84,7 @@ def _request(environment: dict[str, Any]) -> GateRequest:
     if is_here and not asked["hardware"]:
         asked["hardware"] = _classes_here()
     fields = {**asked, "groups": list(environment["groups"]), **environment_of(asked)}
-    kept = ("build", "python", "groups", "hardware", "environment")
+    kept = ("build", "python", "platform", "groups", "hardware", "environment")
     return read_request({name: fields[name] for name in kept if fields.get(name)})
 
 

@@ -119,9 +119,9 @@ def environment_text(answer: EnvironmentAnswer) -> str:
 
 def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
     ruling, resolved = answer.ruling, answer.resolved
+    yield from (("GPU", refusal.why) for refusal in ruling.refusals)
     yield "asked", ruling.asked
     yield "build", ruling.build or "not tested"
-    yield from (("GPU", refusal.why) for refusal in ruling.refusals)
     yield "nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""
     yield "hardware", ", ".join(ruling.hardware)
     told = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
@@ -178,7 +178,7 @@ def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text
         for class_, history in told:
             lines += wrapped(f"{class_}: {history.sentence}", _INDENT, _INDENT + "  ") if history.measured else ()
     if not issues and not answer.hits:
-        lines.append(f'no issue matches "{one_line(text)}"; docs/search.md says what may be asked')
+        lines.append(f'no issue matches "{one_line(text)}"; `knowngood find --help` says what may be asked')
     elif issues:
         many = "1 issue" if len(issues) == 1 else f"{len(issues)} issues"
         lines += ["", f"{many}; more of one: knowngood issue ID"]

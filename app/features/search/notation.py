@@ -187,8 +187,11 @@ def _phrase(asked: ParsedText, piece: str, _: Projects) -> ParsedText | None:
 
 
 def _hardware(asked: ParsedText, piece: str, _: Projects) -> ParsedText | None:
-    found = hardware_named(piece.strip(_AROUND)) if asked.hardware is None else None
-    return replace(asked, hardware=found) if found else None
+    """The first that is named; of its class another name says nothing more."""
+    found = hardware_named(piece.strip(_AROUND))
+    if found is None or (asked.hardware and asked.hardware.hardware != found.hardware):
+        return None
+    return replace(asked, hardware=asked.hardware or found)
 
 
 def _thread(asked: ParsedText, piece: str, projects: Projects) -> ParsedText | None:

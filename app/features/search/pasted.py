@@ -16,7 +16,7 @@ _FAILED = re.compile(
     r"\berror:|\bSegmentation fault\b|\bcore dumped\b|\bFatal Python error\b|\bterminate called\b",
     re.MULTILINE,
 )
-_COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information", re.MULTILINE)
+_COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information|^[|] NVIDIA-SMI \d", re.MULTILINE)
 _LISTED = re.compile(
     r"^\[\[packages?\]\]|^[ \t]*Package[ \t]+Version\b|^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE
 )

@@ -5,6 +5,7 @@ Total: whatever the text is, there is an answer. Where nothing fits, it says so 
 
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -76,7 +77,8 @@ class Hit:
 class SearchAnswer:
     """`hits` stand best first. It `is_sure` where the first is what is meant, and nothing else may be. `read_as` are
     words that were taken for others, `note` says what could not be done as it was asked. `build` and `hardware` are
-    those that the text names, empty where it names none.
+    those that the text names, empty where it names none. A query that cannot be read `is_unreadable`: `note` says why,
+    and the hits are those of its words.
     """
 
     asked: str
@@ -86,6 +88,7 @@ class SearchAnswer:
     note: Message | None = None
     build: str = ""
     hardware: str = ""
+    is_unreadable: bool = False
 
     @property
     def leads_to(self) -> str:
@@ -165,7 +168,7 @@ _COMPONENT_ALIKE = 0.85
 _MENDINGS = 6
 _MINOR = re.compile(r"(\d{1,3}\.\d{1,4})(~py\d{2,3})?")
 _SAYS_ERROR = re.compile(r"\w(?:Error|Exception|Unsupported)\b|: \S|\berror\b|'[^']+'", re.IGNORECASE)
-_SIGNATURE_S = 0.02
+_SIGNATURE_S, _SIGNATURES_S = 0.5, 2.0  # of one, and of all: a line takes 4 ms of one, and what takes more is told
 _FEWEST_LETTERS = 12  # of a message: shorter ones are anybody's
 _ENOUGH = 0.5  # of the words
 _MOST_NAMED = 20  # issues that an address names one by one
@@ -208,7 +211,8 @@ class _Question:
         if fault is not None:
             note = Message("This is no query that can be read: {fault}", fault=fault)
             words = _NAMED_FIELD.sub(" ", text)
-            return replace(self._of_names(read(words, {})), asked=self._text, note=note)
+            found = self._of_names(read(words, {}))
+            return replace(found, asked=self._text, note=note, is_sure=False, is_unreadable=True)
         hit = self._query_hit(text, hardware)
         is_as_written = text == self._raw or hardware is not None
         read_as = {} if is_as_written else {self._raw: text}
@@ -271,8 +275,9 @@ class _Question:
         firsts = [one[0] for one in found]
         issues = self._of_words(asked.words, firsts[0] if firsts else None, asked.hardware)
         hits = [*self._of_builds(asked, firsts, found), *self._of_place(asked, firsts, issues)]
-        if not firsts and asked.hardware and not (asked.words or asked.conditions or asked.versions):
-            hits = [self._hardware_hit(asked.hardware)]
+        is_alone = not (firsts or asked.words or asked.conditions or asked.versions)
+        if asked.hardware and (is_alone or not self._is_measured(asked.hardware)):
+            hits = [self._hardware_hit(asked.hardware), *([] if is_alone else hits)]
         is_pair = len(firsts) == 2 and asked.purpose is not Purpose.UPGRADE  # noqa: PLR2004 - a comparison is of two
         is_sure = (len(hits) == 1 or is_pair) and not issues.hits and self._is_measured(asked.hardware)
         return SearchAnswer(
@@ -280,7 +285,7 @@ class _Question:
             (*hits, *issues.hits)[:MOST_HITS],
             is_sure=is_sure or (not hits and issues.is_sure),
             read_as=issues.read_as,
-            note=self._unmeasured(asked) if firsts or asked.words else None,
+            note=(self._unmeasured(asked) if firsts or asked.words else None) or issues.note,
             build=firsts[0].id if firsts else "",
             hardware=self._shown_class(asked.hardware),
         )
@@ -363,12 +368,26 @@ class _Question:
             n = sum(1 for id_ in known.issues if known.was_measured(id_, class_))
             told = Message("{n} of {all} issues are measured there.", n=n, all=len(known.issues))
             return Hit(HitKind.HARDWARE, class_, matrix_address(hardware=class_), title, told)
-        told = Message(
-            "Nobody has measured this class here yet; measured are {measured}. On a machine that has it this measures:",
-            measured=", ".join(known.hardware) or "-",
-        )
+        told = self._unmeasured_class(class_)
         command = "knowngood run --builds default --issues all"
         return Hit(HitKind.HARDWARE, class_, matrix_address(), title, told, command=command)
+
+    def _unmeasured_class(self, class_: str) -> Message:
+        """The wheels' lists say which torch may run there at all, where nothing else is known."""
+        measured = ", ".join(self._known.hardware) or "-"
+        holding, lacking = self._known.wheels_for(class_)
+        days = sorted(f"{one.read_at:%Y-%m-%d}" for one in (*holding, *lacking))
+        if not (days and class_.startswith("cuda-")):
+            return Message(_UNMEASURED_WORDS[0], measured=measured)
+        return Message(
+            _UNMEASURED_WORDS[1],
+            gpu=class_.removeprefix("cuda-"),
+            holding=", ".join(one.torch for one in holding) or "-",
+            lacking=", ".join(one.torch for one in lacking) or "-",
+            first=days[0],
+            last=days[-1],
+            measured=measured,
+        )
 
     def _unmeasured(self, asked: ParsedText) -> Message | None:
         class_ = self._class_of(asked.hardware)
@@ -409,23 +428,32 @@ class _Question:
         best = max((one.matched for one in found), default=0.0)
         kept = [one for one in found if one.matched >= max(_ENOUGH, best - _ENOUGH / 2)]
         read_as = _corrections(kept) if kept and not kept[0].is_exact else {}
-        told = {id_: Message("Its signature is in these words.") for id_ in self._with_signature()}
+        ids_with_signature, late = self._held_against_signatures()
+        told = {id_: Message("Its signature is in these words.") for id_ in ids_with_signature}
         ids = list(dict.fromkeys([*told, *(one.issue for one in kept)]))
         at = build.id if build else "", self._shown_class(hardware)
         hits = tuple(replace(self._issue_hit(self._known.issues[id_], *at), told=told.get(id_)) for id_ in ids)
         is_sure = len(hits) == 1 and bool(kept) and kept[0].is_exact
-        return SearchAnswer(self._text, hits, is_sure=is_sure, read_as=read_as)
+        note = None
+        if late:
+            note = Message(
+                "These signatures took too long to look for: {issues}.", issues=", ".join(late[:_MOST_NAMED])
+            )
+        return SearchAnswer(self._text, hits, is_sure=is_sure and not late, read_as=read_as, note=note)
 
-    def _with_signature(self) -> Iterator[str]:
-        """Issues whose signature stands in a message of one line."""
+    def _held_against_signatures(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Issues whose signature stands in a message of one line, and those of which nobody knows: it took too long."""
+        found, late = list[str](), list[str]()
         if len(self._raw) < _FEWEST_LETTERS or not _SAYS_ERROR.search(self._raw):
-            return
+            return found, late
+        until = time.thread_time() + _SIGNATURES_S
         for id_, pattern in self._index.signatures:
             try:
-                if pattern.search(self._raw, timeout=_SIGNATURE_S):
-                    yield id_
+                left = min(_SIGNATURE_S, max(until - time.thread_time(), 0.0))
+                found.extend([id_] if pattern.search(self._raw, timeout=left, concurrent=True) else [])
             except TimeoutError:
-                continue
+                late.append(id_)
+        return found, late
 
     def _issue_hit(self, issue: Issue, build: str = "", hardware: str = "") -> Hit:
         return Hit(HitKind.ISSUE, issue.id, issue_address(issue.id, build, hardware), issue=issue)
@@ -434,6 +462,14 @@ class _Question:
         return SearchAnswer(self._text, (hit,), is_sure=True)
 
 
+_UNMEASURED_WORDS = (
+    "Nobody has measured this class here yet; measured are {measured}. On a machine that has it this measures:",
+    (
+        "Of the wheels tested here these hold code for {gpu}: {holding}; these hold none: {lacking} (read in them from "
+        "{first} to {last}). Nobody has measured this class here yet; measured are {measured}. On a machine that has "
+        "it this measures:"
+    ),
+)
 _RELATION_WORDS = {
     Relation.NAMED_BY: "{thread} is this issue.",
     Relation.REPORT: "{thread} reports this issue.",

@@ -9,14 +9,16 @@ from pathlib import Path
 from knowngood.app.cli.knowledge import Ground, ground_here, recorded_here
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.builds.platforms import LINUX
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import (
     Times,
-    UnknownStart,
+    UntestedStart,
     UpgradeRequest,
+    gpus_of,
     packages_of,
     read_upgrade,
     start_name,
@@ -43,6 +45,7 @@ def upgrade(
     package: Names,
     severity: str,
     python: str,
+    platform: str,
     cuda: str,
     driver: str,
     hardware: Names,
@@ -62,9 +65,11 @@ def upgrade(
     ground = ground_here(snapshot, public_keys)
     knowledge = ground.knowledge
     packages = packages_of(has)
-    found = _environment_in(requirements, python, groups, knowledge) if requirements else None
+    found = _environment_in(requirements, python, groups, platform, knowledge) if requirements else None
     if found:
+        platform = LINUX if found.platforms else ""
         start, packages = start_name(found), {**found.packages, **(packages or {})}
+        hardware = hardware or gpus_of(found)
     asked = UpgradeRequest(
         start=start,
         watch=watch,
@@ -79,6 +84,7 @@ def upgrade(
         pin=pin,
         packages=packages,
         is_whole=found is None or found.is_whole,
+        platform=platform,
         enough=enough,
     )
     sys.stdout.write(_told(_advice(asked, ground), "json" if as_json else form, to))
@@ -98,18 +104,18 @@ def _advice(asked: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
     return advise(read_upgrade(asked, ground.knowledge, times), ground.knowledge.known)
 
 
-def _environment_in(file: Path, python: str, groups: Names, knowledge: Knowledge) -> ResolvedBuild:
-    """The build that it is. Raises UnknownStart where it is none."""
+def _environment_in(file: Path, python: str, groups: Names, platform: str, knowledge: Knowledge) -> ResolvedBuild:
+    """The build that it is. Raises UntestedStart where it is none."""
     try:
         content = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BadRequest(f"{file} is no text in UTF-8") from None
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
-    found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups)
+    found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups, platform)
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
-        raise UnknownStart(f"{NO_BUILD.format(why=found.note)}{near}", found.nearest)
+        raise UntestedStart(f"{NO_BUILD.format(why=found.note)}{near}", found.nearest)
     return found
 
 

@@ -4,13 +4,14 @@ A build that breaks one of these is no candidate, whatever was measured on it; i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from knowngood.app.domain.builds.architectures import WheelCode, serves
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import parse_capability
@@ -40,13 +41,14 @@ class VersionPin:
 @dataclass(frozen=True)
 class Constraints:
     """`python` is `3.12` (empty: that of the build one is on); `driver` as `nvidia-smi` says it (empty: any);
-    `hardware` the classes that count (none: every measured one).
+    `hardware` the classes that count (none: every measured one); `names` are the names by which they were asked for.
     """
 
     python: str = ""
     driver: str = ""
     hardware: tuple[str, ...] = ()
     pins: tuple[VersionPin, ...] = field(default=())
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -100,12 +102,16 @@ def read_pin(text: str) -> VersionPin:
     return VersionPin(name, asked.specifier, written)
 
 
-def violations(build: Build, constraints: Constraints, start: Build) -> tuple[str, ...]:
-    """Say which constraints `build` breaks for whoever comes from `start`; nothing where it may be chosen."""
-    return tuple(_violations(build, constraints, start))
+def violations(
+    build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
+) -> tuple[str, ...]:
+    """Say which constraints `build` breaks for whoever comes from `start`; nothing where it may be chosen. `wheels` are
+    the lists of architectures by torch's version: where none was read nothing is refused.
+    """
+    return tuple(_violations(build, constraints, start, wheels))
 
 
-def _violations(build: Build, constraints: Constraints, start: Build) -> Iterator[str]:
+def _violations(build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]) -> Iterator[str]:
     wanted = constraints.python or start.python
     if build.python != wanted:
         yield f"is listed for Python {build.python} and not for {wanted}"
@@ -114,7 +120,7 @@ def _violations(build: Build, constraints: Constraints, start: Build) -> Iterato
         own = build.pinned_triton or "none"
         yield f"has Triton {build.triton or 'none'} in place of its own {own}; pin Triton to want that"
     yield from _driver(build, constraints.driver)
-    yield from _hardware(build, constraints.hardware, start)
+    yield from _hardware(build, constraints.hardware, start, wheels)
 
 
 def _holds(build: Build, pin: VersionPin) -> bool:
@@ -152,9 +158,12 @@ def _driver(build: Build, driver: str) -> Iterable[str]:
         yield f"is built for CUDA {build.cuda}, which needs driver {oldest} or newer, and {driver} is there"
 
 
-def _hardware(build: Build, hardware: Sequence[str], start: Build) -> Iterator[str]:
-    """Whether a wheel has code for a class is told by its cells there, not by its version of CUDA."""
+def _hardware(build: Build, hardware: Sequence[str], start: Build, wheels: Mapping[str, WheelCode]) -> Iterator[str]:
+    """Whether a wheel has code for a class is told by the list that was read in it, not by its version of CUDA."""
     if build.cuda is not None:
+        yield from (
+            f"holds no code for {one.removeprefix('cuda-')}" for one in hardware if serves(build, one, wheels) is False
+        )
         return
     gpu = next((class_ for class_ in hardware if parse_capability(class_)), "")
     if gpu:

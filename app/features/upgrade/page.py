@@ -15,6 +15,7 @@ from pydantic import Field
 
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.builds.platforms import LINUX
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.compare.comparison import WorkaroundTurn
@@ -26,7 +27,14 @@ from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate,
 from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
 from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, UpgradeAdvice, UpgradeDecision
-from knowngood.app.features.upgrade.request import NO_PACKAGE, UnknownStart, packages_said, start_name, start_of
+from knowngood.app.features.upgrade.request import (
+    NO_PACKAGE,
+    UnknownStart,
+    gpus_of,
+    packages_said,
+    start_name,
+    start_of,
+)
 from knowngood.app.features.upgrade.service import UpgradeQuery, advice_on
 from knowngood.app.features.upgrade.wording import (
     COLUMN_WORDS,
@@ -236,7 +244,9 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
         return _refused(context, query, knowledge, context.say(NO_BUILD, why=found.note), found.nearest, content)
     said = list(packages_said(found.packages, knowledge))
     has = said if found.is_whole or said != [NO_PACKAGE] else []
-    address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
+    platform, gpus = LINUX if found.platforms else "", list(gpus_of(found))
+    asked = query.asking(start=start_name(found), python="", has=has, platform=platform, hardware=gpus)
+    address = f"{UPGRADE}{asked}"
     return see_other(address)
 
 

@@ -22,7 +22,15 @@ from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
-from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, environment_request, variants_of
+from knowngood.app.domain.hardware_names import article_of
+from knowngood.app.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Issue,
+    environment_request,
+    parse_capability,
+    variants_of,
+)
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK
 from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -165,18 +173,23 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     """Rank every newer build of the catalogue for what is watched. Total; no build is dropped without a word.
 
     Which classes count: those that are named; else each issue counts on the classes where it was ever measured, and
-    where it counts on two the more severe one does.
+    where it counts on two the more severe one does. On a GPU that nobody measured nothing is recommended: a list that
+    was read in a wheel rules it out, and is no pass.
     """
     start, constraints = question.start, question.constraints
     newer = sorted((one for one in known.builds.values() if _is_newer(one, start)), key=lambda one: one.build_id)
-    broken = {one.id: violations(one, constraints, start) for one in newer}
+    broken = {one.id: violations(one, constraints, start, known.wheels) for one in newer}
     eligible = [one for one in newer if not broken[one.id]]
     places = _places(question, known)
     base = replace(_candidate(start, places, question, known), rating=Rating.HERE)
     base = replace(base, why=_reason(base, None, base))
     ranked = _ranked([_candidate(one, places, question, known) for one in eligible], question.enough)
-    judged = _judged(ranked, base, question)
+    unmeasured = [one for one in constraints.hardware if parse_capability(one) and one not in known.hardware]
+    judged = _judged(ranked, base, question, is_open=bool(unmeasured))
     decision, why, find_out = _decide(judged, base, newer, question.enough)
+    if unmeasured:
+        decision, find_out = UpgradeDecision.CANNOT_SAY, tuple(map(_find_out, judged[:1]))
+        why = tuple(_unmeasured(one, constraints.names.get(one, one), known) for one in unmeasured)
     return UpgradeAdvice(
         base=base,
         watched=question.watched,
@@ -311,9 +324,15 @@ def _tie(candidate: Candidate) -> tuple[Version, bool, str]:
     return (Version(build.build_id.release), is_release(build), build.id)
 
 
-def _judged(ranked: Sequence[Candidate], base: Candidate, question: UpgradeQuestion) -> tuple[Candidate, ...]:
-    """With rating and reason; of the good ones the first is recommended, because nothing that follows is better."""
-    rated = [replace(one, rating=_rating(one, base, question.enough)) for one in ranked]
+def _judged(
+    ranked: Sequence[Candidate], base: Candidate, question: UpgradeQuestion, *, is_open: bool
+) -> tuple[Candidate, ...]:
+    """With rating and reason; of the good ones the first is recommended, because nothing that follows is better. Where
+    all `is_open` none is good.
+    """
+    rated = [
+        replace(one, rating=Rating.NOT_ENOUGH if is_open else _rating(one, base, question.enough)) for one in ranked
+    ]
     best = next((one for one in rated if one.rating is Rating.ALSO_GOOD), None)
     rated = [replace(one, rating=Rating.RECOMMENDED) if one is best else one for one in rated]
     return tuple(replace(one, why=_reason(one, best, base)) for one in rated)
@@ -442,6 +461,29 @@ def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build]
     if not any(item.fails for item in base.items):
         return _stay(Message("Nothing that you watch fails on {start}.", start=start))
     return _without_a_good_one(judged, base)
+
+
+def _unmeasured(hardware: str, name: str, known: Known) -> Message:
+    """Of a GPU on which nothing was measured: what the wheels' lists say."""
+    found = known.serving(hardware)
+    torch = found[-1].torch if found else ""
+    return Message(_UNMEASURED_WORDS[article_of(name)][bool(found)], name=name, torch=torch)
+
+
+_UNMEASURED_WORDS = {
+    "a": (
+        "Nothing was measured on a {name}, and no tested wheel is known to hold code for it.",
+        "Nothing was measured on a {name}; the newest tested wheel that holds code for it is {torch}.",
+    ),
+    "an": (
+        "Nothing was measured on an {name}, and no tested wheel is known to hold code for it.",
+        "Nothing was measured on an {name}; the newest tested wheel that holds code for it is {torch}.",
+    ),
+    "": (
+        "Nothing was measured on {name}, and no tested wheel is known to hold code for it.",
+        "Nothing was measured on {name}; the newest tested wheel that holds code for it is {torch}.",
+    ),
+}
 
 
 def _stay(why: Message) -> _Answer:

@@ -10,9 +10,10 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import find_build, read_build_name
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
-from knowngood.app.domain.errors import OtherPython, UnknownBuild
-from knowngood.app.domain.hardware_names import measured_classes
-from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.builds.platforms import TAKEN, platform_of_gpus, platform_said, why_not_tested
+from knowngood.app.domain.errors import NotTested, OtherPython, UnknownBuild
+from knowngood.app.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
+from knowngood.app.domain.issue import Issue, parse_capability
 from knowngood.app.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
@@ -34,7 +35,8 @@ from knowngood.app.knowledge.model import Knowledge
 class UpgradeRequest:
     """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
     `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
-    `is_whole` says that it has no others. `enough` is a percentage (None: the usual one).
+    `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said). `enough` is
+    a percentage (None: the usual one).
     """
 
     start: str = ""
@@ -50,6 +52,7 @@ class UpgradeRequest:
     pin: tuple[str, ...] = ()
     packages: Mapping[str, str] | None = None
     is_whole: bool = True
+    platform: str = ""
     enough: int | None = None
 
 
@@ -71,35 +74,47 @@ class UnknownStart(BadField):
         self.nearest = tuple(nearest)
 
 
+class UntestedStart(UnknownStart, NotTested):
+    """The environment that one is on was understood, and nothing here is measured of it."""
+
+
 def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> UpgradeQuestion:
     """Raises BadField, which names the part that cannot be understood."""
     start, assumed = _start(asked, knowledge)
     watched, policy, notes = _watched(asked, knowledge)
     named = named_by(policy.watch, watched, knowledge.known.names)
     concerned, left_out = _concerned(watched, named, asked)
+    constraints = _constraints(asked, knowledge, policy.hardware)
+    of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
+    against = tuple(f"where you are: {said}" for said in of_wheel if said)
+    gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
     return UpgradeQuestion(
         start=start,
         watched=concerned,
-        constraints=_constraints(asked, knowledge, policy.hardware),
+        constraints=constraints,
         enough=_enough(asked.enough),
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
-        notes=(*assumed, *notes, *left_out),
+        notes=(*against, *several_gpus(gpus), *assumed, *notes, *left_out),
     )
 
 
-def start_of(name: str, content: str, python: str, knowledge: Knowledge, groups: Sequence[str] = ()) -> ResolvedBuild:
+def start_of(
+    name: str, content: str, python: str, knowledge: Knowledge, groups: Sequence[str] = (), platform: str = ""
+) -> ResolvedBuild:
     """The build that an environment is (`pip freeze`, a lock file, a pyproject.toml). Raises BadField.
 
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     One may set out from what nobody measured.
     """
     builds = knowledge.known.builds
+    with about("platform"):
+        platforms = platform_said(platform)
     with about("environment"):
         try:
-            return stated_build(content, builds, builds, name=name, python=python, groups=groups)
+            return stated_build(content, builds, builds, name=name, python=python, groups=groups, platforms=platforms)
         except OtherPython:
-            return stated_build(content, builds, builds, name=name, groups=groups)
+            return stated_build(content, builds, builds, name=name, groups=groups, platforms=platforms)
 
 
 def start_name(found: ResolvedBuild) -> str:
@@ -108,18 +123,27 @@ def start_name(found: ResolvedBuild) -> str:
     return build.removeprefix("torch-") if len(found.pythons) > 1 else build
 
 
+def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
+    """The GPUs of an environment that may be asked about, by name."""
+    return tuple(one for one in found.gpus if parse_capability(class_named(one, ())))
+
+
 def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
     builds = knowledge.known.builds
     written = asked.start.strip()
     if not written:
         raise UnknownStart("say which build you are on: its id, or the version of torch")
+    with about("platform"):
+        platforms = {**platform_of_gpus(asked.hardware), **platform_said(asked.platform)}
+    if other := why_not_tested(platforms):
+        raise UntestedStart(other)
     try:
         start = _with_python(find_build(written, builds), asked.python, builds)
     except UnknownBuild as error:
         raise UnknownStart(str(error), error.nearest) from None
     known = read_build_name(written).python or start.python if asked.python else ""
     note = resolve_build(written, builds, builds, python=known).note
-    return start, (note,) if note else ()
+    return start, (*([note] if note else []), *([] if platforms else [TAKEN]))
 
 
 def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
@@ -185,8 +209,14 @@ def _concerned(
 
 
 def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
-    """The classes of watch lists count where none are named; those that nobody measured cannot."""
+    """The classes of watch lists count where none are named; of those that nobody measured only GPUs that somebody
+    names can: the wheels' lists say something of them.
+    """
     measured = knowledge.known.hardware
+    names = {
+        class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in asked.hardware
+    }
+    gpus = [one for one in names if parse_capability(one)]
     with about("python"):
         python = read_python(asked.python.strip())
     with about("cuda"):
@@ -196,8 +226,8 @@ def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[
     with about("pin"):
         pins = tuple(read_pin(text) for text in asked.pin)
     with about("hardware"):
-        hardware = measured_classes(asked.hardware or [one for one in classes if one in measured], measured)
-    return Constraints(python, driver, hardware, (*cuda, *pins))
+        hardware = measured_classes(list(names) or [one for one in classes if one in measured], [*measured, *gpus])
+    return Constraints(python, driver, hardware, (*cuda, *pins), names)
 
 
 def _enough(percent: int | None) -> float:

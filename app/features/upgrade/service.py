@@ -33,6 +33,10 @@ class UpgradeQuery(BaseModel):
     python: Annotated[
         Words, Field(description="The Python it must be for, such as 3.12; that of `from` unless said")
     ] = ""
+    platform: Annotated[
+        Words,
+        Field(description="Where it runs: linux-x86_64 unless said, and the answer says so"),
+    ] = ""
     cuda: Annotated[Words, Field(description="The CUDA it must be built for: 12.8, or a specifier like <13")] = ""
     driver: Annotated[Words, Field(description="The NVIDIA driver it must run on, such as 550.54.15")] = ""
     hardware: Annotated[Names, Field(description="Hardware classes that count; every measured one unless said")]
@@ -64,6 +68,7 @@ class UpgradeQuery(BaseModel):
             package=tuple(self.package),
             severity=self.severity,
             python=self.python,
+            platform=self.platform,
             cuda=self.cuda,
             driver=self.driver,
             hardware=tuple(self.hardware),

@@ -83,7 +83,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         with suppress(AttributeError):  # asyncio's own transports of sockets have it
             transport.max_size = _READ_BYTES  # type: ignore[attr-defined]
-        self.since = self.loop.time()
+        self.since = self.now()
         self._timer = self.loop.call_later(self.look_every_s, self._look)
         host = self.client[0] if self.client else ""
         self.asker = asker_at(host)
@@ -106,7 +106,7 @@ class Connection(H11Protocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.unread_since = self.loop.time()
+        self.unread_since = self.now()
 
     # -- room ----------------------------------------------------------------------------------------------------------
 
@@ -130,9 +130,12 @@ class Connection(H11Protocol):
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
+    def now(self) -> float:
+        return self.loop.time()
+
     def _look(self) -> None:
         self._timer = self.loop.call_later(self.look_every_s, self._look)
-        now = self.loop.time()
+        now = self.now()
         self._look_at_reader(now)
         if now - self.unread_since > self.unread_s:
             self.drop()
@@ -147,7 +150,7 @@ class Connection(H11Protocol):
         """Whether another part of a request is waited for than before; its time begins now."""
         if self.conn.their_state is self._waits_for:
             return False
-        self._waits_for, self.since, self._received = self.conn.their_state, self.loop.time(), 0
+        self._waits_for, self.since, self._received = self.conn.their_state, self.now(), 0
         return True
 
     def _look_at_reader(self, now: float) -> None:

@@ -1,6 +1,8 @@
 """How much one asker may ask for: requests in a time, and bodies by their size, at once and by what they hold."""
 
+import gc
 import time
+from asyncio import get_running_loop
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ _KEPT = 10_000  # askers; at about 200 bytes each
 _MOST_DIGITS = 15  # of a length; Python refuses to read thousands of them
 _MOST_HELD = 96 << 20
 _OWN_ROOM = 64 << 10
+_MUCH_FREED = 16 << 20  # an exception and its traceback are a cycle, which may hold a body of 8 MiB
 
 
 class TooMany(KnownGoodError):
@@ -119,6 +122,7 @@ class BytesInFlight:
         self._most = most
         self._most_of_one = most_of_one
         self._by_asker: Counter[str] = Counter()
+        self._freed = 0
 
     def add(self, asker: str, count: int) -> None:
         """Raises TooMuch, and then nothing is added."""
@@ -132,6 +136,13 @@ class BytesInFlight:
         self._by_asker[asker] -= count
         if not self._by_asker[asker]:
             del self._by_asker[asker]
+        if self._freed < _MUCH_FREED <= self._freed + count:
+            get_running_loop().call_later(1, self._collect)  # by then the last of them is answered
+        self._freed += count
+
+    def _collect(self) -> None:
+        self._freed = 0
+        gc.collect()
 
 
 class Bodies(HttpMiddleware):

@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from packaging.version import Version
 
+from knowngood.app.domain.builds.architectures import WheelCode
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.packages import concerns
 from knowngood.app.domain.issue import (
@@ -684,6 +685,27 @@ def test_a_device_independent_row_is_inferred_on_a_gpu_from_the_very_build_alone
             assert (cell.basis.rule, cell.basis.build, cell.basis.hardware) == (DEVICE_RULE, build.id, CPU)
         elif cell.basis:
             assert cell.basis.rule == PYTHON_RULE
+
+
+lists = st.dictionaries(
+    st.sampled_from(sorted({build.torch for build in BUILDS.values()})),
+    st.sampled_from(["sm_75", "sm_90", "sm_80 sm_86", "sm_100 sm_120", "compute_80"]),
+)
+"""What was read in some of the wheels."""
+
+
+@given(st.one_of(stores, st.just(INFERRED)), lists)
+def test_no_claim_about_the_cpu_reaches_a_gpu_for_which_the_wheel_holds_no_code(
+    known: Known, read: dict[str, str]
+) -> None:
+    wheels = {torch: WheelCode(torch, tuple(codes.split()), NOON) for torch, codes in read.items()}
+    with_lists = replace(known, wheels=wheels)
+    for (issue, build, before), (_, _, after) in zip(claims_of(known), claims_of(with_lists), strict=True):
+        is_of_cpu = before.basis is not None and before.basis.rule == DEVICE_RULE
+        if is_of_cpu and with_lists.serves(build, before.hardware) is False:
+            assert (after.basis, after.verdict in CONCLUSIVE) == (None, False), issue.id
+        else:
+            assert after == before
 
 
 # -- 9. headlines ------------------------------------------------------------------------------------------------------

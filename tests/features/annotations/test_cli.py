@@ -154,16 +154,18 @@ def test_a_server_that_comes_up_late_or_is_busy_gets_it_all_the_same(
     call: Call, server: Engine, token: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("knowngood.app.features.bundles.cli_push._FIRST_WAIT_S", 0.2)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    busy = socket.create_server(("127.0.0.1", 0))
+    port = busy.getsockname()[1]
     up = threading.Event()
 
     def come_up() -> None:
+        """Once somebody was sent away."""
+        with busy:
+            busy.accept()[0].close()
         with serving(server, port=port):
-            up.wait(60)
+            up.wait()
 
-    later = threading.Timer(1.0, come_up)
+    later = threading.Thread(target=come_up)
     later.start()
     done = call(
         "push", str(bundle), "--server", f"http://127.0.0.1:{port}", "--token-file", str(token), "--tries", "20"

@@ -13,7 +13,6 @@ from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadBundle, BadRequest
 from knowngood.app.domain.issue import Signature, SignatureKind, digest
 from knowngood.app.domain.measuring.job import Attempt, EnvironmentReady
-from knowngood.app.domain.timed_search import LIMIT_S
 from knowngood.app.domain.verdicts.outcome import Outcome, Raised
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.bundles import format as bundles_format
@@ -391,7 +390,9 @@ def test_what_is_wrong_at_the_end_of_a_large_bundle_is_found_before_its_first_st
 def test_nobody_waits_while_a_signature_is_looked_for(
     own_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """Of a text that takes all the time that it may. Counted in this thread's processor, however busy the host is."""
+    """Of a text that takes all the time that it may: most of what an import costs this thread's processor lies outside
+    its transactions, however busy the host is.
+    """
     if not whole:
         monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
     issue = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(x+x+)+y"))
@@ -409,7 +410,9 @@ def test_nobody_waits_while_a_signature_is_looked_for(
 
     sa.event.listen(own_engine, "begin", begin)
     sa.event.listen(own_engine, "commit", commit)
+    at_first = time.thread_time()
     assert imported(own_engine, path).added == 1
+    took = time.thread_time() - at_first
     with reading(own_engine) as s:
         assert "took too long" in queries.load_attempt(s, found.id).judgement.reason
-    assert max(held) < LIMIT_S / 2, held
+    assert 0 < 3 * sum(held) < took, held

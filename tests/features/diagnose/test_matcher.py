@@ -51,7 +51,7 @@ def asked(
     budget: SearchBudget | None = None,
 ) -> Explanation:
     library = make_failure_library(issues, failures or {})
-    return complete(recognise(library, text, budget or SearchBudget(time.monotonic)), measured(cells, issues))
+    return complete(recognise(library, text, budget or SearchBudget(time.thread_time)), measured(cells, issues))
 
 
 def measured(cells: Sequence[Cell], issues: Sequence[Issue] = ()) -> Knowledge:
@@ -234,18 +234,20 @@ def test_words_about_wrong_numbers_lead_to_the_silent_issues() -> None:
 
 
 def test_a_catastrophic_pattern_is_given_up_in_time_and_named() -> None:
-    started = time.monotonic()
-    found = asked("a" * 3_000, message(r"(a+)+b"), make_issue("toy-2"), budget=SearchBudget(time.monotonic, 60.0, 0.2))
-    assert time.monotonic() - started < 10
+    started = time.process_time()
+    found = asked(
+        "a" * 3_000, message(r"(a+)+b"), make_issue("toy-2"), budget=SearchBudget(time.thread_time, 60.0, 0.2)
+    )
+    assert time.process_time() - started < 10
     assert found.untried == ("toy-1",)
     assert not found.matches
 
 
 def test_all_signatures_together_have_a_time_too() -> None:
     issues = [message(rf"(a+)+{n}", f"toy-{n}") for n in range(9)]
-    started = time.monotonic()
-    found = asked("a" * 3_000, *issues, budget=SearchBudget(time.monotonic, 0.5, 0.2))
-    assert time.monotonic() - started < 10  # each alone would take longer than the world lasts
+    started = time.process_time()
+    found = asked("a" * 3_000, *issues, budget=SearchBudget(time.thread_time, 0.5, 0.2))
+    assert time.process_time() - started < 10  # each alone would take longer than the world lasts
     assert len(found.untried) == 9
 
 

@@ -85,7 +85,7 @@ def test_what_nobody_knows_says_so_and_how_to_add_it(client: TestClient) -> None
     page = client.post("/errors", content=urlencode({"text": "KeyError: 'input_ids'"}), headers=FORM)
     assert vars(page)["context"]["page"].answered.matches == ()
     assert "We do not know this one" in page.text
-    assert 'href="/docs/writing-issues"' in page.text
+    assert "knowngood new-issue" in page.text
 
 
 def test_nothing_pasted_is_the_empty_box_again(client: TestClient) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from knowngood.app.domain.builds.platforms import TAKEN
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from knowngood.app.domain.issue_selectors import Watch
@@ -261,8 +262,16 @@ def test_an_issue_that_exists_on_none_of_the_classes_is_told_once() -> None:
 
 def test_it_says_that_every_measured_class_counts_where_none_was_named() -> None:
     told = "no hardware class was named: every measured one counts (cpu-x86_64), and the worst wins"
-    assert ask(make_known(row("o"))).notes == (told,)
-    assert ask(make_known(row("o")), hardware=(HARDWARE,)).notes == ()
+    assert ask(make_known(row("o"))).notes == (TAKEN, told)
+    assert ask(make_known(row("o")), hardware=(HARDWARE,)).notes == (TAKEN,)
+
+
+def test_a_platform_that_is_stated_is_not_taken_for_granted_and_a_policy_may_ask_for_one() -> None:
+    here = ResolvedBuild(TORCH_25.id, "torch 2.5.1", platforms={"linux-x86_64": "Linux-6.1-x86_64"})
+    assert TAKEN not in ask(make_known(row("o")), resolved=here).notes
+    assert ask(make_known(row("o")), resolved=here, refuse_unstated=True).decision is Decision.PASS
+    refused = ask(make_known(row("o")), refuse_unstated=True)
+    assert (refused.decision, "states no platform" in refused.why) == (Decision.INSUFFICIENT, True)
 
 
 def test_with_nothing_measured_at_all_the_answer_is_still_an_answer() -> None:
@@ -502,7 +511,7 @@ def test_a_workaround_counts_on_the_class_where_it_helps_and_on_no_other() -> No
 
 def test_workarounds_of_an_issue_that_nobody_knows_are_noted_with_the_nearest() -> None:
     ruling = ask(make_known(row("o")), applied={"toy1": ("eager",)}, hardware=(HARDWARE,))
-    assert ruling.notes == ('applied workarounds: no issue is called "toy1" here; nearest: toy-1',)
+    assert ruling.notes == (TAKEN, 'applied workarounds: no issue is called "toy1" here; nearest: toy-1')
 
 
 def test_near_names_are_looked_for_of_the_first_three_alone() -> None:
@@ -510,7 +519,7 @@ def test_near_names_are_looked_for_of_the_first_three_alone() -> None:
     ruling = ask(make_known(row("o")), applied=dict.fromkeys(names, ("eager",)), hardware=(HARDWARE,))
     said = 'applied workarounds: no issue is called "{}" here{}'
     near = "; nearest: toy-1"
-    assert ruling.notes == tuple(said.format(name, near if name != "toy4" else "") for name in names)
+    assert ruling.notes[1:] == tuple(said.format(name, near if name != "toy4" else "") for name in names)
 
 
 # Age
@@ -597,7 +606,7 @@ def test_of_two_ignores_the_longer_one_counts() -> None:
 def test_an_ignore_of_nothing_that_is_known_is_noted() -> None:
     ruling = ask(make_known(row("x")), ignores=(ignore(issue="other-9"),), hardware=(HARDWARE,))
     assert ruling.decision is Decision.BLOCK
-    assert ruling.notes == ('ignore: no issue is called "other-9" here',)
+    assert ruling.notes == (TAKEN, 'ignore: no issue is called "other-9" here')
 
 
 def test_an_ignored_issue_is_an_answer_where_it_was_measured_and_none_where_it_was_not() -> None:

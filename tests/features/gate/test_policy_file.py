@@ -46,6 +46,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         """
         hardware = ["cpu-x86_64", "cuda-sm_90"]
         python = "3.12"
+        platform = "linux-x86_64"
         affected = "warn"
         flaky = "pass"
         different_failure = "insufficient"
@@ -60,6 +61,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         only_new = true
         base = "torch-2.5.1+cu124"
         refuse_assumed = true
+        refuse_unstated = true
         accept = "measured"
         accept_variant = true
         [watch]
@@ -83,6 +85,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         watch=Watch(("xla-8464",), ("Inductor C++",), ("torch_xla",), Severity.CRITICAL, ("team-a",)),
         hardware=("cpu-x86_64", "cuda-sm_90"),
         python="3.12",
+        platform="linux-x86_64",
         affected=Effect.WARN,
         flaky=Effect.PASS,
         different_failure=Effect.INSUFFICIENT,
@@ -98,6 +101,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         applied={"xla-8464": ("clone", "no_aliasing"), "pytorch/pytorch#1": ("eager",)},
         ignores=(Ignore("fla-160", "一条理由", "ann", date(2027, 3, 31), "eager"),),
         refuse_assumed=True,
+        refuse_unstated=True,
         accept=Accept.MEASURED,
         accept_variant=True,
         snapshot_days=3,
@@ -241,7 +245,7 @@ def test_the_example_of_the_docs_is_a_policy_and_satisfies_the_schema() -> None:
 def test_what_the_example_says_to_be_a_default_is_one() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
     written, usual = parse_policy(text), Policy()
-    other = {"watch", "hardware", "minimum", "snapshot_days", "only_new", "base", "applied", "ignores"}
+    other = {"watch", "hardware", "platform", "minimum", "snapshot_days", "only_new", "base", "applied", "ignores"}
     assert {one.name for one in fields(Policy) if getattr(written, one.name) != getattr(usual, one.name)} == other
 
 

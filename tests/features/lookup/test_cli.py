@@ -54,6 +54,14 @@ def test_a_search_is_that_of_the_matrix(ask: Run) -> None:
     assert "no issue matches" in ask("find", "zzzqqq").stdout
 
 
+@pytest.mark.parametrize("query", ["exists(build:2.7 status:flaky)", "exists(..)", "status:affected (stride"])
+def test_a_query_that_cannot_be_read_is_refused_beside_what_its_words_find(ask: Run, query: str) -> None:
+    told, as_json = ask("find", query), ask("find", query, "--json")
+    assert (told.returncode, as_json.returncode) == (2, 2), told.stderr
+    assert told.stdout.startswith("This is no query that can be read: column ")
+    assert json.loads(as_json.stdout)["search"]["note"].startswith("This is no query that can be read: column ")
+
+
 def test_an_environment_is_told_in_words_and_in_json(ask: Run) -> None:
     told = json.loads(ask("env", "--build", f"{BAD}~py312", "--hardware", "cpu-x86_64", "--json").stdout)
     assert (told["build"], told["pythons"], told["hardware"]) == (f"{BAD}~py312", ["3.12"], ["cpu-x86_64"])

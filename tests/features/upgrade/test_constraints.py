@@ -54,13 +54,13 @@ def must(**said: object) -> Constraints:
     ],
 )
 def test_a_build_that_breaks_a_constraint_says_how(build: object, constraints: Constraints, said: str | None) -> None:
-    found = violations(build, constraints, START)  # type: ignore[arg-type]
+    found = violations(build, constraints, START, {})  # type: ignore[arg-type]
     assert (not found) if said is None else any(said in one for one in found), found
 
 
 def test_all_that_is_broken_is_told() -> None:
     asked = must(driver="550", pins=(read_pin("triton==3.4.0"), read_pin("cuda<13")))
-    assert len(violations(CUDA_13, asked, START)) == 3
+    assert len(violations(CUDA_13, asked, START, {})) == 3
 
 
 @pytest.mark.parametrize(

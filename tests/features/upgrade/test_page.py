@@ -227,7 +227,7 @@ def test_an_unknown_build_is_answered_with_the_nearest(client: TestClient) -> No
         (f"{FROM}&python=3", "python"),
         (f"{FROM}&cuda=twelve", "cuda"),
         (f"{FROM}&driver=new", "driver"),
-        (f"{FROM}&hardware=cuda-sm_70", "hardware"),
+        (f"{FROM}&hardware=rocm-gfx942", "hardware"),
         (f"{FROM}&pin=numpy%3C2", "pin"),
         (f"{FROM}&package=nothing-needs-it", "watch"),
         (f"{FROM}&enough=101", "enough"),

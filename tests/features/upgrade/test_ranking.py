@@ -1,6 +1,7 @@
 """Which build to move to: what is counted of a candidate, what decides between two, when to stay or to say nothing."""
 
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -646,7 +647,7 @@ def test_beside_rows_that_were_run_there_it_counts() -> None:
 
 
 def test_where_nothing_else_is_watched_it_is_what_counts() -> None:
-    known = gpu_world("   ", "xoo", count=2)
+    known = replace(gpu_world("   ", "xoo", count=2), hardware=(HARDWARE, GPU))
     advice = ask(known, watched=["any-0", "any-1"], constraints=Constraints(hardware=(GPU,)))
     assert (advice.decision, advice.base.measured, advice.base.from_cpu) == (UpgradeDecision.GO, 2, 0)
 

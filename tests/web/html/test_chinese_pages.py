@@ -109,7 +109,7 @@ def addresses() -> list[object]:
         *("/upgrade", "/upgrade?from=2.5.1", "/upgrade?from=2.15.0"),
         *("/compare", "/compare?a=2.5.1&b=2.11.0&hardware=cuda-sm_90"),
         *("/search", "/search?q=compile+stride", "/search?q=MI300X", "/search?q=%23199999", "/search?q=zzzqqq"),
-        *("/errors", "/runs", "/changes", "/watchlists", "/coverage", "/hygiene", "/quality", "/workers", "/docs"),
+        *("/errors", "/runs", "/changes", "/watchlists", "/coverage", "/hygiene", "/quality", "/workers", "/signs"),
         *("/sign-in", "/nothing", "/issues/pytorch-1", "/builds/9.9", "/matrix?hardware=nope", "/matrix?q=foo:bar"),
         *(issue_address(issue) for issue in issues[:4]),
         *(issue_address(cell.issue, build=cell.build, hardware=cell.hardware) for cell in chosen[:2]),

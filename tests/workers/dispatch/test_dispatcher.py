@@ -95,9 +95,10 @@ def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, transport: L
     assert none_alive(tmp_path)
 
 
-def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, transport: LocalTransport) -> None:
+def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, transport: LocalTransport, tmp_path: Path) -> None:
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
-    run = given_run(own_engine, [doing("pass", takes_s=0.3)], builds, at=utc_now())
+    both = tmp_path / "both are there"
+    run = given_run(own_engine, [doing("pass", until=str(both))], builds, at=utc_now())
     together = DispatchOptions(hardware=(HARDWARE,), jobs=2, until_idle=True, poll_s=0.02)
     going: set[str] = set()
     most = []
@@ -108,16 +109,21 @@ def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, transport: L
         else:
             going.add(event.job)
         most.append(len(going))
+        if len(going) > 1:
+            both.touch()
 
     dispatch(own_engine, transport, together, stop=forever, on_event=note)
     assert load_run(own_engine, run).state is RunState.DONE
     assert max(most) > 1
 
 
-def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, transport: LocalTransport) -> None:
+def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(
+    own_engine: Engine, transport: LocalTransport, tmp_path: Path
+) -> None:
     """One at a time on the CPU; on a GPU the next one too, whose environment is made meanwhile."""
     classes = (HARDWARE, "cuda-sm_90")
-    on_cpu = doing("pass", takes_s=0.3)
+    all_three = tmp_path / "all three are there"
+    on_cpu = doing("pass", until=str(all_three))
     issues = [on_cpu, replace(on_cpu, id="toy-2", requires=Requires(device=Device.CUDA))]
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
     given_catalogue(own_engine, issues, builds)
@@ -132,12 +138,14 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, transp
         of_class = going[hardware_of[event.job]]
         (of_class.discard if isinstance(event, JobEnded) else of_class.add)(event.job)
         at_once.append(tuple(len(going[class_]) for class_ in classes))
+        if at_once[-1] == (1, 2):
+            all_three.touch()
 
     hardware_of = {job.id: job.hardware for job in load_run(own_engine, run).jobs}
     dispatch(own_engine, transport, how, stop=forever, on_event=note)
     assert load_run(own_engine, run).state is RunState.DONE
     assert tuple(map(max, zip(*at_once, strict=True))) == (1, 2)
-    assert any(cpu and cuda for cpu, cuda in at_once)
+    assert (1, 2) in at_once
 
 
 def test_only_what_this_dispatcher_can_serve_is_claimed(own_engine: Engine, transport: LocalTransport) -> None:
@@ -263,7 +271,7 @@ def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more
 ) -> None:
     """As after a machine slept: by its own clock another one came to be in charge."""
     run = given_run(own_engine, [doing("hang")], at=utc_now())
-    how = DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.6)
+    how = DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, lease_s=6.0)
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(dispatch, own_engine, transport, how, stop=stop.is_set)
@@ -318,7 +326,7 @@ class _ScriptedHandle:
 
     def events(self) -> Generator[Event]:
         yield from self._told
-        self._killed.wait(10)
+        self._killed.wait(PATIENCE_S)
         raise AgentLost("it was cut off")
 
     def cancel(self) -> None:
@@ -346,9 +354,11 @@ def test_a_flood_of_progress_is_thinned_out(own_engine: Engine) -> None:
                 yield Provisioning(spec.job, spec.try_no, phase, "torch", done, 200)
 
     heard: list[Event] = []
+    began = time.monotonic()
     dispatch(own_engine, Scripted(tell), ONCE, stop=forever, on_event=heard.append)
+    seconds = time.monotonic() - began
     assert len(heard) == 3 * 400
-    assert 6 <= kinds(own_engine)["provisioning"] <= 30
+    assert 6 <= kinds(own_engine)["provisioning"] <= 6 + seconds, "one of each phase, and one a second"
 
 
 def test_an_event_of_another_job_is_refused_and_the_agent_let_go(own_engine: Engine) -> None:
@@ -388,7 +398,7 @@ def test_a_database_that_is_away_for_a_while_costs_no_job_a_try(
     engine, name = connect(postgres_url), sa.make_url(postgres_url).database
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
     run = given_run(engine, [doing("pass", "pass", takes_s=0.4)], builds, at=utc_now())
-    how = DispatchOptions(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=5.0)
+    how = DispatchOptions(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=60.0)
     with capture_logs() as logs, dispatching(engine, transport, how):
         assert eventually(lambda: kinds(engine)["arm_started"] >= 2)
         hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 - ours

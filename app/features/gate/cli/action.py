@@ -51,7 +51,7 @@ def _asked() -> dict[str, Any]:
     if keys[1:]:
         raise BadRequest("public-key and unsigned exclude each other; leave one of them out")
     is_advice = os.environ.get("GATE_ENFORCE", "") != "true"
-    unsaid = {"here": False, "stdin": "", "python": "", "base": "", "only_new": False, "output": ""}
+    unsaid = {"here": False, "stdin": "", "python": "", "platform": "", "base": "", "only_new": False, "output": ""}
     return {**inputs, **names, **unsaid, "public_keys": keys, "form": "github", "advisory": is_advice}
 
 

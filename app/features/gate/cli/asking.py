@@ -22,7 +22,7 @@ _FROM_SNAPSHOT = f"{_HERE}.from_snapshot:rule_from_snapshot"
 _FROM_STORE = f"{_HERE}.from_store:rule_here"
 _FREEZE = "knowngood.app.features.environments.installed:freeze"
 
-_PLAIN = ("build", "python", "severity", "base", "only_new")
+_PLAIN = ("build", "python", "platform", "severity", "base", "only_new")
 NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
 _ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
 _FLAGS = {"requirements": "-r", "stdin": "-"}

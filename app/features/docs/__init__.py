@@ -1,1 +1,0 @@
-"""The documents, and the API's reference, as pages."""

@@ -1,0 +1,176 @@
+"""What the lists of the wheels say of a GPU, at every door alike: refusals by the very wheel's list, and no passes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from starlette.testclient import TestClient
+
+from knowngood.app.domain.builds.architectures import WheelCode
+from knowngood.app.features.diagnose.explaining import explain_paste
+from knowngood.app.features.diagnose.matcher import make_failure_library, told_of_wheel
+from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.app.features.lookup.service import answer_environment
+from knowngood.app.features.search.service import make_search_index, search
+from knowngood.app.features.upgrade.ranking import UpgradeDecision, advise
+from knowngood.app.features.upgrade.request import Times, UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
+from knowngood.app.features.upgrade.wording import answer, left_out_by_reason
+from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.shipped import read_shipped
+from knowngood.app.store.engine import Engine
+from tests.web.asking import client_of
+
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+TIMES = Times({}, None)
+NEWER = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120"
+NONE_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.7.1+cu128"
+NONE_70 = "this wheel holds no code for sm_70; the newest tested build that does is 2.10.0+cu128"
+OPEN_120 = "not known whether this wheel has code for sm_120"
+TABLE = [
+    ("2.6.0+cu124", ("RTX 5090",), (NONE_120,)),
+    ("2.7.1+cu126", ("RTX 5090",), (NONE_120,)),
+    ("2.7.1+cu128", ("RTX 5090",), ()),
+    ("2.8.0+cu128", ("RTX 5090",), ()),
+    ("2.7.1+cu118", ("RTX 5090",), (OPEN_120,)),
+    ("2.15.0+cu132", ("V100",), (NONE_70,)),
+    ("2.10.0+cu128", ("V100",), ()),
+    ("2.6.0+cu124", ("H20",), ()),
+    ("2.6.0+cu124", ("H100", "RTX 5090"), (NONE_120,)),
+]
+
+
+@pytest.fixture(scope="module")
+def knowledge() -> Knowledge:
+    """What is shipped, and a list of 2.7.1+cu128 that its tests read."""
+    shipped = read_shipped().knowledge
+    builds = [one for one in shipped.known.builds.values() if one.torch == "2.7.1+cu128"]
+    issue, cell = next(iter(shipped.known.cells.items()))
+    cells = {**shipped.known.cells, (issue[0], builds[0].id, "cpu-x86_64"): replace(cell, build=builds[0].id)}
+    wheels = {**shipped.known.wheels, "2.7.1+cu128": WheelCode("2.7.1+cu128", tuple(NEWER.split()), NOW)}
+    known = replace(shipped.known, cells=cells, wheels=wheels)
+    return replace(shipped, known=known, tested=known.tested)
+
+
+def pasted(torch: str, gpus: tuple[str, ...]) -> str:
+    named = "".join(f"GPU {at}: NVIDIA {gpu}\n" for at, gpu in enumerate(gpus))
+    return f"PyTorch version: {torch}\nPython version: 3.11.9\nGPU models and configuration: \n{named}"
+
+
+@pytest.mark.parametrize(("torch", "gpus", "said"), TABLE)
+def test_a_pasted_environment_is_told_the_same_at_every_door(
+    knowledge: Knowledge, torch: str, gpus: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    text, known = pasted(torch, gpus), knowledge.known
+    several = tuple(f"several kinds of GPU are named ({', '.join(gpus)}), and the worst counts" for _ in gpus[1:])
+    asked = GateRequest(environment=AttachedFile("", text), issues=("all",))
+    ruling = rule(asked, knowledge, NOW)
+    told = (*(one.why for one in ruling.refusals), *ruling.notes)
+    assert tuple(one for one in told if "code for" in one or "several" in one) == (*said, *several)
+    of_env = answer_environment(asked, knowledge, NOW).ruling
+    assert of_env.refusals == ruling.refusals
+    found = explain_paste(text, make_failure_library((), {}), knowledge)
+    assert told_of_wheel(found.resolved, known) == (*said, *several)
+    start = start_of("", text, "", knowledge)
+    question = read_upgrade(UpgradeRequest(start_name(start), hardware=gpus_of(start)), knowledge, TIMES)
+    assert question.notes[: len(said) + len(several)] == (*(f"where you are: {one}" for one in said), *several)
+
+
+@pytest.mark.parametrize(("gpu", "left_out"), [("RTX 5090", "2.7.1+cu126"), ("V100", "2.11.0+cu130")])
+def test_an_upgrade_leaves_out_what_holds_no_code_and_recommends_nothing_unmeasured(
+    knowledge: Knowledge, gpu: str, left_out: str
+) -> None:
+    for issues in (("all",), tuple(one.id for one in knowledge.known.issues.values() if one.requires.device == "any")):
+        asked = UpgradeRequest("2.6.0+cu124", issues=issues, hardware=(gpu,))
+        advice = advise(read_upgrade(asked, knowledge, TIMES), knowledge.known)
+        assert (advice.decision, advice.best) == (UpgradeDecision.CANNOT_SAY, None)
+        by_reason = left_out_by_reason(advice)
+        reason = next(one for one, ids in by_reason.items() if f"torch-{left_out}" in ids)
+        assert reason == f"holds no code for {'sm_120' if gpu != 'V100' else 'sm_70'}"
+        assert not {one.build.torch for one in advice.candidates} & {left_out}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "said"),
+    [
+        ("V100", "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0+cu128."),
+        ("rtx 5090", "Nothing was measured on an RTX 5090; the newest tested wheel that holds code for it is 2.15.0"),
+        (
+            "sm_70",
+            "Nothing was measured on cuda-sm_70; the newest tested wheel that holds code for it is 2.10.0+cu128.",
+        ),
+        ("Thor", "Nothing was measured on a Thor, and no tested wheel is known to hold code for it."),
+    ],
+)
+def test_an_upgrade_on_a_gpu_that_nobody_measured_cannot_say(knowledge: Knowledge, gpu: str, said: str) -> None:
+    advice = advise(read_upgrade(UpgradeRequest("2.6.0", hardware=(gpu,)), knowledge, TIMES), knowledge.known)
+    assert answer(advice).startswith(f"Cannot say yet. {said}")
+
+
+@pytest.mark.parametrize("text", ["RTX 5090 sm_120 torch version", "sm_120", "which torch for an RTX 5090"])
+def test_a_search_for_a_gpu_is_answered_from_the_lists_with_their_days(knowledge: Knowledge, text: str) -> None:
+    hit = search(text, knowledge.known, make_search_index(knowledge.known.issues)).hits[0]
+    told = str(hit.told)
+    holding, lacking = told.partition("; these hold none: ")[::2]
+    assert "2.8.0+cu128" in holding
+    assert "2.7.1+cu126" in lacking
+    assert "(read in them from 2026-11-21 to 2026-11-27)" in lacking
+
+
+def test_without_lists_a_search_says_no_more_than_that_nobody_measured(knowledge: Knowledge) -> None:
+    known = replace(knowledge.known, wheels={})
+    told = str(search("sm_120", known, make_search_index({})).hits[0].told)
+    assert told.startswith("Nobody has measured this class here yet")
+
+
+# -- over HTTP, from a store -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def client(shipped: Engine) -> TestClient:
+    return client_of(shipped)
+
+
+SHIPPED_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0+cu128"
+
+
+@pytest.mark.parametrize(("torch", "holds"), [("2.6.0+cu124", False), ("2.7.1+cu126", False), ("2.8.0+cu128", True)])
+def test_programs_are_told_the_same(client: TestClient, torch: str, *, holds: bool) -> None:
+    def got(path: str, **asked: object) -> Mapping[str, object]:
+        answered = client.post(path, json=asked) if asked else client.get(path)
+        assert answered.status_code == 200, answered.text
+        return answered.json()  # type: ignore[no-any-return]
+
+    text = pasted(torch, ("RTX 5090",))
+    ruling = got("/api/v1/gate", environment={"name": "", "content": text}, issues=["all"])
+    assert [one["code"] for one in ruling["refusals"]] == ([] if holds else ["gpu_not_served"])  # type: ignore[attr-defined]
+    assert got("/api/v1/errors", text=text)["wheel"] == ([] if holds else [SHIPPED_120])
+    upgrade = got(f"/api/v1/upgrade?from={torch.replace('+', '%2B')}&hardware=RTX+5090")
+    assert (upgrade["decision"], upgrade["build"]) == ("cannot_say", None)
+    build = got(f"/api/v1/builds/torch-{torch.replace('+', '%2B')}")["architectures"]
+    assert ("sm_120" in build["names"], build["read_at"][:10]) == (holds, "2026-11-21")  # type: ignore[index]
+
+
+def test_pages_show_what_was_read_and_what_was_not(client: TestClient) -> None:
+    page = client.get("/builds/torch-2.8.0%2Bcu128").text
+    assert "sm_70 sm_75 sm_80 sm_86 sm_90 sm_100 sm_120" in page
+    assert "read in this wheel on 2026-11-21" in page
+    assert "nobody read which GPUs" in client.get("/builds/torch-2.7.1%2Bcu128").text
+    assert client.get("/api/v1/builds/torch-2.7.1%2Bcu128").json()["architectures"] is None
+    upgrade = client.get("/upgrade?from=2.6.0&hardware=V100").text
+    assert "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0+cu128." in upgrade
+    assert "holds no code for sm_70" in upgrade
+    assert "2.8.0+cu128, 2.9.0+cu128" in client.get("/search?q=RTX+5090+sm_120+torch+version").text
+    answered = client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}).text
+    assert f"T{SHIPPED_120[1:]}" in answered
+    assert f"T{SHIPPED_120[1:]}" in client.get("/?mine=2.6.0&gpu=RTX+5090").text
+    assert "holds no code" not in client.get("/?mine=2.8.0&gpu=RTX+5090").text
+    sent = client.post("/upgrade", data={"environment": pasted("2.6.0+cu124", ("RTX 5090",))})
+    assert "hardware=RTX+5090" in sent.headers["location"]
+
+
+def test_pages_say_it_in_chinese(client: TestClient) -> None:
+    chinese = {"accept-language": "zh"}
+    text = client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}, headers=chinese).text
+    assert "这个 wheel 不含 sm_120 的代码" in text
+    assert "在 V100 上什么也没有测过" in client.get("/upgrade?from=2.6.0&hardware=V100", headers=chinese).text
