@@ -1,4 +1,4 @@
-"""What is worked out once: LRU-cache keys that compare by object identity, and answers that an object keeps itself."""
+"""LRU-cache keys that compare by object identity, and answers that an object works out once and keeps itself."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps

@@ -60,7 +60,7 @@ Fields = Annotated[Mapping[str, list[str]], Depends(_read_fields)]
 
 
 def own_address(to: str) -> str:
-    """Where a form leads afterwards. Raises InvalidParameter for what is no address of this server."""
+    """The address that a form leads to afterwards. Raises InvalidParameter for what is no address of this server."""
     if not to.startswith("/") or to.startswith(("//", "/\\")):
         raise InvalidParameter("`to` must be an address of this server, such as /runs")
     return to
