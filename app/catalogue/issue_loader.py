@@ -8,10 +8,7 @@ from knowngood.app.catalogue.issue_rules import document_findings
 from knowngood.app.catalogue.lenient_reader import outline_of
 from knowngood.app.catalogue.models import (
     IssueFile,
-    ObservedTable,
-    PackagesTable,
     RequiresTable,
-    WorkaroundTable,
     read_document,
 )
 from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem, collected
@@ -113,7 +110,12 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
             for claim in document.claim
         ),
         requires=_requires(document.requires),
-        packages=_packages(document.packages),
+        packages=Packages(
+            requirements=tuple(document.packages.requires),
+            per_release={release: tuple(inner.requires) for release, inner in document.packages.per_release.items()},
+            no_deps=tuple(document.packages.no_deps),
+            mutates=document.packages.mutates,
+        ),
         signature=Signature(
             kind=document.signature.kind,
             pattern=document.signature.pattern,
@@ -132,11 +134,32 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
             for variant in document.variant
         ),
         arms=_arms(document, script),
-        workarounds=tuple(_workaround(table) for table in document.workaround),
+        workarounds=tuple(
+            Workaround(
+                id=table.id,
+                title=table.title,
+                body=table.body,
+                trade_off=table.trade_off,
+                is_decoy=table.decoy,
+                title_zh=table.title_zh,
+                body_zh=table.body_zh,
+                trade_off_zh=table.trade_off_zh,
+            )
+            for table in document.workaround
+        ),
         timeout_s=float(document.timeout_s),
         default=document.default,
         is_smoke=document.smoke,
-        observed={key: _observed(table) for key, table in document.observed.items()},
+        observed={
+            key: Observed(
+                compare=table.compare,
+                rtol=AS_A_RULE.rtol if table.rtol is None else table.rtol,
+                atol=AS_A_RULE.atol if table.atol is None else table.atol,
+                reason=table.reason,
+                arms=tuple(table.arms),
+            )
+            for key, table in document.observed.items()
+        },
         suspect=Suspect(names=tuple(document.proof.suspect), raises=document.proof.raises),
         script=script.text,
         title_zh=document.title_zh,
@@ -159,25 +182,6 @@ def _requires(table: RequiresTable) -> Requires:
     )
 
 
-def _packages(table: PackagesTable) -> Packages:
-    return Packages(
-        requirements=tuple(table.requires),
-        per_release={release: tuple(inner.requires) for release, inner in table.per_release.items()},
-        no_deps=tuple(table.no_deps),
-        mutates=table.mutates,
-    )
-
-
-def _observed(table: ObservedTable) -> Observed:
-    return Observed(
-        compare=table.compare,
-        rtol=AS_A_RULE.rtol if table.rtol is None else table.rtol,
-        atol=AS_A_RULE.atol if table.atol is None else table.atol,
-        reason=table.reason,
-        arms=tuple(table.arms),
-    )
-
-
 def _arms(document: IssueFile, script: Script) -> tuple[Arm, ...]:
     """Control first, then the baseline, then the workarounds as they stand in the document."""
     proofs = {CONTROL: document.control_exercises, BASELINE: document.exercises}
@@ -192,17 +196,4 @@ def _arms(document: IssueFile, script: Script) -> tuple[Arm, ...]:
             applies_to=ranges.get(arm, ""),
         )
         for arm, probes in proofs.items()
-    )
-
-
-def _workaround(table: WorkaroundTable) -> Workaround:
-    return Workaround(
-        id=table.id,
-        title=table.title,
-        body=table.body,
-        trade_off=table.trade_off,
-        is_decoy=table.decoy,
-        title_zh=table.title_zh,
-        body_zh=table.body_zh,
-        trade_off_zh=table.trade_off_zh,
     )

@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.measuring.job import (
     ArmFinished,
     ArmStarted,
@@ -27,6 +28,7 @@ from knowngood.app.domain.measuring.job import (
 )
 from knowngood.app.domain.measuring.planning import GUESS_S, PlannedJob, Price
 from knowngood.app.domain.verdicts.outcome import Ending, Trouble
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.store.records import JobRow, JobState, RunRow
 from knowngood.workers.provision.download_estimate import Estimate, Fit
 
@@ -56,10 +58,6 @@ def to_do_in_words(planned: Sequence[PlannedJob]) -> str:
     return f"to do: {many(len(cells), 'cell')}, {many(arms, 'arm')}, {many(environments, 'environment')}"
 
 
-def many(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def print_price(console: Console, price: Price, estimate: Estimate) -> None:
     """The time that a plan takes, and how much of it is here."""
     guess = f"; {many(price.guessed, 'arm')} never timed, {GUESS_S:g} s each" if price.guessed else ""
@@ -83,9 +81,7 @@ def print_sizes(console: Console, estimate: Estimate, *, is_final: bool) -> None
 
 def _troubles_in_words(troubles: Mapping[str, Trouble]) -> list[str]:
     """One line for all environments that the same thing is wrong with, and so many lines that they can be read."""
-    alike: dict[str, list[str]] = {}
-    for name, trouble in troubles.items():
-        alike.setdefault(trouble.sentence.partition(":")[0], []).append(name)
+    alike = grouped(troubles, lambda name: troubles[name].sentence.partition(":")[0])
     lines = [
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} cannot be made: "
         f"{troubles[names[0]].sentence}"

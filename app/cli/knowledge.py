@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from knowngood.app.catalogue_digest import digest_of
 from knowngood.app.cli.loading import load
@@ -158,14 +158,12 @@ def has_store(settings: "Settings") -> bool:
 
 def _as_left(settings: "Settings", now: datetime) -> Knowledge:
     """As it was left; with the catalogue taken in where no issue is known yet."""
-    found: Knowledge = _quick(settings, now) or load(_STORED)(settings, now)
-    return found
+    return cast("Knowledge", _quick(settings, now) or load(_STORED)(settings, now))
 
 
 def _with_catalogue(settings: "Settings", now: datetime) -> Knowledge:
     """With the catalogue as its files have it, less what cannot be read."""
-    found: Knowledge = _quick(settings, now, digest_of(settings.folders)) or load(_CURRENT)(settings, now)
-    return found
+    return cast("Knowledge", _quick(settings, now, digest_of(settings.folders)) or load(_CURRENT)(settings, now))
 
 
 def _of_files(settings: "Settings", now: datetime) -> Knowledge:
@@ -181,8 +179,9 @@ def _recorded_in(settings: "Settings") -> Recorded:
 
 
 def _quick(settings: "Settings", now: datetime, source: bytes | None = None) -> Knowledge | None:
-    found: Knowledge | None = None if settings.database_url else load(_LOCAL)(settings.database_file, now, source)
-    return found
+    return cast(
+        "Knowledge | None", None if settings.database_url else load(_LOCAL)(settings.database_file, now, source)
+    )
 
 
 def _tell(found: Snapshot, now: datetime, why: str = "there is no store here") -> None:

@@ -1,21 +1,15 @@
 """`knowngood prune`: room in the store, without a word of what counts."""
 
 import json
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import click
 
 from knowngood.app.cli.context import opened
-from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.maintenance import prune as remove
 from knowngood.app.store.records import PruneReport
-
-
-class _OnlyTold(KnownGoodError):
-    """Ends a dry run's transaction, so that nothing of it stays."""
 
 
 def prune(*, older_than: float, logs_older_than: float, dry_run: bool, as_json: bool) -> None:
@@ -34,11 +28,8 @@ def prune(*, older_than: float, logs_older_than: float, dry_run: bool, as_json: 
 def _prune(engine: Engine, older_than: float, logs_older_than: float, *, dry_run: bool) -> PruneReport:
     """A dry run does all of it and takes it back: what it tells is what would have gone."""
     days = {"superseded_days": older_than, "history_days": older_than, "logs_days": logs_older_than}
-    with suppress(_OnlyTold), unit_of_work(engine) as s:
-        report = remove(s, datetime.now(UTC), **days)
-        if dry_run:
-            raise _OnlyTold
-    return report
+    with unit_of_work(engine, dry_run=dry_run) as s:
+        return remove(s, datetime.now(UTC), **days)
 
 
 def _mib(size: int) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from knowngood.app.cli.choice import one_of
 from knowngood.app.cli.context import opened, operator
 from knowngood.app.domain.access import Scope, Token
 from knowngood.app.domain.errors import BadRequest
@@ -55,10 +56,7 @@ def revoke(name: str) -> None:
 
 def _scopes(texts: Sequence[str]) -> frozenset[Scope]:
     names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-    for name in names:
-        if name not in set(Scope):
-            raise BadRequest(f'--scope "{name}" is no scope; known: {", ".join(Scope)}')
-    return frozenset(Scope(name) for name in names)
+    return frozenset(map(Scope, one_of(list(Scope), names, "--scope", "scope")))
 
 
 def _expiry(text: str, now: datetime) -> datetime | None:

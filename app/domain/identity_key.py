@@ -1,10 +1,28 @@
-"""LRU-cache keys that compare by object identity."""
+"""LRU-cache keys that compare by object identity, and answers that an object works out once and keeps itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from operator import is_
-from typing import Generic, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 Value = TypeVar("Value")
+_Owner = TypeVar("_Owner")
+_Key = ParamSpec("_Key")
+
+
+def remembered(work_out: Callable[Concatenate[_Owner, _Key], Value]) -> Callable[Concatenate[_Owner, _Key], Value]:
+    """A method whose answer to the same arguments the object keeps, as `cached_property` keeps that of a property."""
+    name = f"_{work_out.__name__}_remembered"
+
+    @wraps(work_out)
+    def recall(self: _Owner, /, *given: _Key.args, **named: _Key.kwargs) -> Value:
+        kept: dict[object, Value] = vars(self).setdefault(name, {})
+        key = (*given, *named.items())
+        if key not in kept:
+            kept[key] = work_out(self, *given, **named)
+        return kept[key]
+
+    return recall
 
 
 class IdentityKey(Generic[Value]):

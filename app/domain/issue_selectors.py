@@ -32,7 +32,7 @@ class Watch:
 
 _THREAD = re.compile(r"^(?:https?://)?github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
 _SHORT = re.compile(r"^(?:[\w.-]+/)?([\w.-]+)#(\d+)$")
-_REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 ALL = "all"
 
@@ -80,7 +80,7 @@ def _as_short(text: str) -> str:
 def _packages(issue: Issue) -> set[str]:
     asked = issue.packages
     texts = [*asked.requirements, *(text for texts in asked.per_release.values() for text in texts)]
-    return {canonical_package(found[1]) for text in texts if (found := _REQUIREMENT_NAME.match(text))}
+    return {canonical_package(found[1]) for text in texts if (found := REQUIREMENT_NAME.match(text))}
 
 
 def meant_by(text: str, names: Names) -> tuple[str, ...]:
@@ -127,12 +127,12 @@ def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
     return first
 
 
-def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def nearest(wanted: str, known: Iterable[str], limit: int = 3, *, longest: int = _SHOWN_CHARACTERS) -> list[str]:
     """The known names most like what was written: the same number first, then alike letters."""
-    pool = sorted(known)
-    number = "".join(one for one in wanted[:_SHOWN_CHARACTERS] if one.isdigit())
+    pool, wanted = sorted(known), wanted[:longest]
+    number = "".join(one for one in wanted if one.isdigit())
     numbered = [name for name in pool if len(number) > 2 and number in name]  # noqa: PLR2004 - shorter ones say nothing
-    alike = difflib.get_close_matches(wanted[:_SHOWN_CHARACTERS], pool, n=limit, cutoff=0.5)
+    alike = difflib.get_close_matches(wanted, pool, n=limit, cutoff=0.5)
     return list(dict.fromkeys([*numbered, *alike]))[:limit]
 
 

@@ -154,3 +154,8 @@ WORKAROUNDS: Mapping[str, Term] = {
     "ineffective": Term("does not help", StatusLabel.FAILS),
     "harmful": Term("does harm", StatusLabel.FAILS),
 }
+
+
+def many(count: int, word: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

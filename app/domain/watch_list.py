@@ -11,7 +11,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import Watch, names_of, watched_issues
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
-_HARDWARE = re.compile(r"(cpu|cuda)-[a-z0-9_]{1,30}\Z")
+HARDWARE_FORM = re.compile(r"(cpu|cuda)-[a-z0-9_]{1,30}\Z")
 _PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?\Z")
 _MOST_NAMES = 2000
 _LONGEST_DESCRIPTION = 500
@@ -77,7 +77,7 @@ def checked(content: WatchListContent, issues: Mapping[str, Issue]) -> WatchList
         raise BadWatchList(f"description: one line of at most {_LONGEST_DESCRIPTION} characters")
     watched_issues(watch, issues, names_of(issues))
     _refuse_malformed("package", watch.packages, _PACKAGE)
-    _refuse_malformed("hardware class", content.hardware, _HARDWARE)
+    _refuse_malformed("hardware class", content.hardware, HARDWARE_FORM)
     named = replace(watch, issues=once(watch.issues), components=once(watch.components), packages=once(watch.packages))
     return replace(content, watch=named, hardware=once(content.hardware))
 

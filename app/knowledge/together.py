@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
@@ -26,7 +27,6 @@ from knowngood.app.domain.verdicts.verdict import (
 from knowngood.app.knowledge.model import Knowledge, Recorded
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_FAILS = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
 
 
 def together(own: Knowledge, other: Knowledge) -> Knowledge:
@@ -119,7 +119,7 @@ def _rank(cell: Cell) -> tuple[bool, datetime]:
 
 
 def _failing(cell: Cell) -> frozenset[str]:
-    return frozenset(one.variant for one in cell.variants if one.verdict in _FAILS)
+    return frozenset(one.variant for one in cell.variants if one.verdict in FAILING)
 
 
 def _is_tried(finding: WorkaroundFinding) -> bool:

@@ -14,6 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.matrix import tells_most
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
@@ -323,7 +324,4 @@ def _price(query: Query) -> bool:
 
 
 def _families(scope: Iterable[int], view: View) -> tuple[Scope, ...]:
-    families: dict[object, list[int]] = {}
-    for at in scope:
-        families.setdefault(view.builds[at].build_id.apart_from_python, []).append(at)
-    return tuple(tuple(family) for family in families.values())
+    return tuple(map(tuple, grouped(scope, lambda at: view.builds[at].build_id.apart_from_python).values()))

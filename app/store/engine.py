@@ -328,8 +328,7 @@ def revision_of(connection: Connection) -> str | None:
     """The migration that the tables are at; None where there is none."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
-    revision: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    return revision
+    return cast("str | None", connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
 
 
 def name_of(engine: Engine) -> str:

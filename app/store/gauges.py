@@ -8,6 +8,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.verdict import Verdict, stale_before
 from knowngood.app.serialization import codec
@@ -77,7 +78,7 @@ def load_gauges(s: Session, now: datetime) -> Gauges:
         ).scalar_one(),
         arms=_arms(s),
         runs=s.execute(sa.select(sa.func.count()).where(runs.c.finished_at.is_(None))).scalar_one(),
-        cells=_cells(s),
+        cells={(class_, Verdict(verdict)): n for class_, verdict, n in counted(s, cells.c.hardware, cells.c.verdict)},
         stale=_stale(s, now),
         cell_ages=_cell_ages(s, now),
         lease=load_lease(s, DISPATCHER),
@@ -109,16 +110,13 @@ def _arms(s: Session) -> dict[str, int]:
     return dict(s.execute(query.group_by(jobs.c.hardware)).all())
 
 
-def _cells(s: Session) -> dict[tuple[str, Verdict], int]:
-    return {(class_, Verdict(verdict)): n for class_, verdict, n in counted(s, cells.c.hardware, cells.c.verdict)}
-
-
 def _stale(s: Session, now: datetime) -> int:
     """Builds that grow stale at one age are asked for together; there are two such ages, of nightlies and releases."""
-    of_limit: dict[datetime, list[str]] = {}
-    for build in load_builds(s):
-        of_limit.setdefault(stale_before(build, now), []).append(build.id)
-    limits = [sa.and_(cells.c.measured_at < limit, cells.c.build.in_(ids)) for limit, ids in of_limit.items()]
+    of_limit = grouped(load_builds(s), lambda build: stale_before(build, now))
+    limits = [
+        sa.and_(cells.c.measured_at < limit, cells.c.build.in_([build.id for build in builds]))
+        for limit, builds in of_limit.items()
+    ]
     return s.execute(sa.select(sa.func.count()).select_from(cells).where(sa.or_(sa.false(), *limits))).scalar_one()
 
 

@@ -10,6 +10,7 @@ from knowngood.app.store import counters
 from knowngood.app.store.engine import Session, is_of_older_rules
 from knowngood.app.store.evidence import machine_tallies
 from knowngood.app.store.evidence.cells import CHANGED, announce, rederive, touch
+from knowngood.app.store.jobs.durations import ENVIRONMENT_READY
 from knowngood.app.store.records import CellChange, JobState, PruneReport, Removed
 from knowngood.app.store.state.revisions import RULES_IN_META
 from knowngood.app.store.statements import pieces, place_of
@@ -86,7 +87,6 @@ def prune(
 
 # How runs went on, step by step. All other kinds tell of changes, of their causes, or that a run began and ended.
 _STEPS = ("provisioning", "job_started", "arm_started", "arm_finished", *(f"job_{state}" for state in JobState))
-_READY = "environment_ready"
 _AT_ONCE = 500
 
 
@@ -149,7 +149,7 @@ def _delete_steps(s: Session, before: datetime) -> Removed:
     over = sa.and_(events.c.at < before, events.c.run.not_in(going_on))
     removed = _delete(s, events, sa.and_(over, events.c.kind.in_(_STEPS)), events.c.data)
     jobs_left = set(s.execute(sa.select(attempts.c.job).distinct()).scalars())
-    ready = s.execute(sa.select(events.c.id, events.c.data).where(over, events.c.kind == _READY)).all()
+    ready = s.execute(sa.select(events.c.id, events.c.data).where(over, events.c.kind == ENVIRONMENT_READY)).all()
     unneeded = [row.id for row in ready if row.data["job"] not in jobs_left]
     for ids in pieces(unneeded, _AT_ONCE):
         removed = _sum(removed, _delete(s, events, events.c.id.in_(ids), events.c.data))

@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter, eq
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import UnknownIssue
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.job import LOCAL, Attempt
@@ -96,8 +97,7 @@ __all__ = [
 def load_generation(s: Session) -> int:
     """A number that grows with every write that pages can see."""
     query = sa.select(meta.c.value).where(meta.c.name == "generation")
-    generation: int = s.execute(query).scalar_one()
-    return generation
+    return cast("int", s.execute(query).scalar_one())
 
 
 def load_issues(s: Session) -> tuple[Issue, ...]:
@@ -331,10 +331,8 @@ def _with_jobs(s: Session, found: Sequence[Any]) -> tuple[RunRow, ...]:
         .group_by(jobs.c.id)
         .order_by(jobs.c.position)
     )
-    by_run: dict[str, list[JobRow]] = defaultdict(list)
-    for row in s.execute(query).mappings():
-        by_run[row["run"]].append(_job_row(row))
-    return tuple(_run_row(run, tuple(by_run[run["id"]])) for run in found)
+    by_run = grouped(s.execute(query).mappings(), lambda row: row["run"])
+    return tuple(_run_row(run, tuple(map(_job_row, by_run.get(run["id"], ())))) for run in found)
 
 
 def _job_row(row: Any) -> JobRow:  # noqa: ANN401 - a row of the driver

@@ -33,8 +33,7 @@ def is_of(place: CellPlace, table: sa.Table) -> list[sa.ColumnElement[bool]]:
 
 
 def number_of(s: Session, rows: sa.Select[Any]) -> int:
-    n: int = s.execute(sa.select(sa.func.count()).select_from(rows.subquery())).scalar_one()
-    return n
+    return s.execute(sa.select(sa.func.count()).select_from(rows.subquery())).scalar_one()
 
 
 def counted(s: Session, *columns: sa.Column[Any], which: sa.ColumnElement[bool] | None = None) -> list[Any]:

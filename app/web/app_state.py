@@ -179,5 +179,4 @@ class AppState:
 
 
 def state_of(app: FastAPI) -> AppState:
-    state: AppState = app.state.state
-    return state
+    return cast("AppState", app.state.state)

@@ -1,6 +1,5 @@
 """Refusals as answers: problem details (RFC 9457) for programs, a page for people. Status codes live here."""
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from knowngood.app.domain import issue_selectors
 from knowngood.app.domain.access import NotAllowed, NotSignedIn
 from knowngood.app.domain.errors import Busy, KnownGoodError, StoreUnusable, TextTooCostly, Unreadable
 from knowngood.app.domain.naming.threads import Thread
@@ -105,10 +105,7 @@ _LONGEST_NAME = 200  # comparing takes as long as both names together, and ours 
 
 def nearest(wanted: str, known: Iterable[str], limit: int = 4) -> list[str]:
     """The known ids most like what was typed: same number first, then alike letters."""
-    pool, wanted = sorted(set(known)), wanted[:_LONGEST_NAME]
-    number = "".join(sign for sign in wanted if sign.isdigit())
-    numbered = [id_ for id_ in pool if len(number) > 2 and number in id_]  # noqa: PLR2004 - shorter numbers say nothing
-    return list(dict.fromkeys([*numbered, *difflib.get_close_matches(wanted, pool, n=limit, cutoff=0.5)]))[:limit]
+    return issue_selectors.nearest(wanted, set(known), limit, longest=_LONGEST_NAME)
 
 
 def or_nearest(ids: list[str]) -> str:

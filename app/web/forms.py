@@ -57,3 +57,10 @@ Form = Annotated[Mapping[str, str], Depends(_read_form)]
 
 Fields = Annotated[Mapping[str, list[str]], Depends(_read_fields)]
 """The same where a name may be sent several times: boxes that were ticked."""
+
+
+def own_address(to: str) -> str:
+    """The address that a form leads to afterwards. Raises InvalidParameter for what is no address of this server."""
+    if not to.startswith("/") or to.startswith(("//", "/\\")):
+        raise InvalidParameter("`to` must be an address of this server, such as /runs")
+    return to

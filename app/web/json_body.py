@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, Field
 
+from knowngood.app.domain.issue import Severity
 from knowngood.app.web.urls import attempt_address, cell_address, issue_address
 
 
@@ -15,6 +16,24 @@ class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_a
     def of(cls, value: object, context: object = None) -> Self:
         """`context` is for fields whose validators ask for it."""
         return cls.model_validate(value, context=context)
+
+
+class OfCellBody(Body):
+    """Whatever is said of one cell: an issue, a build and a hardware class."""
+
+    issue: str
+    build: str
+    hardware: str
+
+
+class TitledIssueBody(Body):
+    """An issue by what a list says of it first."""
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
 
 
 def read_from(*path: str) -> Any:  # noqa: ANN401 - what a field is declared with

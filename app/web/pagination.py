@@ -32,21 +32,13 @@ USUAL = 100
 _NOT_ASKED = {"cursor", "limit", "fields"}
 
 
-def _same(value: Any) -> Any:  # noqa: ANN401 - what is sorted by
-    return value
-
-
 @dataclass(frozen=True)
 class SortKey(Generic[Row]):
     """One thing to sort by: `value` is what a cursor carries of a row, `order` what such values are compared by."""
 
     value: Callable[[Row], Value]
-    order: Callable[[Any], Any] = field(default=_same)
+    order: Callable[[Any], Any] = field(default=lambda value: value)
     kind: type = str
-
-
-def by_text(value: Callable[[Row], str]) -> SortKey[Row]:
-    return SortKey(value)
 
 
 def by_time(value: Callable[[Row], datetime | None]) -> SortKey[Row]:
@@ -278,8 +270,7 @@ def in_parts(body: type[BaseModel], key: str) -> Any:  # noqa: ANN401 - a union 
 
 
 def _item_of(body: type[BaseModel], key: str) -> type[BaseModel]:
-    item: type[BaseModel] = get_args(body.model_fields[key].annotation)[0]
-    return item
+    return cast("type[BaseModel]", get_args(body.model_fields[key].annotation)[0])
 
 
 def _optional(item: type[BaseModel]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from knowngood.app.web.auth.principal import is_from_elsewhere
-from knowngood.app.web.errors import InvalidParameter
+from knowngood.app.web.forms import own_address
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE, remember_preferences, see_other
 
@@ -21,9 +21,7 @@ def preferences(
     lang: Language | None = None,
     theme: Literal["light", "dark", "system"] | None = None,
 ) -> Response:
-    if not to.startswith("/") or to.startswith(("//", "/\\")):
-        raise InvalidParameter("`to` must be an address of this server, such as /runs")
-    response = see_other(to)
+    response = see_other(own_address(to))
     if not is_from_elsewhere(request):
         remember_preferences(response, **{LANGUAGE_COOKIE: lang, THEME_COOKIE: theme})
     return response

@@ -241,10 +241,6 @@ class RequestContext:
         return f"{english.rstrip()}{between}{self.say('(not in Chinese yet)')}"
 
     @property
-    def other_language(self) -> Language:
-        return Language.ENGLISH if self.language is Language.CHINESE else Language.CHINESE
-
-    @property
     def choosing_build(self) -> str:
         """Where the reader says which build is theirs, to come back here."""
         return f"{MY_BUILD}?{urlencode({'to': self.address})}"

@@ -40,6 +40,7 @@ from knowngood.app.domain.verdicts.outcome import Ending, RunRecord, Trouble, Tr
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import LONGEST_SAYING
 from knowngood.workers.agent.arm_runner import (
+    CANCELLED,
     Execution,
     ForkServer,
     Limits,
@@ -89,7 +90,6 @@ from knowngood.workers.standalone.sandbox import be_private
 
 _POLL_S = 0.1
 _TRIES_ON_GPU = 2
-_CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class _Job:
             self._finish_unstarted(failure.trouble, lock_digest="")
             return ""
         except Cancelled:
-            return _CANCELLED
+            return CANCELLED
         with environment:
             self._emit_ready(environment)
             trouble = code_trouble(self._spec.hardware, environment.imported.get("arch", ""))
@@ -220,7 +220,7 @@ class _Job:
                 sandbox_found = self._sandbox_for(environment)
                 self._require_isolation(sandbox_found.level, sandbox_found.why_not)
                 self._run_arms(environment, sandbox_found.sandbox_spec)
-        return _CANCELLED if self.stop.is_set() else ""
+        return CANCELLED if self.stop.is_set() else ""
 
     def _sandbox_for(self, environment: Environment) -> SandboxCapability:
         """How far arms can be shut off with this environment: it may lie where the inside cannot show it."""

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import (
@@ -77,7 +77,7 @@ _MOST = 1 << 53  # what every reader of JSON takes for a number
 
 _FORKABLE = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
 
-_CANCELLED = "cancelled"
+CANCELLED = "cancelled"
 _REASONS = {
     "timed_out": Ending.TIMED_OUT,
     "over_memory": Ending.OVER_MEMORY,
@@ -234,8 +234,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         until = time.monotonic() + _FORK_SERVER_START_S
         while time.monotonic() < until and not is_cancelled():
             if select.select([self._channel], [], [], _POLL_S)[0]:
-                told: dict[str, int] | None = json.loads(self._channel.recv(4096) or b"null")
-                return told
+                return cast("dict[str, int] | None", json.loads(self._channel.recv(4096) or b"null"))
         return None
 
     def _list_files(self) -> set[str]:
@@ -348,7 +347,7 @@ def _exchange(
         report: dict[str, Any] = json.loads(received)
     except json.JSONDecodeError:
         return None
-    return None if report["reason"] == _CANCELLED and not is_told else report
+    return None if report["reason"] == CANCELLED and not is_told else report
 
 
 def _no_report(arm: ArmSpec) -> RunRecord:
@@ -505,7 +504,7 @@ def _ending(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> 
     """An exception that was seen is the arm's own end, whatever became of the process afterwards; a return is not: a
     process that dies or hangs on its way out has died or hung.
     """
-    if report["reason"] == _CANCELLED:
+    if report["reason"] == CANCELLED:
         return Ending.CANCELLED
     if "unable" in saw:
         return Ending.NOT_STARTED

@@ -5,7 +5,6 @@ The resolution is that of the build's date: what that release's users got, not w
 
 import json
 import platform
-import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.domain.issue import EnvironmentRequest, digest
+from knowngood.app.domain.issue_selectors import REQUIREMENT_NAME
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.atomic_write import write_whole
 from knowngood.workers.provision.pylock import Lock, UnreadableLock, compose_lock, read_lock, wrong_build
@@ -30,7 +30,6 @@ _ALWAYS = ("numpy", "setuptools")
 # Small, pure Python, on every index that mirrors anything, and older than any build here.
 _KNOWN_GOOD = "packaging"
 
-_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _FILTERED = "was filtered by `exclude-newer`"
 
 
@@ -60,7 +59,7 @@ def requirements_of(build: Build, request: EnvironmentRequest) -> tuple[str, ...
 
 
 def _name_of(requirement: str) -> str:
-    found = _NAME.match(requirement)
+    found = REQUIREMENT_NAME.match(requirement)
     return canonicalize_name(found[1]) if found else requirement
 
 

@@ -199,11 +199,11 @@ def _read_json(body: bytes, what: str) -> tuple[IndexFile, ...]:
         raise IndexUnusable(f"{what} sends JSON that is no list of files (PEP 691)")
     meta = told.get("meta")
     _refuse_newer(str(meta.get("api-version", "1.0")) if isinstance(meta, dict) else "1.0", what)
-    return tuple(_link(file) for file in files if isinstance(file, dict) and _has_texts(file))
-
-
-def _has_texts(file: Mapping[str, Any]) -> bool:
-    return isinstance(file.get("filename"), str) and isinstance(file.get("url"), str)
+    return tuple(
+        _link(file)
+        for file in files
+        if isinstance(file, dict) and isinstance(file.get("filename"), str) and isinstance(file.get("url"), str)
+    )
 
 
 def _link(file: Mapping[str, Any]) -> IndexFile:

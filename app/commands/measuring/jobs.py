@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from knowngood.app.cli.choice import Chosen
-from knowngood.app.cli.console import RunProgress, many, to_do_in_words
+from knowngood.app.cli.console import RunProgress, to_do_in_words
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.knowledge import shipped
 from knowngood.app.cli.output import err
@@ -22,6 +22,7 @@ from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CellPlace
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.features.fleet.worker_config import dump_worker_config
 from knowngood.app.features.quality.cli_found import print_found
 from knowngood.app.features.scheduling.pricing import SIZES_S, PricingContext

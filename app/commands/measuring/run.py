@@ -65,7 +65,7 @@ def run(
         raise BadRequest("--next chooses what to run; of the others it takes --minutes, --hardware and --dry-run")
     settings = read_settings()
     configure(settings.log_format, settings.log_level or "warning")
-    unpacked = _open_pack(settings, pack) if pack else None
+    unpacked = open_pack(pack, root(settings), tell=lambda line: err.print(line, soft_wrap=True)) if pack else None
     settings = _with_catalogue_of(settings, unpacked)
     engine = opened_with_catalogue(settings)
     work = Work(settings, unpacked, _adopt(engine, python))
@@ -105,10 +105,6 @@ def run(
     show(known, chosen, as_json=as_json)
     tell_found(settings, known, places)
     return Exit.UNUSABLE if is_kept else ended(known, chosen, failing)
-
-
-def _open_pack(settings: Settings, folder: Path) -> OpenedPack:
-    return open_pack(folder, root(settings), tell=lambda line: err.print(line, soft_wrap=True))
 
 
 def _with_catalogue_of(settings: Settings, pack: OpenedPack | None) -> Settings:

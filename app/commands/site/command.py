@@ -14,7 +14,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from knowngood.app.catalogue_digest import SHIPPED
-from knowngood.app.cli.console import bytes_in_words, many
+from knowngood.app.cli.console import bytes_in_words
 from knowngood.app.cli.knowledge import ground_here, recorded_here
 from knowngood.app.cli.output import err
 from knowngood.app.commands.site.asking import ask
@@ -24,6 +24,7 @@ from knowngood.app.commands.site.pages import SitePage, pages_of
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import told_builds
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.knowledge.model import Recorded
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import connect, unit_of_work

@@ -2,10 +2,11 @@
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from io import StringIO
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import CONTROL
 from knowngood.app.domain.verdicts.workaround_cost import Cost, MedianCost
 from knowngood.app.web.html import i18n
@@ -127,8 +128,6 @@ def timeline(moments: Iterable[tuple[str, datetime, Moment]]) -> Timeline | None
         return None
     first, last = min(times), max(times)
     span = (last - first).total_seconds()
-    lines: dict[str, list[Moment]] = {}
-    for arm, at, one in found:
-        x = _at((at - first).total_seconds(), span)
-        lines.setdefault(arm, []).append(Moment(x, one.sign, one.name, one.address, one.is_counted))
-    return Timeline(tuple((arm, tuple(of)) for arm, of in lines.items()), first, last)
+    placed = ((arm, replace(one, x=_at((at - first).total_seconds(), span))) for arm, at, one in found)
+    lines = grouped(placed, lambda pair: pair[0])
+    return Timeline(tuple((arm, tuple(one for _, one in of)) for arm, of in lines.items()), first, last)

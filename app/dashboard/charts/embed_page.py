@@ -10,6 +10,7 @@ from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.store.engine import Session
+from knowngood.app.web.html.grid import TitledIssue
 from knowngood.app.web.middleware.headers import FRAMED_CONTENT_SECURITY_POLICY
 from knowngood.app.web.request_context import Context
 from knowngood.app.web.urls import issue_address
@@ -18,10 +19,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
-class EmbedPage:
-    issue: Issue
-    title: str
-    address: str
+class EmbedPage(TitledIssue):
     lifespans: LifespanChart
 
 

@@ -78,7 +78,7 @@ class VoidedBody(Body):
     reason: str
 
 
-class AttemptBody(AttemptSummaryBody, json_schema_serialization_defaults_required=True):
+class AttemptBody(AttemptListedBody, json_schema_serialization_defaults_required=True):
     """All evidence of one attempt, as measured, with today's judgement of it.
 
     `void`, `received_at` (null: before that was kept) and `received_through` (the name of a token; empty: none) are
@@ -86,9 +86,6 @@ class AttemptBody(AttemptSummaryBody, json_schema_serialization_defaults_require
     control, for which it does not count as one (null: nothing).
     """
 
-    issue: str = read_from("attempt", "issue")
-    build: str = read_from("attempt", "build")
-    hardware: str = read_from("attempt", "hardware")
     ending: Ending = read_from("attempt", "record", "ending")
     exit_code: int | None = read_from("attempt", "record", "exit_code")
     signal: str = read_from("attempt", "record", "signal")

@@ -217,7 +217,18 @@ def cell_page(
         is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
         attempts_address=f"{API}/attempts?{urlencode(one_cell)}",
         notes=tuple((note, context.say(NOTE_WORDS[note.kind])) for note in notes),
-        changes=tuple(_change(context, one) for one in reversed(news)),
+        changes=tuple(
+            ChangeLine(
+                news=one,
+                workarounds=tuple(
+                    f"{id_}{context.say(': ')}{context.say(WORKAROUNDS[now].word)}"
+                    for id_, (_, now) in one.workarounds.items()
+                    if now is not None
+                ),
+                cause=context.say(CAUSES[one.cause], origin=one.origin),
+            )
+            for one in reversed(news)
+        ),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         commands=commands(subject, context.base),
         json_address=f"{API}{own}",
@@ -283,16 +294,4 @@ def _proof(evidence: CellEvidence) -> Proof:
         seen=tuple((probe.removeprefix(OPERATOR_PROBE), count) for probe, count in evidence.seen.items()),
         unseen=tuple(probe.removeprefix(OPERATOR_PROBE) for probe in wanted if probe not in evidence.seen),
         is_of_process=(evidence.ground or evidence.cell).proof is ProofLevel.PROCESS,
-    )
-
-
-def _change(context: RequestContext, news: CellNews) -> ChangeLine:
-    return ChangeLine(
-        news=news,
-        workarounds=tuple(
-            f"{id_}{context.say(': ')}{context.say(WORKAROUNDS[now].word)}"
-            for id_, (_, now) in news.workarounds.items()
-            if now is not None
-        ),
-        cause=context.say(CAUSES[news.cause], origin=news.origin),
     )

@@ -7,14 +7,13 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.app.domain.verdicts.verdict import (
     Assurance,
-    Basis,
     Cell,
     Verdict,
     WorkaroundFinding,
     WorkaroundVerdict,
     is_stale,
 )
-from knowngood.app.web.json_body import Body
+from knowngood.app.web.json_body import Body, OfCellBody
 from knowngood.app.web.urls import attempt_address
 
 
@@ -45,7 +44,7 @@ class WorkaroundVariantsBody(Body):
     note: str
 
 
-class CellBody(Body):
+class CellBody(OfCellBody):
     """(issue, build, hardware class) and what is claimed of it. `attempts` counts the baseline's outcomes.
 
     `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
@@ -55,9 +54,6 @@ class CellBody(Body):
     with every variant, `process` where it looked at the process around it, null where nothing was measured.
     """
 
-    issue: str
-    build: str
-    hardware: str
     verdict: Verdict
     reason: str
     stale: bool
@@ -96,7 +92,18 @@ def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
         "workaround_findings": {id_: _over_variants(cell, one) for id_, one in cell.workarounds.items()},
         "assurance": cell.assurance,
-        "grounds": [_ground(cell, cell.basis)] if cell.basis else [],
+        "grounds": [
+            GroundBody(
+                rule=cell.basis.rule,
+                build=cell.basis.build,
+                hardware=cell.basis.hardware,
+                measured_at=cell.measured_at,
+                agreed=cell.basis.agreed,
+                compared=cell.basis.compared,
+            )
+        ]
+        if cell.basis
+        else [],
         "runs": cell.runs,
         "as_reported": cell.as_reported.verdict if cell.as_reported else None,
         "silent": cell.silent,
@@ -114,15 +121,4 @@ def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBo
         untried=list(found.untried),
         runs=found.runs,
         note=found.note,
-    )
-
-
-def _ground(cell: Cell, basis: Basis) -> GroundBody:
-    return GroundBody(
-        rule=basis.rule,
-        build=basis.build,
-        hardware=basis.hardware,
-        measured_at=cell.measured_at,
-        agreed=basis.agreed,
-        compared=basis.compared,
     )

@@ -84,15 +84,11 @@ def load_cell_evidence(
     attempts = load_attempts(session, issue.id, build.id, class_, None if at else ATTEMPTS_SHOWN)
     if at is not None:
         attempts = tuple(row for row in attempts if row.attempt.finished_at <= at)
-    ground = _ground(known, cell)
+    ground = known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
     supporting = attempts
     if ground is not None:
         supporting = load_attempts(session, issue.id, ground.build, ground.hardware, ATTEMPTS_SHOWN)
     return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell), ground, supporting)
-
-
-def _ground(known: Known, cell: Cell) -> Cell | None:
-    return known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
 
 
 def timed_of(attempts: Iterable[AttemptRow]) -> Iterator[Timed]:

@@ -18,7 +18,6 @@ from knowngood.app.web.pagination import (
     answer,
     both_ways,
     by_rank,
-    by_text,
     in_parts,
     one_of,
     order_of,
@@ -28,14 +27,14 @@ from knowngood.app.web.request_context import Context
 
 router = APIRouter(tags=["issues"])
 
-_ID: SortKey[Issue] = by_text(lambda issue: issue.id)
+_ID: SortKey[Issue] = SortKey(lambda issue: issue.id)
 _SORTS: dict[str, SortKey[Issue]] = {
     "id": _ID,
-    "title": by_text(lambda issue: issue.title.casefold()),
-    "component": by_text(lambda issue: issue.component.casefold()),
-    "culprit": by_text(lambda issue: issue.culprit.value),
+    "title": SortKey(lambda issue: issue.title.casefold()),
+    "component": SortKey(lambda issue: issue.component.casefold()),
+    "culprit": SortKey(lambda issue: issue.culprit.value),
     "severity": by_rank(lambda issue: issue.severity.value, list(Severity)),
-    "status": by_text(lambda issue: issue.status.value),
+    "status": SortKey(lambda issue: issue.status.value),
 }
 
 

@@ -23,7 +23,7 @@ from knowngood.app.domain.verdicts.verdict import Cell, is_stale
 from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.attempt_summaries import ImportedPackages, load_installed
-from knowngood.app.web.html.grid import Choice
+from knowngood.app.web.html.grid import Choice, TitledIssue
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, build_address, cell_address, issue_address, line_feed, part
 
@@ -39,14 +39,11 @@ class WorkaroundLink:
 
 
 @dataclass(frozen=True)
-class IssueLine:
+class IssueLine(TitledIssue):
     """One issue on this build; `workarounds` are those that help here with every variant that fails, `partly` those
     that help with some. `ground` is what an inferred cell is inferred from (empty: it was measured, or not known).
     """
 
-    issue: Issue
-    title: str
-    address: str
     cell: Cell
     cell_address: str
     workarounds: tuple[WorkaroundLink, ...]

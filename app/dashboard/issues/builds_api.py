@@ -21,7 +21,6 @@ from knowngood.app.web.pagination import (
     answer,
     both_ways,
     by_release,
-    by_text,
     in_parts,
     one_of,
     order_of,
@@ -34,9 +33,9 @@ router = APIRouter(tags=["builds"])
 _ID: SortKey[Build] = by_release(lambda build: build.id)
 _SORTS: dict[str, SortKey[Build]] = {
     "id": _ID,
-    "as_of": by_text(lambda build: build.as_of.isoformat()),
+    "as_of": SortKey(lambda build: build.as_of.isoformat()),
     "released": SortKey(lambda build: build.released.isoformat() if build.released else None),
-    "origin": by_text(lambda build: build.origin),
+    "origin": SortKey(lambda build: build.origin),
 }
 
 # An address makes a space of the `+` of a local version: "==2.6.0 cu124".

@@ -144,7 +144,6 @@ class IssueEvidence:
     """The store's evidence of an issue: all of its cells, and beside them what is read for this page alone."""
 
     known: Known
-    builds: Mapping[str, Build]
     cells: Sequence[Cell]
     chosen: Chosen
     costs: Mapping[str, Cost]
@@ -215,7 +214,7 @@ def issue(
         timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
         attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
         chosen = replace(chosen, is_remembered=mine is not None and not context.mine.is_shared)
-        return found, IssueEvidence(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+        return found, IssueEvidence(known, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
 
     return context.answer(
         load,
@@ -270,7 +269,7 @@ def issue_page(
     context: RequestContext, issue: Issue, telling: IssueEvidence, wanted: str = "", sort: str = ""
 ) -> IssuePage:
     """`wanted` is the build that the address asks for, `sort` the column of the evidence."""
-    builds, cells = telling.builds, telling.cells
+    builds, cells = telling.known.builds, telling.cells
     build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
@@ -314,7 +313,7 @@ def issue_page(
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         claims=claims,
         has_untold=any(not one.held for one in claims),
-        links=_links(issue),
+        links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
         evidence=_evidence(context, cells, builds, sort),
         evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
         attempts=telling.attempts,
@@ -356,10 +355,6 @@ def _strips(
 def _lead(sentence: str, hardware: str, classes: int) -> str:
     """`Fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]`; with the class in front where there are several."""
     return f"{hardware}: {sentence}" if classes > 1 else f"{sentence[0].upper()}{sentence[1:]}"
-
-
-def _links(issue: Issue) -> dict[LinkKind, tuple[Link, ...]]:
-    return {kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind}
 
 
 def _spans(context: RequestContext, strips: Iterable[Strip]) -> Iterator[SpanLine]:

@@ -24,7 +24,6 @@ from knowngood.app.web.pagination import (
     both_ways,
     by_rank,
     by_release,
-    by_text,
     by_time,
     in_parts,
     one_of,
@@ -37,11 +36,11 @@ router = APIRouter(tags=["matrix"])
 
 _BUILD: SortKey[Cell] = by_release(lambda cell: cell.build)
 _ID: SortKey[Cell] = SortKey(lambda cell: cell.issue, number_in)
-_ISSUE: SortKey[Cell] = by_text(lambda cell: cell.issue)
+_ISSUE: SortKey[Cell] = SortKey(lambda cell: cell.issue)
 _SORTS: dict[str, SortKey[Cell]] = {
     "issue": _ISSUE,
     "build": _BUILD,
-    "hardware": by_text(lambda cell: cell.hardware),
+    "hardware": SortKey(lambda cell: cell.hardware),
     "verdict": by_rank(lambda cell: cell.verdict.value, list(Verdict)),
     "measured_at": by_time(lambda cell: cell.measured_at),
 }
@@ -122,14 +121,14 @@ def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None,
         cells = [cell for cell in cells if cell.measured_at is not None and cell.measured_at >= since]
     if query.stale is None:
         return cells
-    stale = stale_cells(cells, {build.id: build for build in selection.all_builds}, now)
+    stale = stale_cells(cells, {build.id: build for build in selection.looked.builds}, now)
     return [cell for cell in cells if (cell.key in stale) is query.stale]
 
 
 def _order(query: MatrixApiQuery, selection: Selection) -> Order[Cell]:
     components = {issue.id: issue.component.casefold() for issue in selection.issues}
     severities = {issue.id: issue.severity.value for issue in selection.issues}
-    component: SortKey[Cell] = by_text(lambda cell: components[cell.issue])
+    component: SortKey[Cell] = SortKey(lambda cell: components[cell.issue])
     of_rows: dict[str, SortKey[Cell]] = {
         RowOrder.COMPONENT: component,
         RowOrder.SEVERITY: by_rank(lambda cell: severities[cell.issue], WORST_FIRST),

@@ -53,7 +53,7 @@ def measuring_command(selection: Selection, hardware: str) -> str:
     builds = [column.head.id for column in selection.columns]
     return (
         f"knowngood run --builds {_named(builds)} "
-        f"--issues {_named(issues if len(issues) < len(selection.all_issues) else [])} --hardware {hardware}"
+        f"--issues {_named(issues if len(issues) < len(selection.looked.issues) else [])} --hardware {hardware}"
     )
 
 

@@ -56,7 +56,7 @@ from knowngood.app.query.parser import written
 from knowngood.app.query.terms import class_asked, without
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
-from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
+from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, TitledIssue, drawn, heads_of, squares_of
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.status_labels import LEGEND, LegendEntry
 from knowngood.app.web.request_context import Context, RequestContext
@@ -132,15 +132,12 @@ class MatrixPageQuery(MatrixQuery):
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(TitledIssue):
     """`squares` are the columns that are not folded away, `signs` and `prospects` theirs, and `drawn` what a browser is
     given of them.
     `tally` counts columns that are folded away too.
     """
 
-    issue: Issue
-    title: str
-    address: str
     squares: tuple[CellGlyph, ...]
     signs: tuple[StatusLabel, ...]
     prospects: tuple[Prospect, ...]
@@ -265,7 +262,7 @@ def matrix_page(
     heads = heads_of([selection.columns[at] for at in shown], selection.measured)
     is_large = len(selection.issues) * len(heads) > MOST_CELLS
     own = _own_column(context, selection)
-    look = _look(hardware, context.language, shown, heads, selection.all_builds, own, is_plain=is_large)
+    look = _look(hardware, context.language, shown, heads, selection.looked.builds, own, is_plain=is_large)
     named = _rows(context, query, selection, look)
     rows = [row for _, row in named]
     groups = _groups(query, [one for one in named if not one[1].is_elsewhere], len(heads), context)
@@ -536,7 +533,7 @@ def _class_label(counts: _Counts, class_: str) -> str:
 
 def _facets(context: RequestContext, counts: _Counts, hardware: str) -> tuple[Facet, ...]:
     selection, query = counts.selection, counts.query
-    issues = selection.all_issues
+    issues = selection.looked.issues
     is_plain = not (query.issues or query.component or query.verdict)
 
     def by_cells(asked: AskedQuery) -> int:
@@ -558,7 +555,7 @@ def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
 
 def _own_column(context: RequestContext, selection: Selection) -> str:
     """The head (id) of the column that the reader's own build is in, with whatever Python; empty: none is."""
-    own = context.mine.build_among({build.id: build for build in selection.all_builds})
+    own = context.mine.build_among({build.id: build for build in selection.looked.builds})
     name = own.build_id.apart_from_python if own else ""
     return next((one.head.id for one in selection.columns if one.head.build_id.apart_from_python == name), "")
 
@@ -573,7 +570,7 @@ def _order_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Cho
 
 def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
     """Every Python together, as they agree, or one alone; none where one alone was measured, or builds are named."""
-    pythons = {build.python for build in selection.all_builds if build.id in selection.measured}
+    pythons = {build.python for build in selection.looked.builds if build.id in selection.measured}
     if query.builds or len(pythons | {query.python} - {""}) < 2:  # noqa: PLR2004 - a choice is between two
         return ()
     every = Choice(context.say("all"), f"{MATRIX}{query.asking(python='')}", not query.python)

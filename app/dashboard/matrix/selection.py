@@ -87,7 +87,27 @@ class MatrixQuery(BaseModel):
 
 
 @dataclass(frozen=True)
-class Selection:
+class _Ground:
+    """The issues, columns and cells that conditions on cells are then asked of."""
+
+    issues: tuple[Issue, ...]
+    chosen: tuple[Build, ...]
+    columns: tuple[Column, ...]
+    classes: tuple[str, ...]
+    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
+    measured: frozenset[str]
+    offered: tuple[Build, ...]
+    known: Known
+
+    @cached_property
+    def lines(self) -> Mapping[tuple[str, str], tuple[Cell, ...]]:
+        """Each build for itself, also where Pythons share a column."""
+        each = unfolded(self.chosen)
+        return self.rows if self.columns == each else rows_of(self.issues, each, self.classes, self.known)
+
+
+@dataclass(frozen=True)
+class Selection(_Ground):
     """Issues in the order of components, columns in the order of releases, and every cell between them.
 
     `asked` is the query `q`, `looked` what it was asked of, and `offered` are the builds it leaves to be chosen from.
@@ -97,15 +117,6 @@ class Selection:
     changed.
     """
 
-    issues: tuple[Issue, ...]
-    columns: tuple[Column, ...]
-    classes: tuple[str, ...]
-    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
-    known: Known
-    measured: frozenset[str]
-    all_issues: tuple[Issue, ...]
-    all_builds: tuple[Build, ...]
-    offered: tuple[Build, ...]
     asked: Query
     looked: "Looked"
 
@@ -151,27 +162,7 @@ class Looked:
     builds: tuple[Build, ...]
     now: datetime
     folded: bool
-    grounds: dict[object, "_Ground"] = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
-class _Ground:
-    """The issues, columns and cells that conditions on cells are then asked of."""
-
-    issues: tuple[Issue, ...]
-    chosen: tuple[Build, ...]
-    columns: tuple[Column, ...]
-    classes: tuple[str, ...]
-    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
-    measured: frozenset[str]
-    offered: tuple[Build, ...]
-    known: Known
-
-    @cached_property
-    def lines(self) -> Mapping[tuple[str, str], tuple[Cell, ...]]:
-        """Each build for itself, also where Pythons share a column."""
-        each = unfolded(self.chosen)
-        return self.rows if self.columns == each else rows_of(self.issues, each, self.classes, self.known)
+    grounds: dict[object, _Ground] = field(default_factory=dict, compare=False, repr=False)
 
 
 def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence[str], columns: Columns) -> Selection:
@@ -183,13 +174,12 @@ def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence
         wanted = tuple(matching(asked, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
     return Selection(
         issues=_with_verdict(wanted, ground.rows, query.verdict),
+        chosen=ground.chosen,
         columns=ground.columns,
         classes=ground.classes,
         rows=ground.rows,
         known=looked.known,
         measured=ground.measured,
-        all_issues=looked.issues,
-        all_builds=looked.builds,
         offered=ground.offered,
         asked=asked,
         looked=looked,
@@ -215,11 +205,8 @@ def _ground(looked: Looked, query: MatrixQuery, asked: Query, classes: tuple[str
 
 
 def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> frozenset[str]:
-    found: set[str] = set()
-    for issue in issues:
-        for class_ in classes:
-            found.update(cell.build for _, cell in known.measured(issue.id, class_) if cell.measured_at is not None)
-    return frozenset(found)
+    rows = (known.measured(issue.id, class_) for issue in issues for class_ in classes)
+    return frozenset(cell.build for row in rows for _, cell in row if cell.measured_at is not None)
 
 
 def read_asked(text: str) -> Query:

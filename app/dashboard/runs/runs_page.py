@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from fastapi import APIRouter, Response
 
@@ -59,7 +58,7 @@ def run_line(context: RequestContext, run: RunRow) -> RunLine:
         word=context.say(STATE_WORDS[run.state]),
         asked=_asked(context, run.request),
         problems=sum(1 for job in run.jobs if job.problem),
-        took_s=_seconds(run.created_at, run.finished_at or context.now),
+        took_s=max(0.0, ((run.finished_at or context.now) - run.created_at).total_seconds()),
     )
 
 
@@ -81,7 +80,3 @@ def _in_words(context: RequestContext, name: str, value: object) -> str:
     if name in _COUNTED_WORDS:
         return context.say(_COUNTED_WORDS[name], n=len(listed) or value)
     return name if value is True else f"{name} {value}"
-
-
-def _seconds(since: datetime, until: datetime) -> float:
-    return max(0.0, (until - since).total_seconds())

@@ -60,8 +60,7 @@ class BuildId:
 
     @cached_property
     def _key(self) -> tuple[Version, bool, Version, tuple[int, ...]]:
-        python = tuple(int(part) for part in self.python.split("."))
-        return (self.version, self.triton is not None, Version(self.triton or "0"), python)
+        return (self.version, self.triton is not None, Version(self.triton or "0"), minor_of(self.python))
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, BuildId):
@@ -94,6 +93,11 @@ def parse_build_id(text: str) -> BuildId:
         else:
             python = f"{found['major']}.{found['minor']}"
     return BuildId(torch=torch, triton=triton, python=python)
+
+
+def minor_of(python: str) -> tuple[int, ...]:
+    """`3.10` as what Pythons are put in order by."""
+    return tuple(int(part) for part in python.split("."))
 
 
 def _triton_version(text: str, build: str) -> str:

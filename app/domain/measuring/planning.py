@@ -34,6 +34,7 @@ from knowngood.app.domain.verdicts.verdict import (
     INFRASTRUCTURE,
     Cell,
     CellPlace,
+    OfCell,
     Verdict,
     is_flaky,
     is_stale,
@@ -47,12 +48,9 @@ _Finding = tuple[str, str, str, str]  # issue, build, hardware class, variant
 
 
 @dataclass(frozen=True)
-class ArmKey:
+class ArmKey(OfCell):
     """The key that an attempt is counted under: the same binding means that the same thing ran."""
 
-    issue: str
-    build: str
-    hardware: str
     arm: str
     variant: str
     binding: str

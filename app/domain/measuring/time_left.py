@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, GUESS_S
 
 Key = tuple[str, str, str]  # issue, arm, variant
@@ -100,10 +101,8 @@ def _environments_s(jobs: Sequence[JobAt], before_s: float | None) -> float:
 
 
 def _means(pairs: Iterable[tuple[object, float]]) -> dict[object, float]:
-    found: dict[object, list[float]] = {}
-    for name, seconds in pairs:
-        found.setdefault(name, []).append(seconds)
-    return {name: fmean(every) for name, every in found.items()}
+    found = grouped(pairs, lambda pair: pair[0])
+    return {name: fmean(seconds for _, seconds in every) for name, every in found.items()}
 
 
 def _s(span: Span) -> float:

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from knowngood.app.domain.builds.build import BuildId, parse_build_id
-from knowngood.app.domain.verdicts.verdict import OfCell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import HELPING, OfCell, Verdict, WorkaroundVerdict
 
 Place = tuple[str, str, str]
 """Issue, hardware class, build."""
@@ -250,10 +250,10 @@ def _meaning(
         return CureNews.FIRST_MEASURED
     match after:
         case WorkaroundVerdict.UNNECESSARY | WorkaroundVerdict.UNVERIFIED if (
-            was in _HELPS and cell is Verdict.NOT_AFFECTED
+            was in HELPING and cell is Verdict.NOT_AFFECTED
         ):
             return CureNews.NO_LONGER_NEEDED
-        case WorkaroundVerdict.INEFFECTIVE | WorkaroundVerdict.HARMFUL if was in _HELPS:
+        case WorkaroundVerdict.INEFFECTIVE | WorkaroundVerdict.HARMFUL if was in HELPING:
             return CureNews.STOPPED_WORKING
         case WorkaroundVerdict.EFFECTIVE if was is not WorkaroundVerdict.EFFECTIVE:
             return CureNews.NOW_WORKS
@@ -261,9 +261,6 @@ def _meaning(
             return CureNews.NOW_HELPS_IN_PART
         case _:
             return CureNews.OTHER
-
-
-_HELPS = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
 def _by_place(turn: CellTurn) -> tuple[str, str, BuildId]:

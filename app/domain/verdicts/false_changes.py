@@ -68,11 +68,12 @@ def pairs_of(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[Repe
     Left out are pairs of which neither pass gave an answer. A control that ran once stands beside both passes, for the
     planner repeats baselines alone.
     """
-    found: list[RepeatedPair] = []
-    for (issue, *_), of_cell in _by_cell(issues, trials):
-        for of_place in grouped(of_cell, lambda one: (one.judged.machine, one.lock)).values():
-            found += _pairs(issues[issue], of_place)
-    return tuple(found)
+    return tuple(
+        pair
+        for (issue, *_), of_cell in _by_cell(issues, trials)
+        for of_place in grouped(of_cell, lambda one: (one.judged.machine, one.lock)).values()
+        for pair in _pairs(issues[issue], of_place)
+    )
 
 
 def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple[CellKey, Sequence[Trial]]]:

@@ -22,7 +22,7 @@ from packaging.version import Version
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.vocabulary import ANSWERS
+from knowngood.app.domain.vocabulary import ANSWERS, many
 
 FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
 _PASSES = Verdict.NOT_AFFECTED
@@ -296,13 +296,9 @@ def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release]) -> str:
 def _nothing_said(vain: Sequence[Release]) -> str:
     split = sum(1 for one in vain if one.answer is Answer.PYTHONS_DISAGREE)
     if split:
-        return f"Pythons disagree on {_releases(split)}"
+        return f"Pythons disagree on {many(split, 'release')}"
     different = sum(1 for one in vain if one.answer is Answer.FAILS_DIFFERENTLY)
-    return f"fails differently on {_releases(different)}" if different else "no release answered yet"
-
-
-def _releases(count: int) -> str:
-    return "1 release" if count == 1 else f"{count} releases"
+    return f"fails differently on {many(different, 'release')}" if different else "no release answered yet"
 
 
 def _all_of(said: Sequence[Release], vain: Sequence[Release]) -> str:

@@ -13,10 +13,10 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 
 from knowngood.app.domain.builds.architectures import WheelCode, serves
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, minor_of
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import isa_of
-from knowngood.app.domain.identity_key import IdentityKey
+from knowngood.app.domain.identity_key import IdentityKey, remembered
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.rate import Rate
@@ -82,12 +82,11 @@ class Claims:
             return cell
         return _beside_flaky(IdentityKey(cell)) if rests_on_one_run(cell) and self._is_flaky(row) else cell
 
+    @remembered
     def _is_flaky(self, row: tuple[str, str]) -> bool:
         if self.flaky is not None:
             return row in self._flaky_rows
-        if row not in self._looked_at:
-            self._looked_at[row] = any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
-        return self._looked_at[row]
+        return any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
 
     @cached_property
     def _flaky_rows(self) -> frozenset[tuple[str, str]]:
@@ -96,10 +95,6 @@ class Claims:
     @cached_property
     def _rows(self) -> Mapping[tuple[str, str], Sequence[CellPlace]]:
         return grouped(self.cells, lambda place: (place[0], place[2]))
-
-    @cached_property
-    def _looked_at(self) -> dict[tuple[str, str], bool]:
-        return {}
 
     def _unmeasured(self, issue: Issue, build: Build, hardware: str, stored: Cell | None) -> Cell:
         blank = _blank(issue.id, issue.requires, build, hardware)
@@ -238,20 +233,16 @@ def _differs_in_python(one: Build, other: Build) -> bool:
 
 
 def _pair(one: str, other: str) -> Pythons:
-    first, second = sorted((one, other), key=_number)
+    first, second = sorted((one, other), key=minor_of)
     return first, second
 
 
-def _number(python: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in python.split("."))
-
-
 def _by_pythons(item: tuple[Pythons, object]) -> tuple[tuple[int, ...], ...]:
-    return tuple(_number(python) for python in item[0])
+    return tuple(minor_of(python) for python in item[0])
 
 
 def _preferred(build: Build) -> tuple[bool, tuple[int, ...]]:
-    return (build.python != DEFAULT_PYTHON, _number(build.python))
+    return (build.python != DEFAULT_PYTHON, minor_of(build.python))
 
 
 # The same cell as the same object, from one state of the store to the next: rows of a page are kept by their cells.

@@ -10,6 +10,7 @@ from knowngood.app.domain.builds.architectures import WheelCode, builds_serving,
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
+from knowngood.app.domain.identity_key import remembered
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.issue_selectors import Names, names_of
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -94,15 +95,11 @@ class Known:
         """Whether anything was measured of it on any of these classes."""
         return any((build.id, class_) in self._columns for class_ in hardware)
 
+    @remembered
     def measured(self, issue: str, hardware: str) -> tuple[tuple[Build, Cell], ...]:
         """Every stored cell of an issue on a class with its build, in release order."""
-        key = (issue, hardware)
-        found = self._stored.get(key)
-        if found is None:
-            places = ((id_, self.claims.stored((issue, id_, hardware))) for id_ in self._places[key])
-            found = tuple([(self.builds[id_], cell) for id_, cell in places if cell is not None])
-            self._stored[key] = found
-        return found
+        places = ((id_, self.claims.stored((issue, id_, hardware))) for id_ in self._places[issue, hardware])
+        return tuple([(self.builds[id_], cell) for id_, cell in places if cell is not None])
 
     def stored(self, issue: str) -> tuple[Cell, ...]:
         """Every stored cell of an issue, one class after the other, in release order."""
@@ -113,19 +110,15 @@ class Known:
         depends = issue in self.issues and self.issues[issue].requires.vector_isas
         return with_isa_classes(self.hardware) if depends else self.hardware
 
+    @remembered
     def was_measured(self, issue: str, hardware: str) -> bool:
         """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
-        key = (issue, hardware)
-        if key not in self._measured:
-            self._measured[key] = any(cell.verdict not in _NOTHING for _, cell in self.measured(issue, hardware))
-        return self._measured[key]
+        return any(cell.verdict not in _NOTHING for _, cell in self.measured(issue, hardware))
 
+    @remembered
     def history(self, issue: str, hardware: str) -> History:
         """Where an issue came and went on a class, over every release of the catalogue, by what was measured."""
-        key = (issue, hardware)
-        if key not in self._histories:
-            self._histories[key] = history_of(self._said(issue, hardware))
-        return self._histories[key]
+        return history_of(self._said(issue, hardware))
 
     def _said(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
         """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
@@ -154,19 +147,15 @@ class Known:
 
     def helping(self, issue: str, hardware: str) -> frozenset[str]:
         """The workarounds that were measured to help on any build."""
-        found: set[str] = set()
-        for _, cell in self.measured(issue, hardware):
-            if cell.verdict in FAILING:
-                found.update(id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.EFFECTIVE)
-        return frozenset(found)
+        failing = (cell for _, cell in self.measured(issue, hardware) if cell.verdict in FAILING)
+        tried = (pair for cell in failing for pair in cell.workarounds.items())
+        return frozenset(id_ for id_, one in tried if one.verdict is WorkaroundVerdict.EFFECTIVE)
 
+    @remembered
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""
-        key = (issue, build.id, hardware)
-        if key not in self._fixes:
-            said = dict(self._said(issue, hardware))
-            self._fixes[key] = first_fix(self._releases, build, lambda one: said.get(one, Verdict.NOT_RUN))
-        return self._fixes[key]
+        said = dict(self._said(issue, hardware))
+        return first_fix(self._releases, build, lambda one: said.get(one, Verdict.NOT_RUN))
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -181,28 +170,12 @@ class Known:
         return frozenset((build, hardware) for _, build, hardware in self.cells)
 
     @cached_property
-    def _stored(self) -> dict[tuple[str, str], tuple[tuple[Build, Cell], ...]]:
-        return {}
-
-    @cached_property
-    def _measured(self) -> dict[tuple[str, str], bool]:
-        return {}
-
-    @cached_property
     def _releases(self) -> tuple[tuple[Build, ...], ...]:
         return releases_of(self.builds.values())
 
     @cached_property
     def _line(self) -> tuple[Build, ...]:
         return tuple(build for release in self._releases for build in release)
-
-    @cached_property
-    def _histories(self) -> dict[tuple[str, str], History]:
-        return {}
-
-    @cached_property
-    def _fixes(self) -> dict[tuple[str, str, str], Fix | None]:
-        return {}
 
 
 @lru_cache(maxsize=4096)  # a page of the matrix asks this of every row

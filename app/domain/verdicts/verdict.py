@@ -522,17 +522,17 @@ def beside_flaky(cell: Cell) -> Cell:
 
 
 _ONE_RUN = f"one run; this issue is flaky: {FLAKY_RUNS - 1} more would say"
-_CURES = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
+HELPING = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
 def rests_on_one_run(cell: Cell) -> bool:
     """Whether a pass that is claimed of it was seen once."""
-    cures = (found for found in cell.workarounds.values() if found.verdict in _CURES)
+    cures = (found for found in cell.workarounds.values() if found.verdict in HELPING)
     return (cell.verdict is Verdict.NOT_AFFECTED and cell.runs == 1) or any(found.runs == 1 for found in cures)
 
 
 def _on_one_run(found: WorkaroundFinding) -> WorkaroundFinding:
-    if found.verdict not in _CURES or found.runs != 1:
+    if found.verdict not in HELPING or found.runs != 1:
         return found
     untried = (*found.helped, *found.untried)
     return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note=_ONE_RUN, helped=(), untried=untried)

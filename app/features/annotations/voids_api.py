@@ -22,7 +22,7 @@ from knowngood.app.store.evidence.voids import (
 from knowngood.app.web.auth.principal import RequireScope
 from knowngood.app.web.datetime_parameters import Written, first_moment, last_moment
 from knowngood.app.web.errors import InvalidParameter, NotFound
-from knowngood.app.web.json_body import Body, read_from
+from knowngood.app.web.json_body import Body, OfCellBody, read_from
 from knowngood.app.web.request_context import Context, RequestContext, uncached
 
 router = APIRouter(tags=["voids"])
@@ -86,12 +86,9 @@ class VoidsBody(Body):
     voids: list[VoidBody]
 
 
-class VoidedCellBody(Body):
+class VoidedCellBody(OfCellBody):
     """A cell whose verdict, or that of a workaround of it, is another one."""
 
-    issue: str
-    build: str
-    hardware: str
     before: Annotated[Verdict | None, BeforeValidator(lambda cell: cell and cell.verdict)]
     after: Annotated[Verdict | None, BeforeValidator(lambda cell: cell and cell.verdict)]
 

@@ -17,7 +17,6 @@ from knowngood.app.domain.verdicts.inference import Claims
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, is_stale
 from knowngood.app.features.bisect.search import (
     ChangePoint,
-    NextBuild,
     Point,
     Search,
     SearchOutcome,
@@ -161,7 +160,7 @@ def search(
             left = replace(search_of(question, known, now, full=full, asked=asked), is_over=True)
             return BisectResult(answer_of(left), tuple(asked), tuple(confirmed), is_stopped=True)
         else:
-            build = question.line[step.at]
+            build = question.line[step]
             asked.append(build.id)
             measure(jobs_for(question, build, known, now, baseline=CONFIRMING))
 
@@ -191,7 +190,9 @@ def print_found(console: Console, question: BisectQuestion, found: BisectResult)
     """One line for each build, then the answer in sentences."""
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
     for point in found.answer.search.points:
-        console.print(f"  {point.label:<14} {_word(point):<18} {_how(point, found)}".rstrip(), markup=False)
+        console.print(
+            f"  {point.label:<14} {MARKS[point.cell.verdict].word:<18} {_how(point, found)}".rstrip(), markup=False
+        )
     if found.trouble:
         console.print(
             f"not narrowed, for nothing in between could be run: {found.trouble}", markup=False, soft_wrap=True
@@ -201,10 +202,6 @@ def print_found(console: Console, question: BisectQuestion, found: BisectResult)
     console.print(_effort(found), markup=False, soft_wrap=True)
     if found.is_stopped:
         console.print("stopped: the same question goes on from here", markup=False)
-
-
-def _word(point: Point) -> str:
-    return MARKS[point.cell.verdict].word
 
 
 def _how(point: Point, found: BisectResult) -> str:
@@ -238,7 +235,18 @@ def as_json(question: BisectQuestion, found: BisectResult) -> dict[str, Any]:
         "sentences": list(sentences(answer)),
         "boundary": _change(answer.changes[0]) if answer.kind is SearchOutcome.FOUND else None,
         "changes": [_change(change) for change in answer.changes],
-        "points": [_point_body(point, found) for point in search.points],
+        "points": [
+            {
+                "build": point.build.id,
+                "verdict": point.cell.verdict.value,
+                "reason": point.cell.reason,
+                "stale": point.is_stale,
+                "attempts": point.attempts,
+                "asked": point.build.id in found.asked,
+                "can_be_asked": point.is_open,
+            }
+            for point in search.points
+        ],
         "jobs": len(found.asked),
         "most_jobs": search.most_jobs,
         "confirming_jobs": len(found.confirmed),
@@ -259,29 +267,17 @@ def _change(change: ChangePoint) -> Mapping[str, object]:
     }
 
 
-def _point_body(point: Point, found: BisectResult) -> Mapping[str, object]:
-    return {
-        "build": point.build.id,
-        "verdict": point.cell.verdict.value,
-        "reason": point.cell.reason,
-        "stale": point.is_stale,
-        "attempts": point.attempts,
-        "asked": point.build.id in found.asked,
-        "can_be_asked": point.is_open,
-    }
-
-
 @dataclass(frozen=True)
 class Outlook:
     """The state before anything is run, and what would be done first; `jobs` is that first one."""
 
     search: Search
-    step: NextBuild | SearchResult
+    step: int | SearchResult
     jobs: tuple[PlannedJob, ...] = ()
 
     @property
     def first(self) -> str | None:
-        return self.search.points[self.step.at].build.id if isinstance(self.step, NextBuild) else None
+        return self.search.points[self.step].build.id if isinstance(self.step, int) else None
 
 
 def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool) -> Outlook:
@@ -289,7 +285,7 @@ def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, fu
     step = next_step(search)
     if isinstance(step, SearchResult):
         return Outlook(search, step)
-    return Outlook(search, step, jobs_for(question, question.line[step.at], known, now, baseline=CONFIRMING))
+    return Outlook(search, step, jobs_for(question, question.line[step], known, now, baseline=CONFIRMING))
 
 
 def print_outlook(console: Console, question: BisectQuestion, outlook: Outlook) -> None:

@@ -17,6 +17,7 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.planning import CONFIRMING, SETTLING
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.features.compare.comparison import passes_needed
 
 _ENDS = 2  # both are asked, whatever lies between
@@ -117,7 +118,7 @@ class ChangePoint:
         """
         sides = (self.before, self.after)
         wanted = needed_attempts(self)
-        few = [f"{one.label} rests on {_attempts(one.attempts)}" for one in sides if one.attempts < wanted]
+        few = [f"{one.label} rests on {many(one.attempts, 'attempt')}" for one in sides if one.attempts < wanted]
         if few:
             return f"{' and '.join(few)}, of {wanted} that a change asks for"
         failing, passing = (self.after, self.before) if self.breaks else (self.before, self.after)
@@ -130,13 +131,6 @@ class ChangePoint:
 def needed_attempts(change: ChangePoint) -> int:
     is_flaky = Verdict.FLAKY in {change.before.cell.verdict, change.after.cell.verdict}
     return SETTLING if is_flaky else CONFIRMING
-
-
-@dataclass(frozen=True)
-class NextBuild:
-    """The build to ask next, by its place on the line."""
-
-    at: int
 
 
 @dataclass(frozen=True)
@@ -156,13 +150,14 @@ class SearchResult:
         return self.search.points[: told[0]] + self.search.points[told[-1] + 1 :]
 
 
-def next_step(search: Search) -> NextBuild | SearchResult:
-    """The next step of the search. Guarantees, held by properties in tests: at most `most_jobs` asks; no point is asked
-    that is settled; a change is named only between two builds with opposite answers, with all that lies between them.
+def next_step(search: Search) -> int | SearchResult:
+    """The place on the line of the build to ask next, or the result. Guarantees, held by properties in tests: at most
+    `most_jobs` asks; no point is asked that is settled; a change is named only between two builds with opposite
+    answers, with all that lies between them.
     """
     is_over = search.is_over or search.jobs >= search.most_jobs
     at = None if is_over else _next(search)
-    return NextBuild(at) if at is not None else answer_of(search)
+    return answer_of(search) if at is None else at
 
 
 def _next(search: Search) -> int | None:
@@ -263,10 +258,6 @@ def line_between(builds: Sequence[Build], one: Build, other: Build) -> tuple[Bui
 
 def _place(build: Build) -> str:
     return "the default index" if build.origin == "default" else f"the origin {build.origin}"
-
-
-def _attempts(count: int) -> str:
-    return "1 attempt" if count == 1 else f"{count} attempts"
 
 
 # -- in words ----------------------------------------------------------------------------------------------------------

@@ -13,29 +13,18 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
 import click
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
+from knowngood.app.features.gate.cli.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
 
 _TIMEOUT_S = 600  # a large bundle is answered when it is stored
 _FIRST_WAIT_S = 2.0
 _MOST_WAIT_S = 60.0
-_BUSY = frozenset({429, 502, 503, 504})
-_NOT_LET_IN = frozenset({401, 403})
 _NOT_TAKEN = frozenset({413, 422})
-
-
-class _Stay(HTTPRedirectHandler):
-    """Goes nowhere else: the token is for the server that was named."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-_opener = build_opener(_Stay)
 
 
 def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int) -> Exit:
@@ -73,17 +62,17 @@ def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]
         try:
             return _post(address, token, file)
         except HTTPError as error:
-            if not left or error.code not in _BUSY:
+            if not left or error.code not in BUSY:
                 raise _refusal(address, file, error) from None
             wait_s = max(wait_s, _asked_wait_s(error.headers))
         except (URLError, HTTPException, OSError) as error:
             if not left:
                 reason = getattr(error, "reason", error)
-                raise ServerUnusable(f"{_place(address)} cannot be reached: {reason}; push again later") from None
-        click.echo(f"{file.name}: {_place(address)} does not take it now; again in {wait_s:.0f} s", err=True)
+                raise ServerUnusable(f"{place_of(address)} cannot be reached: {reason}; push again later") from None
+        click.echo(f"{file.name}: {place_of(address)} does not take it now; again in {wait_s:.0f} s", err=True)
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, _MOST_WAIT_S)
-    raise ServerUnusable(f"{_place(address)} does not answer")
+    raise ServerUnusable(f"{place_of(address)} does not answer")
 
 
 def _post(address: str, token: str, file: Path) -> dict[str, object]:
@@ -99,14 +88,14 @@ def _post(address: str, token: str, file: Path) -> dict[str, object]:
             "User-Agent": "knowngood",
         }
         request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
-        with _opener.open(request, timeout=_TIMEOUT_S) as answer:
+        with opener.open(request, timeout=_TIMEOUT_S) as answer:
             try:
                 told = json.loads(answer.read(1 << 20))
                 named = {name: told[name] for name in ("added", "known", "voided", "superseded", "unknown", "changed")}
                 return {**named, **{name: told.get(name, 0) for name in ("replaced", "refused")}}
             except (ValueError, TypeError, KeyError):
                 raise ServerUnusable(
-                    f"{_place(address)} does not answer as a Known Good server would; is the address right?"
+                    f"{place_of(address)} does not answer as a Known Good server would; is the address right?"
                 ) from None
 
 
@@ -120,27 +109,14 @@ def _told(report: dict[str, object]) -> str:
 
 
 def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
-    detail = _detail(error)
-    if error.code in _NOT_LET_IN:
-        return ServerUnusable(f"{_place(address)} takes nothing with this token: {detail}")
+    detail = detail_of(error)
+    if error.code in NOT_LET_IN:
+        return ServerUnusable(f"{place_of(address)} takes nothing with this token: {detail}")
     if error.code in _NOT_TAKEN:
-        return BadBundle(f"{_place(address)} does not take {file.name}: {detail}")
-    return ServerUnusable(f"{_place(address)} answers {error.code}: {detail}")
-
-
-def _detail(error: HTTPError) -> str:
-    """The detail of a problem, and for anything else the status in words."""
-    try:
-        return str(json.loads(error.read(100_000))["detail"])
-    except (ValueError, TypeError, KeyError, OSError):
-        return str(error.reason)
+        return BadBundle(f"{place_of(address)} does not take {file.name}: {detail}")
+    return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
 
 
 def _asked_wait_s(headers: Message) -> float:
     asked = headers.get("Retry-After", "")
     return min(float(asked), _MOST_WAIT_S) if asked.isdigit() else 0.0
-
-
-def _place(address: str) -> str:
-    parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc}"

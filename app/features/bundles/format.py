@@ -35,6 +35,7 @@ from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.notes import Note
 from knowngood.app.domain.verdicts.voids import Void, checked_reason
+from knowngood.app.domain.watch_list import HARDWARE_FORM
 from knowngood.app.serialization.bounds import (
     LOG_LIMIT_BYTES,
     MOST_LINES,
@@ -484,7 +485,6 @@ def _item(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) 
 
 _DIGEST = re.compile(r"[0-9a-f]{32}\Z")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
-_HARDWARE = re.compile(r"(cpu|cuda)-[a-z0-9_]{1,30}\Z")
 _ORIGIN = re.compile(r"[^\x00-\x1f\x7f]{1,100}\Z")
 _ID = re.compile(r"[0-9A-Za-z.+~_-]{1,64}\Z")
 
@@ -540,7 +540,7 @@ def _place_problem(issue: str, arm: str, variant: str, hardware: str, build: str
     for what, name in (("issue", issue), ("arm", arm), ("variant", variant)):
         if not _NAME.match(name):
             return f'{what} "{name[:40]}" is no name'
-    if not _HARDWARE.match(whole_class(hardware)):
+    if not HARDWARE_FORM.match(whole_class(hardware)):
         return f'hardware "{hardware[:40]}" is no hardware class'
     return _build_problem(build)
 

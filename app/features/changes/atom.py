@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from html import escape
+from typing import cast
 from xml.etree import ElementTree as ET
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.changes import Cause, CellTurn, Change, CureNews, CureTurn
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.vocabulary import VERDICTS, WORKAROUNDS
+from knowngood.app.domain.vocabulary import VERDICTS, WORKAROUNDS, many
 from knowngood.app.features.exports.extract import Links, utc, xml_text
 
 MEDIA = "application/atom+xml"
@@ -41,8 +42,7 @@ def atom_feed(
     _add(ET.SubElement(feed, "author"), "name", "Known Good")
     for change in changes:
         feed.append(_entry(change, issues, links, page=page, about=about))
-    document: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
-    return document
+    return cast("bytes", ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
 def _id(name: str) -> str:
@@ -81,7 +81,7 @@ def summary(turns: Iterable[CellTurn]) -> str:
     turned = [turn for turn in turns if turn.is_turned]
     cures = [(id_, one) for turn in turns for id_, one in turn.workarounds.items()]
     told = Counter(cure_words(id_, one) for id_, one in cures if one.news in _WORTH_A_TITLE)
-    helped = [f"{words} on {_cells(n)}" for words, n in told.items()]
+    helped = [f"{words} on {many(n, 'cell')}" for words, n in told.items()]
     tried = len({id_ for id_, one in cures if one.news is CureNews.FIRST_MEASURED})
     first = [
         *_counted(turn.after for turn in turned if turn.is_first),
@@ -116,11 +116,7 @@ _NEWS_WORDS = {
 
 def _counted(verdicts: Iterable[Verdict]) -> list[str]:
     counts = Counter(verdicts)
-    return [f"{VERDICTS[one].as_clause} on {_cells(counts[one])}" for one in map(Verdict, VERDICTS) if counts[one]]
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
+    return [f"{VERDICTS[one].as_clause} on {many(n, 'cell')}" for one in map(Verdict, VERDICTS) if (n := counts[one])]
 
 
 def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.changes import CellTurn, Change, CureNews, CureTurn
 from knowngood.app.domain.vocabulary import VERDICTS, WORKAROUNDS
@@ -181,13 +182,11 @@ def _workarounds(context: RequestContext, turn: CellTurn) -> tuple[str, ...]:
     """The news that matters to users first, each by itself; all others that turned alike in one line."""
     ordered = sorted(turn.workarounds.items(), key=lambda item: (list(CureNews).index(item[1].news), item[0]))
     stated = [(id_, one) for id_, one in ordered if one.news in NEWS_WORDS]
-    alike: dict[str, list[str]] = {}
-    for id_, one in ordered:
-        if one.news not in NEWS_WORDS:
-            alike.setdefault(_steps(context, one), []).append(id_)
+    others = ((id_, one) for id_, one in ordered if one.news not in NEWS_WORDS)
+    alike = grouped(others, lambda item: _steps(context, item[1]))
     return (
         *(f"{context.say(NEWS_WORDS[one.news], id=id_)} ({_steps(context, one)})" for id_, one in stated),
-        *(f"{', '.join(ids)}: {steps}" for steps, ids in alike.items()),
+        *(f"{', '.join(id_ for id_, _ in some)}: {steps}" for steps, some in alike.items()),
     )
 
 

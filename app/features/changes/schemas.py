@@ -8,20 +8,17 @@ from pydantic import BeforeValidator
 from knowngood.app.domain.verdicts.changes import Cause, CureTurn
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.changes.atom import summary as in_summary
-from knowngood.app.web.json_body import Body, CellUrl, read_from
+from knowngood.app.web.json_body import Body, CellUrl, OfCellBody, read_from
 from knowngood.app.web.urls import run_address
 
 
-class CellTurnBody(Body):
+class CellTurnBody(OfCellBody):
     """One cell before and after. `workarounds` are those whose verdict is another one, by id.
 
     `first` says that nobody had ever measured it. `earlier` is the last verdict of a cell whose repro has become
     another one since, so that it was not run.
     """
 
-    issue: str
-    build: str
-    hardware: str
     before: Verdict
     after: Verdict
     first: bool = read_from("is_first")

@@ -67,7 +67,7 @@ def _csv(context: RequestContext, write: Callable[[Known], bytes], name: str) ->
 def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> ChartsPage:
     asked = query.classes(known)
     return ChartsPage(
-        classes=tuple(_class(context, known, one) for one in asked),
+        classes=tuple(ClassCharts(one, (pass_rate_chart(context, pass_rate(known, one)),)) for one in asked),
         choices=(
             Choice(context.say("all measured"), CHARTS, is_chosen=not query.hardware),
             *(Choice(one, f"{CHARTS}?hardware={one}", list(query.hardware) == [one]) for one in known.hardware),
@@ -76,7 +76,3 @@ def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> Ch
         lifespans_json=f"{API}/lifespans",
         json_address=f"{API}{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else f"{API}{CHARTS}",
     )
-
-
-def _class(context: RequestContext, known: Known, hardware: str) -> ClassCharts:
-    return ClassCharts(hardware, (pass_rate_chart(context, pass_rate(known, hardware)),))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import Annotated
 
-from knowngood.app.dashboard.charts.lifespans import Lifespan, Segment
+from knowngood.app.dashboard.charts.lifespans import Lifespan
 from knowngood.app.dashboard.charts.pass_rate import PassRate, ReleaseTally
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.web.json_body import Body, read_from, rounded
@@ -68,18 +68,17 @@ def lifespan_body(one: Lifespan) -> LifespanBody:
         title=one.issue.title,
         hardware=one.hardware,
         sentence=one.sentence,
-        segments=[_segment_body(one, segment) for segment in one.segments],
-    )
-
-
-def _segment_body(one: Lifespan, segment: Segment) -> SegmentBody:
-    return SegmentBody(
-        release=segment.release,
-        build=segment.build,
-        standing=segment.prospect,
-        mixed=segment.is_mixed,
-        inferred=segment.is_inferred,
-        url=cell_address(one.issue.id, segment.build, one.hardware),
+        segments=[
+            SegmentBody(
+                release=segment.release,
+                build=segment.build,
+                standing=segment.prospect,
+                mixed=segment.is_mixed,
+                inferred=segment.is_inferred,
+                url=cell_address(one.issue.id, segment.build, one.hardware),
+            )
+            for segment in one.segments
+        ],
     )
 
 

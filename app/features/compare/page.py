@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.issue_selectors import SEVERITY_RANK
 from knowngood.app.domain.verdicts.matrix import measured_line
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
@@ -36,7 +36,7 @@ from knowngood.app.web.urls import API, build_address, cell_address, compare_add
 
 router = APIRouter(include_in_schema=False)
 
-_MARKDOWN = "text/markdown; charset=utf-8"
+MARKDOWN = "text/markdown; charset=utf-8"
 _OFFERED = 8
 
 
@@ -70,12 +70,12 @@ class Mark:
     sign: StatusLabel
     word: str
     address: str
-    is_old: bool
     rests_on: str
+    is_old: bool
 
 
 @dataclass(frozen=True)
-class PairLine:
+class SidesLine:
     """`notes` are sentences beside the verdicts; `reason` one of the evidence, where the line asks for it."""
 
     issue: str
@@ -86,19 +86,23 @@ class PairLine:
     is_silent: bool
     before: Mark
     after: Mark
-    transition: Transition
     notes: tuple[str, ...]
     reason: str
 
 
 @dataclass(frozen=True)
+class PairLine(SidesLine):
+    transition: Transition
+
+
+@dataclass(frozen=True)
 class Section:
-    """Pairs with one heading. Folded ones are opened by whoever wants them."""
+    """Lines with one heading. Folded ones are opened by whoever wants them."""
 
     id: str
     heading: str
     meaning: str
-    lines: tuple[PairLine, ...]
+    lines: tuple[SidesLine, ...]
     is_folded: bool
 
 
@@ -163,9 +167,7 @@ def compare_as_markdown(context: Context, query: Annotated[CompareQuery, Query()
         lambda session: comparison_of(
             context.known(session), load_options(session, query.hardware), query, context.now
         ),
-        lambda compared: context.text(
-            comparison_markdown(compared, links_at(context.base)), _MARKDOWN, "comparison.md"
-        ),
+        lambda compared: context.text(comparison_markdown(compared, links_at(context.base)), MARKDOWN, "comparison.md"),
     )
 
 
@@ -252,12 +254,10 @@ def _sections(context: RequestContext, query: ComparePageQuery, compared: Compar
     )
 
 
-_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
-
 _KEYS: Mapping[Sorting, Callable[[IssuePair], Any]] = {
     Sorting.ISSUE: lambda pair: pair.issue.id,
     Sorting.COMPONENT: lambda pair: (pair.issue.component.casefold(), pair.issue.id),
-    Sorting.SEVERITY: lambda pair: (-_SEVERITIES[pair.issue.severity], not pair.is_silent, pair.issue.id),
+    Sorting.SEVERITY: lambda pair: (-SEVERITY_RANK[pair.issue.severity], not pair.is_silent, pair.issue.id),
     Sorting.AFTER: lambda pair: (SEVERITY[status_of(pair.after)], pair.issue.id),
 }
 
@@ -276,8 +276,8 @@ def _line(context: RequestContext, pair: IssuePair) -> PairLine:
         component=issue.component,
         severity=context.say(issue.severity.value),
         is_silent=pair.is_silent,
-        before=_mark(context, pair.before, is_old=pair.old[0]),
-        after=_mark(context, pair.after, is_old=pair.old[1]),
+        before=mark(context, pair.before, is_old=pair.old[0]),
+        after=mark(context, pair.after, is_old=pair.old[1]),
         transition=pair.transition,
         notes=tuple(
             _note(context, words, values) for words, values in notes_of(pair, partial(context.titled, pair.issue))
@@ -292,18 +292,18 @@ def _note(context: RequestContext, words: str, values: Mapping[str, str]) -> str
     )
 
 
-def _mark(context: RequestContext, cell: Cell, *, is_old: bool) -> Mark:
+RUN_WORDS = ("1 run", "{n} runs")
+
+
+def mark(context: RequestContext, cell: Cell, *, is_old: bool = False) -> Mark:
     sign = status_of(cell)
     return Mark(
         sign=sign,
         word=context.say(STATUSES[sign].word),
         address=cell_address(*cell.key),
-        is_old=is_old,
         rests_on=context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
+        is_old=is_old,
     )
-
-
-RUN_WORDS = ("1 run", "{n} runs")
 
 
 def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Option, ...]:

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
 from knowngood.app.dashboard.issues.build_schemas import BuildBody
-from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.verdict import Assurance
 from knowngood.app.features.compare.comparison import (
     PAIRING_WORDS,
@@ -16,7 +15,7 @@ from knowngood.app.features.compare.comparison import (
     WorkaroundTurn,
     sentence,
 )
-from knowngood.app.web.json_body import Body
+from knowngood.app.web.json_body import Body, TitledIssueBody
 from knowngood.app.web.urls import compare_address, issue_address
 
 
@@ -27,16 +26,11 @@ class PackagesBody(Body):
     after: list[str]
 
 
-class PairBody(Body):
+class PairBody(TitledIssueBody):
     """One issue on both builds. `group` says what a reader does with it; each pair is in one. `runs` is how many
     attempts each side rests on at least, and `assurance` that of the weaker side.
     """
 
-    issue: str
-    title: str
-    component: str
-    severity: Severity
-    silent: bool
     transition: Transition
     group: Group
     assurance: Assurance

@@ -14,7 +14,7 @@ from knowngood.app.domain.issue import Device, Issue, LinkKind, Status
 from knowngood.app.domain.verdicts.claims import ANSWERS, NO_CURE, Standing, doubts_about, hold, named
 from knowngood.app.domain.verdicts.history import FAILING, History, in_words
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import HELPING, Cell, WorkaroundVerdict
 
 
 class MismatchKind(StrEnum):
@@ -38,7 +38,6 @@ HEADINGS: Mapping[MismatchKind, str] = {
 }
 
 # With some variants is no cure; but it is more than nothing, and may be in place.
-_HELPS = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _no_longer_needed(
     last = history.spans[-1] if history.spans else None
     if last is None or last.good_after is None:
         return
-    cures = ", ".join(sorted({name for _, cell in answered for name in _of(cell, _HELPS)}))
+    cures = ", ".join(sorted({name for _, cell in answered for name in _of(cell, HELPING)}))
     if cures:
         newer = dropwhile(lambda one: one.name != last.good_after, history.releases)
         silent = [one for one in newer if one.fails is None]
@@ -131,7 +130,7 @@ def _no_longer_needed(
 
 def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     failing = [(build, cell) for build, cell in every if cell.verdict in FAILING]
-    helping = {name for _, cell in failing for name in _of(cell, _HELPS)}
+    helping = {name for _, cell in failing for name in _of(cell, HELPING)}
     useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - helping - _decoys(issue))
     for name in useless:
         tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
@@ -141,7 +140,7 @@ def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterabl
 
 def _decoys_that_help(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     for name in sorted(_decoys(issue)):
-        helped = [build for build, cell in every if cell.verdict in FAILING and name in _of(cell, _HELPS)]
+        helped = [build for build, cell in every if cell.verdict in FAILING and name in _of(cell, HELPING)]
         if helped:
             sentence = f"{name} is marked as a decoy, and helps on {named(helped)}"
             yield Remark(MismatchKind.CONTRADICTED, issue.id, sentence, about=name)

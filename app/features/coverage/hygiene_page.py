@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
 from knowngood.app.features.coverage.hygiene import HEADINGS, MismatchKind, Remark, remarks_of
 from knowngood.app.web.request_context import Context, RequestContext
@@ -39,8 +40,7 @@ def hygiene(context: Context) -> Response:
 
 
 def hygiene_page(context: RequestContext, found: Iterable[tuple[Issue, Remark]]) -> HygienePage:
-    lines: dict[MismatchKind, list[tuple[Issue, Remark]]] = {trouble: [] for trouble in MismatchKind}
-    for issue, remark in found:
-        lines[remark.trouble].append((issue, remark))
-    kinds = tuple(Kind(trouble, context.say(HEADINGS[trouble]), tuple(of)) for trouble, of in lines.items() if of)
+    lines = grouped(found, lambda line: line[1].trouble)
+    told = (trouble for trouble in MismatchKind if trouble in lines)
+    kinds = tuple(Kind(trouble, context.say(HEADINGS[trouble]), tuple(lines[trouble])) for trouble in told)
     return HygienePage(kinds, f"{API}/hygiene")

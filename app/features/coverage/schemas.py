@@ -10,7 +10,7 @@ from knowngood.app.domain.measuring.placement import Waiting, Why
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.coverage.hygiene import MismatchKind
 from knowngood.app.features.coverage.service import Coverage
-from knowngood.app.web.json_body import Body, CellUrl, read_from
+from knowngood.app.web.json_body import Body, CellUrl, OfCellBody, read_from
 from knowngood.app.web.urls import issue_address
 
 
@@ -67,10 +67,7 @@ class GapBody(Body):
     url: CellUrl = read_from("cell", "key")
 
 
-class DoubtfulBody(Body):
-    issue: str
-    build: str
-    hardware: str
+class DoubtfulBody(OfCellBody):
     verdict: Verdict
     reason: str
     url: CellUrl = read_from("key")

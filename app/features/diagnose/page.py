@@ -35,6 +35,7 @@ from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.service import told_of
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
+from knowngood.app.web.html.grid import TitledIssue
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, ERRORS, issue_address, matrix_address, upgrade_address
 
@@ -49,12 +50,9 @@ _LONGEST_ECHO = 200_000  # characters that are sent back in the box, so that the
 
 
 @dataclass(frozen=True)
-class MatchPart:
+class MatchPart(TitledIssue):
     """One issue that it is, or may be. `use_on` is the cell whose workarounds stand here; None where there is none."""
 
-    issue: Issue
-    title: str
-    address: str
     is_sure: bool
     why: str
     around: tuple[PastedLine, ...]
@@ -70,10 +68,7 @@ class MatchPart:
 
 
 @dataclass(frozen=True)
-class NearPart:
-    issue: Issue
-    title: str
-    address: str
+class NearPart(TitledIssue):
     percent: int
     words: tuple[str, ...]
 

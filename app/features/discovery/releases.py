@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, minor_of
 from knowngood.app.domain.verdicts.history import is_release
 
 _SETTLED = timedelta(days=21)  # `as_of` stands some weeks after a release: its users' packages, and no later ones
@@ -58,14 +58,14 @@ class Release:
 
     def wheel(self, python: str) -> IndexFile | None:
         """The wheel that is installed with this Python; None where there is none."""
-        older = [one for one in self.stable if _key(one) <= _key(python)]
-        return self.wheels.get(python) or (self.stable[max(older, key=_key)] if older else None)
+        older = [one for one in self.stable if minor_of(one) <= minor_of(python)]
+        return self.wheels.get(python) or (self.stable[max(older, key=minor_of)] if older else None)
 
     @property
     def pythons(self) -> tuple[str, ...]:
         """For people: `3.11`, `3.12 and newer`."""
-        own = sorted(self.wheels, key=_key)
-        return (*own, *(f"{python} and newer" for python in sorted(self.stable, key=_key)))
+        own = sorted(self.wheels, key=minor_of)
+        return (*own, *(f"{python} and newer" for python in sorted(self.stable, key=minor_of)))
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,6 @@ def _release(version: Version, found: Sequence[tuple[IndexFile, _Fits]]) -> Rele
         released=min(days, default=None),
         yanked=None if kept else next((file.yanked for file, _ in found if file.yanked), ""),
     )
-
-
-def _key(python: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in python.split("."))
 
 
 def new_releases(
@@ -274,7 +270,7 @@ def main_wheel(release: Release, usual: Sequence[str]) -> tuple[str, IndexFile]:
     """The default Python where there is a wheel for it, and that wheel; else the first of the usual ones, else the
     lowest.
     """
-    lowest = sorted({*release.wheels, *release.stable}, key=_key)
+    lowest = sorted({*release.wheels, *release.stable}, key=minor_of)
     tried = ((python, release.wheel(python)) for python in (DEFAULT_PYTHON, *usual, *lowest))
     return next((python, wheel) for python, wheel in tried if wheel is not None)
 
@@ -353,7 +349,7 @@ def _newest_host(builds: Sequence[Build], additions: Sequence[BuildProposal]) ->
     added = max(additions, key=lambda one: Version(one.torch), default=None)
     if newest is None or (added is not None and Version(added.torch) > Version(newest.requirement)):
         return added
-    twins = sorted({one.python for one in line if one.torch == newest.torch} - {newest.python}, key=_key)
+    twins = sorted({one.python for one in line if one.torch == newest.torch} - {newest.python}, key=minor_of)
     return BuildProposal(
         torch=newest.requirement,
         local=newest.torch.partition("+")[2],
@@ -371,4 +367,6 @@ def usual_pythons(builds: Iterable[Build]) -> tuple[str, ...]:
     """The other Pythons that the newest release of the catalogue is measured with."""
     line = [build for build in builds if is_release(build)]
     newest = max((build.build_id.version for build in line), default=None)
-    return tuple(sorted({one.python for one in line if one.build_id.version == newest} - {DEFAULT_PYTHON}, key=_key))
+    return tuple(
+        sorted({one.python for one in line if one.build_id.version == newest} - {DEFAULT_PYTHON}, key=minor_of)
+    )

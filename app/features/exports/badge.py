@@ -5,6 +5,7 @@ https://shields.io/badges/endpoint-badge: `schemaVersion` 1, a message that is n
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 from xml.etree import ElementTree as ET
 
 import orjson
@@ -154,8 +155,7 @@ def badge_svg(badge: Badge) -> bytes:
     group = ET.SubElement(svg, "g", told)
     for middle, text in ((left / 2, label), (left + right / 2, message)):
         ET.SubElement(group, "text", {"x": f"{middle:g}", "y": "14"}).text = text
-    document: bytes = ET.tostring(svg, encoding="utf-8")
-    return document
+    return cast("bytes", ET.tostring(svg, encoding="utf-8"))
 
 
 def _cut(text: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Column
@@ -44,9 +45,7 @@ class Extract:
 
     def cells_by_issue(self) -> Iterator[tuple[Issue, tuple[Cell, ...]]]:
         """Each issue with its cells, both in the order they came in."""
-        cells: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            cells.setdefault(cell.issue, []).append(cell)
+        cells = grouped(self.cells, lambda cell: cell.issue)
         for issue in self.issues:
             yield issue, tuple(cells.get(issue.id, ()))
 

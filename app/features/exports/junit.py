@@ -14,6 +14,7 @@ A suite with inferred cells says how many in its property `inferred`.
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.exports.extract import Extract, xml_text
@@ -33,9 +34,7 @@ _ELEMENTS = {
 def junit_matrix(extract: Extract) -> Iterator[bytes]:
     """The document in pieces, one suite each. It holds no times: what a cell took is no duration of a test."""
     issues = {issue.id: issue for issue in extract.issues}
-    suites: dict[tuple[str, str], list[Cell]] = {}
-    for cell in extract.cells:
-        suites.setdefault((cell.build, cell.hardware), []).append(cell)
+    suites = grouped(extract.cells, lambda cell: (cell.build, cell.hardware))
     yield b"<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\"Known Good\">\n"
     for (build, hardware), cells in suites.items():
         yield ET.tostring(_suite(extract, f"{build} on {hardware}", cells, issues), encoding="unicode").encode() + b"\n"

@@ -7,10 +7,12 @@ can neither leave its place in the table nor become markup.
 from collections.abc import Iterator, Sequence
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.matrix import Column, concerns_cpu_path
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.features.exports.extract import Extract
 from knowngood.app.features.gate.renderers.markdown import escaped
 from knowngood.app.serialization.marks import VerdictMark, legend_of, sign_of
@@ -26,20 +28,13 @@ def matrix_markdown(extract: Extract) -> Iterator[bytes]:
     columns = extract.columns or tuple(
         Column((extract.builds[id_],)) for id_ in dict.fromkeys(one.build for one in extract.cells)
     )
-    for class_ in dict.fromkeys(cell.hardware for cell in extract.cells):
-        rows: dict[str, list[Cell]] = {}
-        for cell in extract.cells:
-            if cell.hardware == class_:
-                rows.setdefault(cell.issue, []).append(cell)
+    for class_, of_class in grouped(extract.cells, lambda cell: cell.hardware).items():
+        rows = grouped(of_class, lambda cell: cell.issue)
         shown = [(issue, rows[issue.id]) for issue in extract.issues if issue.id in rows and _applies(rows[issue.id])]
         on_cpu = sum(1 for cells in rows.values() if concerns_cpu_path(cells))
-        size = f"{_counted(len(shown), 'issue')} × {_counted(len(columns), 'build')}"  # noqa: RUF001 - the sign for times
+        size = f"{many(len(shown), 'issue')} × {many(len(columns), 'build')}"  # noqa: RUF001 - the sign for times
         title = _title(extract, class_, size, on_cpu=on_cpu, absent=len(rows) - len(shown) - on_cpu)
         yield _table(extract, title, columns, shown).encode()
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _title(extract: Extract, hardware: str, size: str, *, on_cpu: int, absent: int) -> str:

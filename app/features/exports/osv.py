@@ -122,7 +122,15 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
     history = extract.known.history(issue.id, hardware)
     possible = [build for build in extract.builds.values() if inapplicable(issue, build, hardware) is None]
     known = {build.id: cell for build, cell in extract.known.measured(issue.id, hardware)}
-    ranges = [_range(span) for span in history.spans if _is_proven(span, possible, known)]
+    ranges = [
+        {
+            "type": "ECOSYSTEM",
+            "events": [{"introduced": span.first_bad}, {"fixed": span.good_after}],
+            "database_specific": {"derived": True, "rule": RULES["ranges"]},
+        }
+        for span in history.spans
+        if _is_proven(span, possible, known)
+    ]
     return {
         "package": {"ecosystem": "PyPI", "name": "torch", "purl": "pkg:pypi/torch"},
         "versions": _versions(failing),
@@ -146,14 +154,6 @@ def _versions(failing: Iterable[Build]) -> list[str]:
     found = {build.torch for build in failing}
     found |= {build.requirement for build in failing if build.origin == "default"}
     return sorted(found, key=lambda text: (Version(text), text))
-
-
-def _range(span: FailingSpan) -> dict[str, Any]:
-    return {
-        "type": "ECOSYSTEM",
-        "events": [{"introduced": span.first_bad}, {"fixed": span.good_after}],
-        "database_specific": {"derived": True, "rule": RULES["ranges"]},
-    }
 
 
 def _is_proven(span: FailingSpan, possible: Iterable[Build], cells: Mapping[str, Cell]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 
@@ -25,5 +25,4 @@ def dump_worker_config(settings: Settings, adopted: Mapping[str, Path] | None = 
         max_gpu_isolation=settings.max_gpu_isolation,
         adopted=adopted or {},
     )
-    dumped: dict[str, Any] = TypeAdapter(WorkerConfig).dump_python(worker_config, mode="json")
-    return dumped
+    return cast("dict[str, Any]", TypeAdapter(WorkerConfig).dump_python(worker_config, mode="json"))

@@ -12,12 +12,11 @@ from knowngood.app.domain.hardware_names import hardware_named
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import told_builds
 from knowngood.app.features.environments.service import NO_BUILD, NoSuchBuild
-from knowngood.app.features.front.my_build import ChosenBuild, chosen_by_environment, chosen_by_name
+from knowngood.app.features.front.my_build import chosen_by_environment, chosen_by_name
 from knowngood.app.store.engine import reading
 from knowngood.app.web.auth.principal import is_from_elsewhere
-from knowngood.app.web.errors import InvalidParameter
-from knowngood.app.web.forms import Form
-from knowngood.app.web.my_build import MY_BUILD, remember
+from knowngood.app.web.forms import Form, own_address
+from knowngood.app.web.my_build import MY_BUILD, MyBuild, remember
 from knowngood.app.web.request_context import Context, RequestContext, see_other
 from knowngood.app.web.urls import API
 
@@ -41,7 +40,7 @@ class MyBuildPage:
 
 @router.get(MY_BUILD)
 def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/") -> Response:
-    lead = _here(to)
+    lead = own_address(to)
     sent = {"build": context.mine.build, "hardware": context.mine.hardware, "to": lead}
     return context.answer(context.known, lambda known: _page(context, known, sent))
 
@@ -53,7 +52,7 @@ def choose(request: Request, context: Context, form: Form) -> Response:
     """
     if is_from_elsewhere(request):
         raise NotAllowed("this form was sent by a page of another site; open /my-build and choose there")
-    lead = _here(form.get("to", "/"))
+    lead = own_address(form.get("to", "/"))
     with reading(context.state.engine) as session:
         known = context.known(session)
     try:
@@ -65,7 +64,7 @@ def choose(request: Request, context: Context, form: Form) -> Response:
     return response
 
 
-def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> ChosenBuild:
+def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> MyBuild:
     build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
     hardware = form.get("hardware", "").strip()
     if hardware and hardware_named(hardware) is None:
@@ -77,8 +76,8 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> C
             found = chosen_by_environment(environment, known)
         except NoSuchBuild as error:
             raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
-        return ChosenBuild(found.build, found.hardware or hardware)
-    return ChosenBuild(chosen_by_name(build, known).build if build else "", hardware)
+        return MyBuild(found.build, found.hardware or hardware)
+    return MyBuild(chosen_by_name(build, known).build if build else "", hardware)
 
 
 def _page(
@@ -100,9 +99,3 @@ def _page(
         json_address=f"{API}/builds",
     )
     return context.page("my_build.html", page, status)
-
-
-def _here(to: str) -> str:
-    if not to.startswith("/") or to.startswith(("//", "/\\")):
-        raise InvalidParameter("`to` must be an address of this server, such as /runs")
-    return to

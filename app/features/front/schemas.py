@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from datetime import date, datetime
 
-from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import Verdict, is_silent
 from knowngood.app.features.front.service import IssueStanding, Overview, Standing, Yours
 from knowngood.app.features.upgrade.ranking import UpgradeDecision
 from knowngood.app.features.upgrade.wording import because, verdict
-from knowngood.app.web.json_body import Body
+from knowngood.app.web.json_body import Body, TitledIssueBody
 from knowngood.app.web.urls import build_address, cell_address, issue_address
 
 
@@ -35,14 +34,9 @@ class NextBuildBody(Body):
     because: str
 
 
-class IssueStandingBody(Body):
+class IssueStandingBody(TitledIssueBody):
     """One issue on the build. `history` is where it came and went on that class."""
 
-    issue: str
-    title: str
-    component: str
-    severity: Severity
-    silent: bool
     verdict: Verdict
     prospect: Prospect
     history: str

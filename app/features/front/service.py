@@ -191,7 +191,10 @@ def standing_of(build: Build, hardware: str, known: Known) -> Standing:
 
 
 def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | None) -> Yours:
-    rows = [_row(issue, build, hardware, known) for issue in known.issues.values()]
+    rows = [
+        IssueStanding(issue, known.cell(issue, build, hardware), known.told(issue, hardware))
+        for issue in known.issues.values()
+    ]
     severe = tuple(_most_severe(rows, known, hardware))
     return Yours(
         standing=standing_of(build, hardware, known),
@@ -201,10 +204,6 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
         severe=severe,
         lifespans=lifespans_of([row.issue for row in severe], known, hardware),
     )
-
-
-def _row(issue: Issue, build: Build, hardware: str, known: Known) -> IssueStanding:
-    return IssueStanding(issue, known.cell(issue, build, hardware), known.told(issue, hardware))
 
 
 _ANSWERS = FAILING_PROSPECTS | {Prospect.PASSES}

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
 
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build import Build, minor_of
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.builds.platforms import TAKEN
@@ -18,6 +18,7 @@ from knowngood.app.domain.hardware_names import several_gpus
 from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_request
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
+from knowngood.app.domain.verdicts.history import listed
 from knowngood.app.domain.verdicts.inference import VARIANT_RULE
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import (
@@ -29,6 +30,7 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_silent,
 )
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy
 from knowngood.app.features.gate.rules import (
@@ -326,16 +328,12 @@ def _claim(issue: Issue, hardware: str, asked: _PreparedQuestion) -> _Claim:
     sound = _SOUND & {cell.verdict for cell in pythons.values()}
     unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
     if failing and sound:
-        return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=_minor)))
+        return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=minor_of)))
     told = max(pythons.values(), key=lambda one: (one.verdict in CONCLUSIVE, one.verdict is not Verdict.NOT_APPLICABLE))
-    return _Claim(told, unknown_on=tuple(sorted(unknown, key=_minor)) if told.verdict in CONCLUSIVE else ())
+    return _Claim(told, unknown_on=tuple(sorted(unknown, key=minor_of)) if told.verdict in CONCLUSIVE else ())
 
 
 _SOUND = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
-
-
-def _minor(python: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in python.split("."))
 
 
 def _cell(issue: Issue, build: Build, hardware: str, asked: _PreparedQuestion) -> Cell:
@@ -571,6 +569,7 @@ def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
 
 def _why(decision: Decision, asked: _PreparedQuestion, reasons: Sequence[Reason], doubts: Sequence[str]) -> str:
     total = len({reason.issue for reason in reasons})
+    watched = many(total, "watched issue")
     build = asked.build.id if asked.build else "it"
     match decision:
         case Decision.BLOCK:
@@ -579,37 +578,26 @@ def _why(decision: Decision, asked: _PreparedQuestion, reasons: Sequence[Reason]
             if not blocking:
                 return "; ".join(refused)
             block = "blocks" if len(blocking) == 1 else "block"
-            says = f"{len(blocking)} of {_watched(total)} {block} {build}"
-            return "; ".join([*refused, f"{says}: {_named(blocking)}", *(doubts if asked.build is None else ())])
+            says = f"{len(blocking)} of {watched} {block} {build}"
+            return "; ".join([*refused, f"{says}: {listed(blocking)}", *(doubts if asked.build is None else ())])
         case Decision.INSUFFICIENT if doubts:
             return "; ".join(doubts)
         case Decision.INSUFFICIENT:
             lacking = _issues(reasons, Effect.INSUFFICIENT)
-            return f"not enough evidence on {build} for {len(lacking)} of {_watched(total)}: {_named(lacking)}"
+            return f"not enough evidence on {build} for {len(lacking)} of {watched}: {listed(lacking)}"
         case Decision.PASS:
-            none = "the watched issue does not block" if total == 1 else f"none of {_watched(total)} blocks"
+            none = "the watched issue does not block" if total == 1 else f"none of {watched} blocks"
             return "; ".join([f"{none} {build}", *_beside(reasons)])
 
 
 def _beside(reasons: Sequence[Reason]) -> Iterable[str]:
     warned = _issues(reasons, Effect.WARN)
     if warned:
-        yield f"{len(warned)} to look at: {_named(warned)}"
+        yield f"{len(warned)} to look at: {listed(warned)}"
     ignored = list(dict.fromkeys(reason.issue for reason in reasons if reason.ignored))
     if ignored:
-        yield f"{len(ignored)} ignored: {_named(ignored)}"
-
-
-def _watched(total: int) -> str:
-    return "1 watched issue" if total == 1 else f"{total} watched issues"
+        yield f"{len(ignored)} ignored: {listed(ignored)}"
 
 
 def _issues(reasons: Iterable[Reason], effect: Effect) -> list[str]:
     return list(dict.fromkeys(reason.issue for reason in reasons if reason.effect is effect))
-
-
-_NAMED = 3
-
-
-def _named(ids: Sequence[str]) -> str:
-    return ", ".join(ids) if len(ids) <= _NAMED else f"{', '.join(ids[:_NAMED])} and {len(ids) - _NAMED} more"

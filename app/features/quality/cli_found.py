@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from rich.console import Console
 
-from knowngood.app.cli.console import many
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.false_changes import Again, Rechecked
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.features.quality.cli_recheck import asked_again, rate_of
 from knowngood.app.knowledge.together import runs_the_same
 from knowngood.app.serialization.marks import in_text, mark_of

@@ -13,7 +13,7 @@ from knowngood.app.domain.verdicts.false_changes import (
 )
 from knowngood.app.domain.verdicts.inference import AGREEMENT
 from knowngood.app.domain.verdicts.verdict import Cell
-from knowngood.app.features.quality.service import Agreement, ClassQuality, Quality, load_quality
+from knowngood.app.features.quality.service import Agreement, Quality, load_quality
 from knowngood.app.web.html.i18n import duration
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API
@@ -96,7 +96,15 @@ def quality_page(context: RequestContext, found: Quality) -> QualityPage:
         changed=found.false_changes,
         varying=found.varying,
         flaky=found.flaky,
-        classes=tuple(_class(context, one) for one in found.classes),
+        classes=tuple(
+            ClassLine(
+                hardware=one.hardware,
+                changed=_figure(context, one.changed),
+                varying=_figure(context, one.varying),
+                infrastructure=_figure(context, one.infrastructure),
+            )
+            for one in found.classes
+        ),
         times=tuple(_time(one.hardware, one.spent) for one in found.classes if one.spent.attempts),
         provisioned=found.provisioned,
         provisioning=_provisioning(found.provisioned),
@@ -118,15 +126,6 @@ def _figure(context: RequestContext, rate: Rate) -> Figure:
         return Figure(count, "", "")
     low, high = rate.interval
     return Figure(count, percent(rate.share), context.say("{low} to {high}", low=percent(low), high=percent(high)))
-
-
-def _class(context: RequestContext, one: ClassQuality) -> ClassLine:
-    return ClassLine(
-        hardware=one.hardware,
-        changed=_figure(context, one.changed),
-        varying=_figure(context, one.varying),
-        infrastructure=_figure(context, one.infrastructure),
-    )
 
 
 def _agreement(context: RequestContext, found: Agreement) -> AgreementLine:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from knowngood.app.domain.verdicts.false_changes import ProvisioningTime, TimeSpent
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.web.json_body import AttemptUrl, Body, CellUrl, read_from
+from knowngood.app.web.json_body import AttemptUrl, Body, CellUrl, OfCellBody, read_from
 
 
 class RateBody(Body):
@@ -22,12 +22,9 @@ class RateBody(Body):
     high: Annotated[float, BeforeValidator(lambda interval: interval[1])] = read_from("interval")
 
 
-class PairBody(Body):
+class PairBody(OfCellBody):
     """One variant of a cell that was asked twice on one machine, and whose first pass and later pass differ."""
 
-    issue: str
-    build: str
-    hardware: str
     variant: str
     first: Verdict
     later: Verdict
@@ -37,21 +34,15 @@ class PairBody(Body):
     later_url: AttemptUrl = read_from("later_attempt")
 
 
-class ComparedBody(Body):
+class ComparedBody(OfCellBody):
     """One variant of a cell whose verdict is another on another machine of its class; machines go by their digest."""
 
-    issue: str
-    build: str
-    hardware: str
     variant: str
     verdicts: dict[str, Verdict]
     url: CellUrl = read_from("key")
 
 
-class FlakyBody(Body):
-    issue: str
-    build: str
-    hardware: str
+class FlakyBody(OfCellBody):
     reason: str
     url: CellUrl = read_from("key")
 

@@ -25,7 +25,7 @@ from knowngood.workers.host.machine_info import describe_machine
 def next_(*, minutes: float, hardware: Sequence[str], offline: bool, as_json: bool) -> None:
     settings = read_settings()
     engine = opened_with_catalogue(settings)
-    proposals = proposed(engine, settings, hardware or own_hardware(), minutes)
+    proposals = proposed(engine, settings, hardware or describe_machine().hardware, minutes)
     planned, place = [one.job for one in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
     if as_json:
         *_, last = appraise(engine, place, planned)
@@ -59,10 +59,6 @@ def proposed(
             slots=settings.slots,
         )
     return propose(scheduling_state, None if minutes is None else minutes * 60)
-
-
-def own_hardware() -> tuple[str, ...]:
-    return describe_machine().hardware
 
 
 def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:

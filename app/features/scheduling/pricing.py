@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from knowngood.app.cli.console import in_words, many, print_price, print_sizes, to_do_in_words
+from knowngood.app.cli.console import in_words, print_price, print_sizes, to_do_in_words
 from knowngood.app.cli.context import root
 from knowngood.app.cli.output import err, out
 from knowngood.app.domain.issue import EnvironmentRequest
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.knowledge.model import Recorded
 from knowngood.app.knowledge.shipped import recorded_with_shipped
 from knowngood.app.settings import Settings

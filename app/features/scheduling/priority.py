@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
 from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request, is_asked_on
 from knowngood.app.domain.issue_selectors import is_all, meant_by, names_of, watched_issues
@@ -214,10 +215,8 @@ def _halving(scheduling_state: SchedulingState, issue: str, hardware: str, missi
     """By build: the interval that it halves. Of the builds between a pass and a failure it is the middle one of those
     that can be asked.
     """
-    lines: dict[tuple[str, str], list[Build]] = defaultdict(list)
-    for build in scheduling_state.builds:
-        if not build.is_mismatched:
-            lines[build.origin, build.python].append(build)
+    told = (build for build in scheduling_state.builds if not build.is_mismatched)
+    lines = grouped(told, lambda build: (build.origin, build.python))
     found: dict[str, str] = {}
     for line in lines.values():
         before: tuple[Build, bool] | None = None

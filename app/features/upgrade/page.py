@@ -17,10 +17,9 @@ from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.builds.platforms import LINUX
 from knowngood.app.domain.errors import UnknownBuild
-from knowngood.app.domain.verdicts.status import status_of
-from knowngood.app.domain.verdicts.verdict import Cell
-from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.compare.comparison import WorkaroundTurn
+from knowngood.app.features.compare.page import MARKDOWN, Section, SidesLine, mark
 from knowngood.app.features.compare.renderers import TURN_WORDS, notes_of
 from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.gate.request import BadField
@@ -61,14 +60,13 @@ from knowngood.app.web.forms import Form
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.markdown import markdown
 from knowngood.app.web.request_context import Context, RequestContext, see_other
-from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
+from knowngood.app.web.urls import API, build_address, compare_address, issue_address
 
 router = APIRouter(include_in_schema=False)
 
 UPGRADE = "/upgrade"
 NOTE = "/upgrade.md"
 
-_MARKDOWN = "text/markdown; charset=utf-8"
 _FIRST = 4  # rows in sight, the build one is on among them: the note stands under them, on the first screen
 
 
@@ -117,38 +115,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One side: a cell as it is shown."""
-
-    sign: StatusLabel
-    word: str
-    address: str
-    rests_on: str
-
-
-@dataclass(frozen=True)
-class ItemLine:
+class ItemLine(SidesLine):
     """One watched issue. `reason` is what the evidence says where it gives no answer or nothing helps."""
 
-    issue: str
-    title: str
-    address: str
-    component: str
-    severity: str
-    is_silent: bool
-    before: Mark
-    after: Mark
-    notes: tuple[str, ...]
-    reason: str
     workarounds: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Section:
-    id: str
-    heading: str
-    lines: tuple[ItemLine, ...]
-    is_folded: bool
 
 
 @dataclass(frozen=True)
@@ -296,7 +266,7 @@ def _as_note(context: RequestContext, query: UpgradePageQuery, knowledge: Knowle
         text, name = answer_note(advice, base=context.base, page=page, now=context.now), "upgrade.md"
     else:
         text, name = _note(context, advice, shown, query), f"upgrade-{shown.build.id}.md".replace("+", "-")
-    return Response(text, media_type=_MARKDOWN, headers=context.attached(name))
+    return Response(text, media_type=MARKDOWN, headers=context.attached(name))
 
 
 def _page(context: RequestContext, query: UpgradePageQuery, knowledge: Knowledge) -> Response:
@@ -535,7 +505,7 @@ def _note(context: RequestContext, advice: UpgradeAdvice, one: Candidate, query:
 def _sections(context: RequestContext, one: Candidate) -> Iterator[Section]:
     for tally, items in sections(one).items():
         lines = tuple(_line(context, item) for item in items)
-        yield Section(tally.value, context.say(SECTION_WORDS[tally]), lines, tally not in _OPEN)
+        yield Section(tally.value, context.say(SECTION_WORDS[tally]), "", lines, is_folded=tally not in _OPEN)
 
 
 def _line(context: RequestContext, item: Item) -> ItemLine:
@@ -551,21 +521,12 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         component=issue.component,
         severity=context.say(issue.severity.value),
         is_silent=item.is_silent,
-        before=_mark(context, item.before),
-        after=_mark(context, cell),
+        before=mark(context, item.before),
+        after=mark(context, cell),
         notes=tuple(context.say(words, **values) for words, values in notes),
         reason=cell.reason if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )
-
-
-def _mark(context: RequestContext, cell: Cell) -> Mark:
-    sign = status_of(cell)
-    rests_on = context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else ""
-    return Mark(sign, context.say(STATUSES[sign].word), cell_address(*cell.key), rests_on)
-
-
-RUN_WORDS = ("1 run", "{n} runs")
 
 
 STEP_WORDS: Mapping[str, tuple[str, str]] = {

@@ -267,7 +267,7 @@ def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> 
     to_run = [item for item in open_ if item.after.verdict is Verdict.NOT_RUN]
     again = [item for item in open_ if item.after.verdict is Verdict.INCONCLUSIVE]
     runs = [
-        _Run(one.issue, build, one.after.hardware if one.is_run_there else CPU_CLASS, (CONTROL, BASELINE))
+        _job(one.issue, build, one.after.hardware if one.is_run_there else CPU_CLASS, (CONTROL, BASELINE))
         for one in (*to_run, *again)
     ]
     return Missing(
@@ -283,7 +283,7 @@ def _doubtful(items: Iterable[Item], question: UpgradeQuestion, known: Known) ->
     """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
     gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
     sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
-    runs = [_Run(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
+    runs = [_job(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
     return Doubtful(
         issues=_ids(gained),
         builds=tuple(dict.fromkeys(run.build.id for run in sorted(runs, key=lambda run: run.build.build_id))),
@@ -300,28 +300,17 @@ def _ids(items: Iterable[Item]) -> tuple[str, ...]:
     return tuple(sorted(item.issue.id for item in items))
 
 
-@dataclass(frozen=True)
-class _Run:
-    issue: Issue
-    build: Build
-    hardware: str
-    arms: tuple[str, ...]
+def _job(issue: Issue, build: Build, hardware: str, arms: Sequence[str]) -> PlannedJob:
+    """These arms with every variant."""
+    planned = (PlannedArm(issue.id, arm, variant.id, 1, "") for arm in arms for variant in variants_of(issue, arm))
+    return PlannedJob(build, hardware, environment_request(issue, build), tuple(planned))
 
 
-def _price(runs: Iterable[_Run], question: UpgradeQuestion) -> Price:
-    """Of these arms with every variant, one after another: what `run --where-affected` begins with."""
-    by_environment = grouped(runs, lambda run: (run.hardware, environment_request(run.issue, run.build)))
-    jobs = [
-        PlannedJob(alike[0].build, hardware, request, tuple(arm for run in alike for arm in _arms(run)))
-        for (hardware, request), alike in by_environment.items()
-    ]
+def _price(runs: Iterable[PlannedJob], question: UpgradeQuestion) -> Price:
+    """Of these, one after another: what `run --where-affected` begins with."""
+    by_environment = grouped(runs, lambda run: (run.hardware, run.request)).values()
+    jobs = [replace(alike[0], arms=tuple(arm for run in alike for arm in run.arms)) for alike in by_environment]
     return price_of(jobs, question.durations, slots=1, environment_s=question.environment_s)
-
-
-def _arms(run: _Run) -> Iterator[PlannedArm]:
-    for arm in run.arms:
-        for variant in variants_of(run.issue, arm):
-            yield PlannedArm(run.issue.id, arm, variant.id, 1, "")
 
 
 def _ranked(candidates: Sequence[Candidate], enough: float) -> list[Candidate]:

@@ -3,20 +3,20 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from knowngood.app.dashboard.lookups import find_watch_list
 from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.features.annotations.notes_api import Judge
 from knowngood.app.features.watchlists.schemas import WatchListBody, WatchListChange, WatchListsBody
 from knowngood.app.store.engine import unit_of_work
 from knowngood.app.store.watch_lists import ListOwner, load_watch_lists, remove_watch_list, save_watch_list
-from knowngood.app.web.auth.principal import RequireScope, principal_of
+from knowngood.app.web.auth.principal import principal_of
 from knowngood.app.web.errors import PROBLEM_MEDIA, Problem
 from knowngood.app.web.request_context import Context
 
 router = APIRouter(tags=["watchlists"])
 
-Triager = Annotated[Actor, Depends(RequireScope(Scope.TRIAGE))]
 Version = Annotated[int | None, Query(ge=0, le=2_000_000_000)]
 _TAKEN: dict[int | str, dict[str, Any]] = {
     409: {
@@ -44,7 +44,7 @@ def watch_list(context: Context, name: str, version: Version = None) -> Response
 
 
 @router.put("/watchlists/{name}", response_model=WatchListBody, responses=_TAKEN)
-def put_watch_list(context: Context, request: Request, actor: Triager, name: str, change: WatchListChange) -> Response:
+def put_watch_list(context: Context, request: Request, actor: Judge, name: str, change: WatchListChange) -> Response:
     """Keep a list under this name: a new one becomes yours. The same once more changes nothing."""
     with unit_of_work(context.state.engine) as session:
         kept = save_watch_list(
@@ -54,9 +54,7 @@ def put_watch_list(context: Context, request: Request, actor: Triager, name: str
 
 
 @router.delete("/watchlists/{name}", status_code=HTTPStatus.NO_CONTENT, responses=_TAKEN)
-def delete_watch_list(
-    context: Context, request: Request, actor: Triager, name: str, version: Version = None
-) -> Response:
+def delete_watch_list(context: Context, request: Request, actor: Judge, name: str, version: Version = None) -> Response:
     """Its versions can still be asked for by number. `version` is the one that you looked at."""
     with unit_of_work(context.state.engine) as session:
         remove_watch_list(session, name, by=_keeper(request, actor), now=context.now, based_on=version)

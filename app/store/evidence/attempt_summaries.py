@@ -54,21 +54,20 @@ def load_glances(s: Session, issue: str, limit: int) -> tuple[AttemptSummary, ..
     columns = (*named, a.counts_as, a.void, a.started_at, a.finished_at)
     known = sa.and_(builds.c.id == a.build, builds.c.is_present)
     query = sa.select(*columns).join(builds, known).where(a.issue == issue).order_by(a.finished_at.desc(), a.id)
-    return tuple(_glance(row) for row in s.execute(query.limit(limit)))
-
-
-def _glance(row: Any) -> AttemptSummary:  # noqa: ANN401 - a row of the driver
-    return AttemptSummary(
-        id=row.id,
-        build=row.build,
-        hardware=row.hardware,
-        arm=row.arm,
-        variant=row.variant,
-        ordinal=row.ordinal,
-        outcome=Outcome(row.counts_as) if row.counts_as else None,
-        is_voided=row.void is not None,
-        seconds=(row.finished_at - row.started_at).total_seconds(),
-        finished_at=row.finished_at,
+    return tuple(
+        AttemptSummary(
+            id=row.id,
+            build=row.build,
+            hardware=row.hardware,
+            arm=row.arm,
+            variant=row.variant,
+            ordinal=row.ordinal,
+            outcome=Outcome(row.counts_as) if row.counts_as else None,
+            is_voided=row.void is not None,
+            seconds=(row.finished_at - row.started_at).total_seconds(),
+            finished_at=row.finished_at,
+        )
+        for row in s.execute(query.limit(limit))
     )
 
 

@@ -6,7 +6,6 @@ For pages that are made of more than the local store, or where there is none (`k
 from datetime import datetime
 
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.serialization import codec
 from knowngood.app.store import bulk_insert
 from knowngood.app.store.catalogue import save_catalogue
@@ -21,12 +20,14 @@ def save_known(s: Session, known: Known, now: datetime) -> None:
     generation = load_generation(s)
     found = (known.cells[place] for place in sorted(known.cells))
     rows = [
-        (*cell.key, cell.verdict.value, cell.measured_at, generation, _doc(cell))
+        (
+            *cell.key,
+            cell.verdict.value,
+            cell.measured_at,
+            generation,
+            codec.CELL.dump_json(cell, exclude_defaults=True).decode(),
+        )
         for cell in found
         if cell.issue in known.issues and cell.build in known.builds
     ]
     bulk_insert.insert(s, cells, rows)
-
-
-def _doc(cell: Cell) -> str:
-    return codec.CELL.dump_json(cell, exclude_defaults=True).decode()

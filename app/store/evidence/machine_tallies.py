@@ -2,7 +2,7 @@
 counting ten million takes seconds. Whoever writes here holds the generation's row (`cells.touch`).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -35,13 +35,10 @@ def add(s: Session, came: Iterable[tuple[str, str, str, datetime]]) -> None:
 
 def subtract(s: Session, gone: Iterable[Tallied]) -> None:
     """Of attempts that were removed, one for each."""
-    numbers: dict[Tallied, int] = defaultdict(int)
-    for of in gone:
-        numbers[of] += 1
     t, a = machine_tallies.c, attempts.c
     same = sa.and_(a.machine == t.machine, a.hardware == t.hardware, a.origin == t.origin)
     last = sa.select(sa.func.max(a.finished_at)).where(same).correlate(machine_tallies).scalar_subquery()
-    for (machine, hardware, origin), number in sorted(numbers.items()):
+    for (machine, hardware, origin), number in sorted(Counter(gone).items()):
         which = sa.and_(t.machine == machine, t.hardware == hardware, t.origin == origin)
         s.execute(sa.delete(machine_tallies).where(which, t.attempts <= number))
         s.execute(

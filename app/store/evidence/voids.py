@@ -133,10 +133,8 @@ def _all_voids(s: Session, *which: sa.ColumnElement[bool]) -> Iterator[Void]:
 
 def void_over(attempt: Attempt, token: str, received_at: datetime, standing: Sequence[Void]) -> int | None:
     """The void that covers what comes in now; None where none does."""
-    for void in standing:
-        if void.span.covers(attempt.machine, token, attempt.finished_at, received_at):
-            return void.id
-    return None
+    place = (attempt.machine, token, attempt.finished_at, received_at)
+    return next((void.id for void in standing if void.span.covers(*place)), None)
 
 
 def _void(row: sa.RowMapping) -> Void:

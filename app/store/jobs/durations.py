@@ -15,14 +15,14 @@ from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.records import ArmState, JobState, RunRow
 from knowngood.app.store.tables import arms, attempts, events, jobs, locks
 
-_ENVIRONMENT_READY = "environment_ready"
+ENVIRONMENT_READY = "environment_ready"
 
 
 def load_environment_s(s: Session, before: datetime | None = None) -> float | None:
     """Mean seconds of the environments that were made through this store and whose events are still here, not found
     ready; None where there is none.
     """
-    query = sa.select(events.c.data).where(events.c.kind == _ENVIRONMENT_READY)
+    query = sa.select(events.c.data).where(events.c.kind == ENVIRONMENT_READY)
     ready = s.execute(query if before is None else query.where(events.c.at < before)).scalars().all()
     made = [float(data["seconds"]) for data in ready if not data["reused"]]
     return sum(made) / len(made) if made else None
@@ -45,7 +45,7 @@ def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
         str(data["job"]): when
         for when, data in s.execute(
             sa.select(events.c.at, events.c.data)
-            .where(events.c.run == run.id, events.c.kind == _ENVIRONMENT_READY)
+            .where(events.c.run == run.id, events.c.kind == ENVIRONMENT_READY)
             .order_by(events.c.id)
         )
     }

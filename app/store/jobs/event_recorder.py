@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from typing import cast
 
 import sqlalchemy as sa
 
@@ -187,8 +188,9 @@ def _keep(
         rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run, arrived=arrivals.arrived)
         return taken.counts_as
     rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run)
-    kept: str | None = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == attempt.id)).scalar_one()
-    return kept
+    return cast(
+        "str | None", s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == attempt.id)).scalar_one()
+    )
 
 
 def _planned(s: Session, job: HeldJob, attempt: str) -> _RecordedArm:

@@ -13,8 +13,10 @@ async def whoami(context: Context) -> Response:
     """A token that does not count is answered with 401."""
     token = context.principal.token
     reads = "token" if context.state.rules.reads_need_token else "open"
-    if token is None:
-        body = WhoBody(name=None, scopes=[], expires_at=None, reads=reads)
-    else:
-        body = WhoBody(name=token.name, scopes=list(token.scopes), expires_at=token.expires_at, reads=reads)
+    body = WhoBody(
+        name=token.name if token else None,
+        scopes=list(token.scopes) if token else [],
+        expires_at=token.expires_at if token else None,
+        reads=reads,
+    )
     return Response(body.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"})

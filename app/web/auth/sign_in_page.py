@@ -10,8 +10,7 @@ from knowngood.app.domain.access import NotAllowed
 from knowngood.app.store.engine import reading, unit_of_work
 from knowngood.app.store.tokens import close_session, find_token, open_session
 from knowngood.app.web.auth.principal import SESSION_COOKIE, is_from_here, require_own_form
-from knowngood.app.web.errors import InvalidParameter
-from knowngood.app.web.forms import Form
+from knowngood.app.web.forms import Form, own_address
 from knowngood.app.web.request_context import Context, RequestContext, see_other, uncached
 from knowngood.app.web.urls import API
 
@@ -33,14 +32,14 @@ class SignInPage:
 
 @router.get("/sign-in")
 def sign_in_page(context: Context, to: Annotated[str, Query(max_length=4000)] = "/") -> Response:
-    return _page(context, _here(to))
+    return _page(context, own_address(to))
 
 
 @router.post("/sign-in")
 def sign_in(context: Context, request: Request, form: Form) -> Response:
     if not is_from_here(request):
         raise NotAllowed("this form did not come from a page of this server; open the page and send it from there")
-    to = _here(form.get("to", "/"))
+    to = own_address(form.get("to", "/"))
     with reading(context.state.engine) as s:
         found = find_token(s, form.get("token", "").strip(), context.now)
     if found.token is None:
@@ -68,12 +67,6 @@ def sign_out(context: Context, request: Request, form: Form) -> Response:
     response = see_other("/sign-in")
     response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return response
-
-
-def _here(to: str) -> str:
-    if not to.startswith("/") or to.startswith(("//", "/\\")):
-        raise InvalidParameter("`to` must be an address of this server, such as /runs")
-    return to
 
 
 def _page(context: RequestContext, to: str, problem: str = "") -> Response:

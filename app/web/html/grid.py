@@ -8,6 +8,7 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.matrix import Column
 from knowngood.app.domain.verdicts.status import status_of
@@ -26,6 +27,15 @@ class Choice:
     label: str
     address: str
     is_chosen: bool
+
+
+@dataclass(frozen=True)
+class TitledIssue:
+    """An issue with its title in the reader's language, and where it leads."""
+
+    issue: Issue
+    title: str
+    address: str
 
 
 @dataclass(frozen=True)

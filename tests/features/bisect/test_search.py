@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict
 from knowngood.app.features.bisect.search import (
-    NextBuild,
     Point,
     Search,
     SearchOutcome,
@@ -57,12 +56,12 @@ def hidden(row: str, known: Sequence[int] = ()) -> Search:
 def carried_out(search: Search, truth: str) -> tuple[SearchResult, list[int]]:
     """Ask until there is an answer; every ask reveals one sign of the truth."""
     asked: list[int] = []
-    while isinstance(step := next_step(search), NextBuild):
-        assert step.at not in asked, "nothing is asked twice"
-        assert not search.points[step.at].is_settled, "nothing is asked that is known"
-        asked.append(step.at)
+    while isinstance(step := next_step(search), int):
+        assert step not in asked, "nothing is asked twice"
+        assert not search.points[step].is_settled, "nothing is asked that is known"
+        asked.append(step)
         points = [*search.points]
-        points[step.at] = point(step.at, truth[step.at])
+        points[step] = point(step, truth[step])
         search = replace(search, points=tuple(points), jobs=search.jobs + 1)
     return step, asked
 

@@ -13,7 +13,6 @@ from knowngood.app.domain.verdicts.history import history_of, is_release
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.bisect.cli import read_line
 from knowngood.app.features.bisect.search import (
-    NextBuild,
     Point,
     Search,
     SearchOutcome,
@@ -55,10 +54,10 @@ def hidden(row: Row, known: Sequence[int]) -> Search:
 
 
 def carried_out(row: Row, search: Search) -> tuple[SearchResult, int]:
-    while isinstance(step := next_step(search), NextBuild):
+    while isinstance(step := next_step(search), int):
         points = [*search.points]
-        assert points[step.at].is_open, "what is stored is not asked again"
-        points[step.at] = Point(*row[step.at])
+        assert points[step].is_open, "what is stored is not asked again"
+        points[step] = Point(*row[step])
         search = replace(search, points=tuple(points), jobs=search.jobs + 1)
     return step, search.jobs
 

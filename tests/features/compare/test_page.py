@@ -22,7 +22,8 @@ def address(before: str, after: str, **more: str) -> str:
 
 def lines_of(page: ComparePage) -> dict[str, PairLine]:
     assert page.answer is not None
-    return {line.issue: line for section in page.answer.sections for line in section.lines}
+    lines = (line for section in page.answer.sections for line in section.lines)
+    return {line.issue: line for line in lines if isinstance(line, PairLine)}
 
 
 def told(client: TestClient, before: str, after: str, **more: str) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from knowngood.app.features.gate.cli.result import CODES, Answer
 _TIMEOUT_S = 30
 _TRIES = 4
 _MOST_WAIT_S = 10
-_BUSY = frozenset({429, 502, 503, 504})
-_NOT_OURS_TO_ASK = frozenset({401, 403})
+BUSY = frozenset({429, 502, 503, 504})
+NOT_LET_IN = frozenset({401, 403})
 _CLIENT_ERRORS = range(400, 500)
 
 
@@ -28,7 +28,7 @@ class _Stay(HTTPRedirectHandler):
         return None
 
 
-_opener = build_opener(_Stay)
+opener = build_opener(_Stay)
 
 
 def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str], *, advisory: bool) -> Answer:
@@ -39,7 +39,7 @@ def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str],
     answers = {form: _ask(f"{address.rstrip('/')}/api/v1/gate?format={form}{how}", body) for form in forms}
     decisions = [decision for decision, _ in answers.values()]
     if not CODES.keys() >= set(decisions):
-        raise ServerUnusable(f"{_place(address)} does not answer as a Known Good server would; is the address right?")
+        raise ServerUnusable(f"{place_of(address)} does not answer as a Known Good server would; is the address right?")
     return Answer(decisions[0], {form: text for form, (_, text) in answers.items()})
 
 
@@ -63,7 +63,7 @@ def _ask(address: str, body: bytes | None = None) -> tuple[str, str]:
         try:
             return _send(address, body)
         except HTTPError as error:
-            if left and error.code in _BUSY:
+            if left and error.code in BUSY:
                 time.sleep(_wait_s(error.headers, _TRIES - left))
                 continue
             raise _refusal(address, error) from None
@@ -72,8 +72,8 @@ def _ask(address: str, body: bytes | None = None) -> tuple[str, str]:
                 time.sleep(0.2 * (_TRIES - left))
                 continue
             reason = getattr(error, "reason", error)
-            raise ServerUnusable(f"{_place(address)} cannot be asked: {reason}") from None
-    raise ServerUnusable(f"{_place(address)} is too busy")
+            raise ServerUnusable(f"{place_of(address)} cannot be asked: {reason}") from None
+    raise ServerUnusable(f"{place_of(address)} is too busy")
 
 
 def _send(address: str, body: bytes | None) -> tuple[str, str]:
@@ -83,7 +83,7 @@ def _send(address: str, body: bytes | None) -> tuple[str, str]:
             raise BadRequest("KNOWNGOOD_TOKEN holds what no token does; it is one line, kg_ and letters and digits")
         headers["Authorization"] = f"Bearer {token}"
     request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
-    with _opener.open(request, timeout=_TIMEOUT_S) as answer:
+    with opener.open(request, timeout=_TIMEOUT_S) as answer:
         return answer.headers.get("Knowngood-Decision", ""), answer.read().decode()
 
 
@@ -93,17 +93,17 @@ def _wait_s(headers: Message, tried: int) -> float:
 
 
 def _refusal(address: str, error: HTTPError) -> KnownGoodError:
-    told = _told(error)
-    if error.code in _NOT_OURS_TO_ASK:
-        return ServerUnusable(f"{_place(address)} lets nobody ask without the right KNOWNGOOD_TOKEN: {told}")
+    told = detail_of(error)
+    if error.code in NOT_LET_IN:
+        return ServerUnusable(f"{place_of(address)} lets nobody ask without the right KNOWNGOOD_TOKEN: {told}")
     if target := error.headers.get("Location", ""):
-        return ServerUnusable(f"{_place(address)} sends elsewhere ({target}); name that place with --server")
+        return ServerUnusable(f"{place_of(address)} sends elsewhere ({target}); name that place with --server")
     if error.code in _CLIENT_ERRORS and error.headers.get_content_type() == "application/problem+json":
         return BadRequest(told)
-    return ServerUnusable(f"{_place(address)} answers {error.code}: {told}")
+    return ServerUnusable(f"{place_of(address)} answers {error.code}: {told}")
 
 
-def _told(error: HTTPError) -> str:
+def detail_of(error: HTTPError) -> str:
     """The detail of a problem, and for anything else the status in words."""
     try:
         problem = json.loads(error.read(100_000))
@@ -112,6 +112,7 @@ def _told(error: HTTPError) -> str:
         return str(error.reason)
 
 
-def _place(address: str) -> str:
+def place_of(address: str) -> str:
+    """The server of an address, without what is asked of it."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}"
