@@ -381,10 +381,10 @@ def test_the_page_says_which_packages_come_along_in_both_languages(own: TestClie
         for one in given.BUILDS
     ]
     given.save(own_engine, given.ISSUES, builds)
-    answer = answer_of(own, f"{TEAM}&has=torch_xla")
+    answer = answer_of(own, f"{EVERYTHING}&has=torch_xla")
     assert "2.8.0 with torch-xla 2.8.0. There is no torch-xla for torch 2.9 (PyPI for Python 3.11" in answer.because
     assert answer.left_out["has no torch-xla that is built for it (PyPI, asked 2026-11-27)"] == [NEW.id]
-    chinese = own.get(f"{TEAM}&has=torch_xla&lang=zh").text
+    chinese = own.get(f"{EVERYTHING}&has=torch_xla&lang=zh").text
     assert "2.8.0 搭配 torch-xla 2.8.0" in chinese
     assert "没有用于 torch 2.9 的 torch-xla" in chinese
     assert "没有为它构建的 torch-xla" in chinese
