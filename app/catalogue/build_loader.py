@@ -1,14 +1,15 @@
 """`builds.toml` becomes builds: the columns of the matrix."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from knowngood.app.catalogue.models import BuildsFile, BuildTable, read_document
+from knowngood.app.catalogue.models import BuildsFile, BuildTable, ReleasedPackageTable, read_document
 from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem
 from knowngood.app.catalogue.text_files import read_toml
-from knowngood.app.domain.builds.build import Build, BuildId
+from knowngood.app.domain.builds.build import Build, BuildId, Companion
+from knowngood.app.domain.builds.packages import release_for
 from knowngood.app.serialization.toml_models import Finding
 
 _CUDA_LOCAL = re.compile(r"cu(\d+)(\d)")
@@ -33,10 +34,11 @@ def read_placed_builds(file: Path) -> tuple[PlacedBuild, ...]:
     document, findings = read_document(BuildsFile, toml.data)
     problems = [toml.problem(finding) for finding in findings]
     placed: dict[str, PlacedBuild] = {}
-    for at, table in enumerate(document.build if document else []):
+    document = document or BuildsFile()
+    for at, table in enumerate(document.build):
         problems.extend(toml.problem((("build", at, *path), words)) for path, words in _findings(table))
         for build in _builds(table):
-            one = PlacedBuild(build, toml.lines.line_of(("build", at)))
+            one = PlacedBuild(_accompanied(build, document.packages), toml.lines.line_of(("build", at)))
             if build.id in placed:
                 problems.append(already_there(file, one, f"line {placed[build.id].line}"))
             placed[build.id] = one
@@ -54,6 +56,14 @@ def _builds(table: BuildTable) -> Iterator[Build]:
     yield _build(table, table.python)
     for python in table.pythons:
         yield replace(_build(table, python), default=False)
+
+
+def _accompanied(build: Build, packages: Mapping[str, ReleasedPackageTable]) -> Build:
+    found = (
+        Companion(name, release_for(build, table.releases), table.claim.source, table.asked)
+        for name, table in sorted(packages.items())
+    )
+    return replace(build, companions=tuple(found))
 
 
 def _build(table: BuildTable, python: str) -> Build:

@@ -291,10 +291,24 @@ class BuildTable(_Table):
     """`torch.version.git_version`, checked where both are known; left out where nobody has read it."""
 
 
+class ReleasedPackageTable(_Table):
+    """A package whose releases are each built for one release of torch, and beside no other."""
+
+    built_for: Literal["minor"]
+    """The part of torch's version that has to be the same: 2.9.0 goes with 2.9.0 and 2.9.1."""
+    claim: ClaimTable
+    """Who says so. It is not measured."""
+    asked: date
+    """The day on which PyPI was asked for `releases`."""
+    releases: dict[VersionText, list[PythonVersion]]
+    """Its releases there (no candidates), each with the Pythons that it has wheels for."""
+
+
 class BuildsFile(_Table):
     """The builds of the Known Good catalogue: one table for each column of the matrix."""
 
     build: list[BuildTable] = []
+    packages: dict[PackageName, ReleasedPackageTable] = {}
 
 
 def read_document(model: type[Document], data: Mapping[str, Any]) -> tuple[Document | None, list[Finding]]:

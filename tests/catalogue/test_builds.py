@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.app.catalogue.loader import CatalogueProblems, read_builds
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build import Build, Companion
 
 SOUND = """
 [[build]]
@@ -74,6 +74,42 @@ def test_builds_come_oldest_first(tmp_path: Path) -> None:
     text = "".join(SOUND.replace("2.6.0", version) for version in ("2.10.0", "2.9.1", "2.9.0"))
 
     assert [build.requirement for build in _read(tmp_path, text)] == ["2.9.0", "2.9.1", "2.10.0"]
+
+
+PACKAGE = """
+[packages.torch-xla]
+built_for = "minor"
+asked = 2026-11-27
+claim = { text = "Both are of one minor release.", source = "pytorch/xla#6437" }
+releases = { "2.5.1" = ["3.11"], "2.6.0" = ["3.10", "3.11"] }
+"""
+
+
+def test_a_package_that_is_built_for_one_minor_release_stands_on_every_build(tmp_path: Path) -> None:
+    plain, other = _read(tmp_path, SOUND + 'pythons = ["3.12"]\n' + PACKAGE)
+
+    assert plain.companions == (Companion("torch-xla", "2.6.0", "pytorch/xla#6437", date(2026, 11, 27)),)
+    assert [one.release for one in other.companions] == [""]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('"minor"', '"patch"', 13, '"built_for"'),
+        ("torch-xla", "torch_xla", 12, "canonical name"),
+        ('"2.6.0" =', '"two" =', 16, "no PEP 440 version"),
+        ('"3.10"', '"310"', 16, 'such as "3.11"'),
+        ("asked = 2026-11-27\n", "", 12, '"asked" is missing'),
+        (', source = "pytorch/xla#6437"', "", 15, '"source" is missing'),
+    ],
+)
+def test_a_package_that_cannot_be_is_refused_at_its_line(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    with pytest.raises(CatalogueProblems) as caught:
+        _read(tmp_path, SOUND + PACKAGE.replace(old, new))
+
+    assert [(problem.line, words in problem.message) for problem in caught.value.problems] == [(line, True)]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from datetime import timedelta
 
 from packaging.version import Version
 
-from knowngood.app.catalogue.loader import read_builds, shipped_catalogue
+from knowngood.app.catalogue.loader import read_builds, read_catalogue, shipped_catalogue
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, parse_build_id
+from knowngood.app.domain.issue import environment_request
 from knowngood.app.domain.verdicts.history import is_release
 
 FILE = shipped_catalogue() / "builds.toml"
@@ -91,3 +92,14 @@ def test_revisions_are_those_that_shipped_evidence_read() -> None:
 
     assert len(written) >= 14
     assert {torch: found.get(torch) for torch in written} == written
+
+
+def test_the_rows_of_torch_xla_ask_for_the_release_that_goes_with_the_build() -> None:
+    rows = [one for one in read_catalogue([FILE.parent]).issues if one.requires.package == "torch-xla"]
+    going = {build: one.release for build in BUILDS for one in build.companions if one.release}
+
+    assert len(rows) >= 3
+    assert {build.minor for build in going} == {f"2.{minor}" for minor in range(1, 10)}
+    for row in rows:
+        pins = {build: environment_request(row, build).pins["torch_xla"] for build in going}
+        assert pins == going, row.id

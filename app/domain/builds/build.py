@@ -108,6 +108,18 @@ def _triton_version(text: str, build: str) -> str:
 
 
 @dataclass(frozen=True)
+class Companion:
+    """The release of a `package` that was built for a build's minor release of torch, by what upstream says (`source`);
+    empty where the index had none for that and the build's Python when it was asked.
+    """
+
+    package: str
+    release: str
+    source: str
+    asked: date
+
+
+@dataclass(frozen=True)
 class Build:
     """One column of the matrix: what to install, and what must then be found inside the process.
 
@@ -116,7 +128,8 @@ class Build:
     `pinned_triton` that torch's own pin (None: that wheel has none). `origin` is `default` (the default index) or the
     name of a torch backend (`cu126`, `cpu`). `as_of` is what uv is given as `--exclude-newer`, so that what is resolved
     is what that release's users had. `default` builds are the small set that `knowngood up` measures anew. `git` is
-    `torch.version.git_version` (40 hex digits; empty where nobody has told it).
+    `torch.version.git_version` (40 hex digits; empty where nobody has told it). `companions` are of the packages that
+    are built for one minor release of torch.
     """
 
     id: str
@@ -132,6 +145,7 @@ class Build:
     default: bool = False
     note: str = ""
     git: str = ""
+    companions: tuple[Companion, ...] = ()
 
     def __hash__(self) -> int:
         """Of the name alone: builds are keys of caches that a page of the matrix asks thousands of times."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build, minor_of
 from knowngood.app.domain.builds.package_names import canonical_package
-from knowngood.app.domain.builds.packages import concerns, named_by
+from knowngood.app.domain.builds.packages import built_for_another, concerns, named_by
 from knowngood.app.domain.builds.platforms import TAKEN
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.hardware_names import several_gpus
@@ -562,6 +562,7 @@ def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
     wheel, refused = asked.known.builds.get(resolved.build or ""), {one.hardware for one in asked.refusals}
     yield from (told for one in policy.hardware if one not in refused and (told := asked.known.against(wheel, one)))
     yield from several_gpus(resolved.gpus)
+    yield from built_for_another(asked.build, resolved.packages) if asked.build else ()
     if not policy.hardware and asked.build:
         classes = ", ".join(asked.classes) or "none yet"
         yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"

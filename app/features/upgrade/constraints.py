@@ -42,6 +42,8 @@ class VersionPin:
 class Constraints:
     """`python` is `3.12` (empty: that of the build one is on); `driver` as `nvidia-smi` says it (empty: any);
     `hardware` the classes that count (none: every measured one); `names` are the names by which they were asked for.
+    `packages` are those of the environment, by canonical name: what is built for one minor release of torch must have
+    one for the build's.
     """
 
     python: str = ""
@@ -49,6 +51,7 @@ class Constraints:
     hardware: tuple[str, ...] = ()
     pins: tuple[VersionPin, ...] = field(default=())
     names: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -115,6 +118,11 @@ def _violations(build: Build, constraints: Constraints, start: Build, wheels: Ma
     wanted = constraints.python or start.python
     if build.python != wanted:
         yield f"is listed for Python {build.python} and not for {wanted}"
+    yield from (
+        f"has no {one.package} that is built for it (PyPI, asked {one.asked})"
+        for one in build.companions
+        if one.package in constraints.packages and not one.release
+    )
     yield from (_unlike(build, pin) for pin in constraints.pins if not _holds(build, pin))
     if build.is_mismatched and not constraints.names_triton:
         own = build.pinned_triton or "none"

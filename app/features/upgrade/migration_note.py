@@ -82,8 +82,8 @@ def _notes(advice: UpgradeAdvice) -> str:
 
 
 def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
-    before = [f"-{line}" for line in requirements(advice.start)]
-    after = [f"+{line}" for line in requirements(candidate.build)]
+    before = [f"-{line}" for line in requirements(advice.start, advice.constraints.packages)]
+    after = [f"+{line}" for line in requirements(candidate.build, advice.constraints.packages)]
     yield "\n".join(["```diff", *before, *after, "```"])
     told = "; ".join(_changed(one) for one in changes(advice.start, candidate.build))
     yield f"{index_of(candidate.build)} What changes: {told}."

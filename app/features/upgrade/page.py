@@ -477,7 +477,7 @@ def _shown(
         is_chosen=is_chosen,
         why=_said(context, one.why),
         changes=changes(advice.start, one.build),
-        requirements="\n".join(requirements(one.build)),
+        requirements="\n".join(requirements(one.build, advice.constraints.packages)),
         index=markdown(_said(context, index_of(one.build))),
         sections=tuple(_sections(context, one)),
         steps=tuple(_steps(context, one)),

@@ -183,9 +183,12 @@ def packages_of(has: Sequence[str]) -> dict[str, str] | None:
 
 
 def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
-    """Of an environment's packages those that some issue concerns: what `packages_of` reads."""
+    """Of an environment's packages those that some issue concerns, or that are built for one minor release of torch:
+    what `packages_of` reads.
+    """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
-    return tuple(sorted(name for name in packages if name in concerned)) or (NO_PACKAGE,)
+    bound = {one.package for build in knowledge.known.builds.values() for one in build.companions}
+    return tuple(sorted(name for name in packages if name in concerned | bound)) or (NO_PACKAGE,)
 
 
 def _concerned(
@@ -227,7 +230,7 @@ def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[
         pins = tuple(read_pin(text) for text in asked.pin)
     with about("hardware"):
         hardware = measured_classes(list(names) or [one for one in classes if one in measured], [*measured, *gpus])
-    return Constraints(python, driver, hardware, (*cuda, *pins), names)
+    return Constraints(python, driver, hardware, (*cuda, *pins), names, tuple(sorted(asked.packages or ())))
 
 
 def _enough(percent: int | None) -> float:

@@ -5,11 +5,13 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from knowngood.app.domain.builds.packages import coming_along
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.app.features.compare.comparison import Group
 from knowngood.app.features.upgrade.candidates import Candidate, Missing, Rating, Tally
+from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision
 from knowngood.app.features.upgrade.wording import answer, requirements
 from knowngood.app.web.json_body import Body, CellUrl, read_from
@@ -58,10 +60,12 @@ class MissingBody(Body):
 class CandidateBody(Body):
     """`coverage` is `measured` of `applicable`: the share of the watched issues that have an answer there; `assurance`
     the share of those not known to fail there that are known to pass: it decides whether enough is measured. `gain` is
-    the weight of what is gained, less that of what newly needs a workaround.
+    the weight of what is gained, less that of what newly needs a workaround. `packages` are those of the environment
+    that are built for one minor release of torch, each with the release that goes with the build.
     """
 
     build: str
+    packages: dict[str, str]
     rating: Rating
     why: str
     counts: dict[Tally, int]
@@ -118,23 +122,24 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         answer=answer(advice),
         start=advice.start.id,
         build=best.build.id if best else None,
-        requirements=list(requirements(best.build)) if best else [],
+        requirements=list(requirements(best.build, advice.constraints.packages)) if best else [],
         watched=[issue.id for issue in advice.watched],
         hardware=list(advice.hardware),
         constraints=list(advice.constraints.in_words),
         enough=advice.enough,
         failing=list(advice.failing),
         find_out=[FindOutBody.of(one) for one in advice.find_out],
-        base=_candidate(advice.base),
-        candidates=[_candidate(one) for one in advice.candidates],
+        base=_candidate(advice.base, advice.constraints),
+        candidates=[_candidate(one, advice.constraints) for one in advice.candidates],
         left_out=[LeftOutBody.of(one) for one in advice.left_out],
         notes=list(advice.notes),
     )
 
 
-def _candidate(one: Candidate) -> CandidateBody:
+def _candidate(one: Candidate, constraints: Constraints) -> CandidateBody:
     return CandidateBody(
         build=one.build.id,
+        packages=coming_along(one.build, constraints.packages),
         rating=one.rating,
         why=str(one.why),
         counts=dict(one.counts),

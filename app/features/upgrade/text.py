@@ -74,7 +74,7 @@ def _figure(one: Candidate, tally: Tally) -> str:
 def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", later="  ")
     if candidate is advice.best:
-        yield f"  install: {'  '.join(requirements(candidate.build))}"
+        yield f"  install: {'  '.join(requirements(candidate.build, advice.constraints.packages))}"
     for tally, items in sections(candidate).items():
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
         if tally not in _COUNTED_ONLY:

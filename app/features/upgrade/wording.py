@@ -2,10 +2,11 @@
 workarounds.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.packages import coming_along
 from knowngood.app.domain.issue import Workaround
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.features.compare.comparison import Group, WorkaroundTurn
@@ -79,22 +80,66 @@ def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
     """The first sentence: what to do."""
     match advice.decision:
         case UpgradeDecision.GO if advice.best:
-            return say(Message("Go to {build}.", build=advice.best.build.id))
+            build = advice.best.build
+            found = ", ".join(f"{name} {one}" for name, one in coming_along(build, advice.constraints.packages).items())
+            return say(Message(_GO_WORDS[bool(found)], build=build.id, packages=found))
         case UpgradeDecision.STAY:
             return say(Message("Stay on {build}.", build=advice.start.id))
         case _:
             return say(Message("Cannot say yet."))
 
 
+_GO_WORDS = ("Go to {build}.", "Go to {build} with {packages}.")
+
+
 def because(advice: UpgradeAdvice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
-    """The reasons that follow it, in one sentence or two."""
+    """The reasons that follow it, in one sentence or two, and what of the environment's packages comes along."""
+    packages = [say(part) for part in _packages(advice, say, comma)]
     best, base = advice.best, advice.base
     if best is None:
-        return " ".join(say(part) for part in advice.why)
+        return " ".join([*map(say, advice.why), *packages])
     told = Message(
         "Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base))
     )
-    return f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}"
+    return " ".join([f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}", *packages])
+
+
+def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:
+    """Of each package that is built for one minor release of torch: its release for each candidate, newest first, and
+    for which newer releases there is none.
+    """
+    python = advice.constraints.python or advice.start.python
+    candidates = [one.build for one in advice.candidates]
+    left = (one.build for one in advice.left_out if one.build.python == python)
+    newer = sorted((*candidates, *left), key=lambda build: build.build_id)
+    bound = {one.package: one.asked for build in newer for one in build.companions}
+    for name in (name for name in advice.constraints.packages if name in bound):
+        pairs = [
+            say(Message("{torch} with {package} {release}", torch=build.requirement, package=name, release=release))
+            for build in reversed(newer)
+            for release in coming_along(build, (name,)).values()
+            if build in candidates
+        ]
+        if pairs:
+            told = comma.join(dict.fromkeys(pairs))
+            yield Message(
+                "By what upstream says, {package} is built for one minor release of torch: {pairs}.",
+                package=name,
+                pairs=told,
+            )
+        minors = list(dict.fromkeys(build.minor for build in newer))
+        held = [build.minor for build in newer if coming_along(build, (name,))]
+        above = minors[minors.index(held[-1]) + 1 :] if held else minors
+        lacking = [*(one for one in minors if one not in (*held, *above)), *above[:1]]
+        if lacking:
+            words = _LACKING_WORDS[len(above) > 1]
+            yield Message(words, package=name, minors=comma.join(lacking), python=python, asked=bound[name])
+
+
+_LACKING_WORDS = (
+    "There is no {package} for torch {minors} (PyPI for Python {python}, asked {asked}).",
+    "There is no {package} for torch {minors} and newer (PyPI for Python {python}, asked {asked}).",
+)
 
 
 def answer(advice: UpgradeAdvice) -> str:
@@ -154,13 +199,16 @@ def _new_driver(start: Build, build: Build) -> str:
     return str(OLDEST_DRIVER.get(int(after), "")) if after and before != after else ""
 
 
-def requirements(build: Build) -> tuple[str, ...]:
-    """Lines of a requirements.txt that install the very wheels that were measured."""
+def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...]:
+    """Lines of a requirements.txt that install the very wheels that were measured, and of `packages` the releases that
+    are built for them.
+    """
     if build.origin == "default":
         lines = [f"torch=={build.requirement}"]
     else:
         lines = [f"--extra-index-url {index_of_variant(build.origin)}", f"torch=={build.torch}"]
-    return (*lines, *([f"triton=={build.triton}"] if build.is_mismatched and build.triton else []))
+    lines += [f"triton=={build.triton}"] if build.is_mismatched and build.triton else []
+    return (*lines, *(f"{name}=={release}" for name, release in coming_along(build, packages).items()))
 
 
 def index_of(build: Build) -> Message:

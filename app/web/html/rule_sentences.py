@@ -132,6 +132,7 @@ FORM_WORDS = (
     "has Triton {found} in place of its own {wanted}; pin Triton to want that",
     "is built for CUDA {found}, and which driver runs that is not on file here",
     "is built for CUDA {found}, which needs driver {wanted} or newer, and {driver} is there",
+    "has no {package} that is built for it (PyPI, asked {asked})",
     "holds no code for {gpu}",
     "this wheel holds no code for {gpu}",
     "the first tested build that does is {found}",

@@ -1,7 +1,10 @@
 """Constraints on a candidate: each refuses for one reason, in words."""
 
+from datetime import date
+
 import pytest
 
+from knowngood.app.domain.builds.build import Companion
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.features.upgrade.constraints import (
@@ -21,6 +24,8 @@ CPU_ONLY = make_build("2.8.0+cpu", pinned_triton=None, origin="cpu")
 MISMATCHED = make_build("2.8.0+cu128", pinned_triton="3.4.0", triton="3.5.1")
 OTHER_PYTHON = make_build("2.8.0+cu128", pinned_triton="3.4.0", python="3.12")
 GPU = "cuda-sm_90"
+NO_XLA = make_build("2.10.0+cu128", companions=(Companion("torch-xla", "", "", date(2026, 11, 27)),))
+XLA = make_build("2.9.1+cu128", companions=(Companion("torch-xla", "2.9.0", "", date(2026, 11, 27)),))
 
 
 def must(**said: object) -> Constraints:
@@ -48,6 +53,9 @@ def must(**said: object) -> Constraints:
         pytest.param(NEXT, must(pins=(read_pin("python>=3.12"),)), "has Python 3.11, and", id="python as a pin"),
         pytest.param(MISMATCHED, must(), "has Triton 3.5.1 in place of its own 3.4.0", id="a deliberate mismatch"),
         pytest.param(MISMATCHED, must(pins=(read_pin("triton==3.5.1"),)), None, id="a mismatch that is asked for"),
+        pytest.param(NO_XLA, must(packages=("torch-xla",)), "has no torch-xla that is built for it (", id="a package"),
+        pytest.param(NO_XLA, must(packages=("numpy",)), None, id="a package that the environment does not have"),
+        pytest.param(XLA, must(packages=("torch-xla",)), None, id="a package that comes along"),
         pytest.param(CPU_ONLY, must(), "has no CUDA, and torch-2.5.1+cu124 has", id="CUDA is not given up silently"),
         pytest.param(CPU_ONLY, must(hardware=(HARDWARE,)), None, id="unless the CPU is asked for"),
         pytest.param(CPU_ONLY, must(hardware=(HARDWARE, GPU)), f"has no CUDA, and {GPU} is wanted", id="hardware"),

@@ -1,12 +1,14 @@
 """`/upgrade`, its twin and its note: the answer first, the evidence behind it, and what cannot be understood."""
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.app.domain.builds.build import Companion
 from knowngood.app.domain.issue import Packages, Requires
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.vocabulary import StatusLabel
@@ -370,3 +372,19 @@ def test_of_a_pasted_environment_the_packages_that_rows_concern_are_kept(
     given.save(own_engine, [*given.ISSUES, TORCHAO], given.BUILDS)
     response = own.post("/upgrade", data={"environment": freeze, "python": "3.11"})
     assert response.headers["location"] == f"/upgrade?{FROM}&has={has}"
+
+
+def test_the_page_says_which_packages_come_along_in_both_languages(own: TestClient, own_engine: Engine) -> None:
+    going = {GOOD.id: "2.8.0", NEW.id: ""}
+    builds = [
+        replace(one, companions=(Companion("torch-xla", going.get(one.id, "2.7.0"), "", date(2026, 11, 27)),))
+        for one in given.BUILDS
+    ]
+    given.save(own_engine, given.ISSUES, builds)
+    answer = answer_of(own, f"{EVERYTHING}&has=torch_xla")
+    assert "2.8.0 with torch-xla 2.8.0. There is no torch-xla for torch 2.9 (PyPI for Python 3.11" in answer.because
+    assert answer.left_out["has no torch-xla that is built for it (PyPI, asked 2026-11-27)"] == [NEW.id]
+    chinese = own.get(f"{EVERYTHING}&has=torch_xla&lang=zh").text
+    assert "2.8.0 搭配 torch-xla 2.8.0" in chinese
+    assert "没有用于 torch 2.9 的 torch-xla" in chinese
+    assert "没有为它构建的 torch-xla" in chinese

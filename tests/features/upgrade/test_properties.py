@@ -6,12 +6,13 @@ KNOWNGOOD_EXAMPLES says how many worlds each rule is tried on (12 unless set; `m
 import random
 import re
 from dataclasses import replace
+from datetime import date
 from itertools import product
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build import Build, Companion
 from knowngood.app.domain.issue import Issue, Requires, Severity
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.status import Prospect
@@ -281,3 +282,37 @@ def test_a_constraint_takes_candidates_away_and_changes_nothing_else(known: Know
     assert {one.build for one in narrow.candidates} <= {one.build for one in free.candidates}
     for one in narrow.candidates:
         assert rank_key(one, enough) == rank_key(candidate(free, one.build), enough)
+
+
+releases = st.sampled_from(["", "2.6.0", "2.7.0", "2.8.0"])
+
+
+@given(worlds(), enoughs, st.lists(releases, min_size=len(BUILDS), max_size=len(BUILDS)))
+def test_a_package_takes_candidates_away_from_those_alone_who_have_it(
+    known: Known, enough: float, found: list[str]
+) -> None:
+    """Nothing changes for others; those who have it lose the builds without a release of it, whatever is measured."""
+    going = dict(zip(known.builds, found, strict=True))
+    told = {
+        build.id: replace(build, companions=(Companion("torch-xla", going[build.id], "", date(2026, 11, 27)),))
+        for build in known.builds.values()
+    }
+    bound = replace(known, builds=told)
+    watched = tuple(known.issues[id_] for id_ in sorted(known.issues))
+    start = told[TORCH_25.id]
+    plain, other, having = (
+        advise(UpgradeQuestion(one, watched, Constraints(packages=packages), enough=enough), builds)
+        for one, packages, builds in (
+            (TORCH_25, (), known),
+            (start, ("numpy",), bound),
+            (start, ("numpy", "torch-xla"), bound),
+        )
+    )
+    assert upgrade_text(other) == upgrade_text(plain)
+    assert upgrade_body(other) == upgrade_body(plain)
+    assert {one.build.id for one in having.candidates} == {
+        one.build.id for one in plain.candidates if going[one.build.id]
+    }
+    for one in having.candidates:
+        assert rank_key(one, enough) == rank_key(candidate(other, one.build), enough)
+        assert f"{one.build.requirement} with torch-xla {going[one.build.id]}" in answer(having)
