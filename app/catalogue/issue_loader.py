@@ -25,6 +25,7 @@ from knowngood.app.domain.issue import (
     Arm,
     Claim,
     Issue,
+    Left,
     Link,
     Observed,
     Packages,
@@ -131,6 +132,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
             )
             for variant in document.variant
         ),
+        left=tuple(Left(**dict(table)) for table in document.left),
         arms=_arms(document, script),
         workarounds=tuple(_workaround(table) for table in document.workaround),
         timeout_s=float(document.timeout_s),

@@ -65,6 +65,7 @@ NOTE_WORDS = {
     "packages": "with {before}, then {after}",
     "package": "concerns who has {package}",
     "inferred": "{build}: inferred from {ground}",
+    "left": "{build}: passes as reported; not covered: {what}",
 }
 
 MARK_WORDS = {"once": "1 run", "inferred": "inferred", "old": "old evidence"}
@@ -106,11 +107,19 @@ def notes_of(
     inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
     for build, ground in inferred.items():
         yield NOTE_WORDS["inferred"], {"build": build, "ground": ground}
+    yield from left_of(pair)
     before, after = pair.packages
     if before != after:
         yield NOTE_WORDS["packages"], {"before": _listed(before), "after": _listed(after)}
     if pair.issue.requires.package:
         yield NOTE_WORDS["package"], {"package": pair.issue.requires.package}
+
+
+def left_of(pair: IssuePair) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """What its passes say nothing of."""
+    for cell in pair.sides:
+        if cell.not_covered:
+            yield NOTE_WORDS["left"], {"build": cell.build, "what": "; ".join(cell.not_covered)}
 
 
 def _listed(packages: tuple[str, ...]) -> str:
