@@ -116,10 +116,8 @@ def environment_text(answer: EnvironmentAnswer) -> str:
     for reason in failing:
         lines += ["", *_failing(reason)]
     lines += ["", *_listed("not known here", unknown), *_listed("pass", answer.of(Verdict.NOT_AFFECTED))]
-    for reason in answer.of(Verdict.NOT_AFFECTED):
-        lines += (
-            wrapped(f"{one_line(reason.issue)} {one_line(reason.why)}", _INDENT, _INDENT) if reason.not_covered else ()
-        )
+    for reason in (one for one in answer.of(Verdict.NOT_AFFECTED) if one.not_covered):
+        lines += wrapped(f"{one_line(reason.issue)} {one_line(reason.why)}", _INDENT, _INDENT)
     absent = _ids(answer.of(Verdict.NOT_APPLICABLE))
     lines += [f"{len(absent)} do not apply, or concern packages that are not known to be here"] if absent else []
     return "\n".join([*lines, "", "More of one: knowngood issue ID"]) + "\n"
