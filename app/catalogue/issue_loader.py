@@ -22,6 +22,7 @@ from knowngood.app.domain.issue import (
     Arm,
     Claim,
     Issue,
+    Left,
     Link,
     Observed,
     Packages,
@@ -133,6 +134,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
             )
             for variant in document.variant
         ),
+        left=tuple(Left(**dict(table)) for table in document.left),
         arms=_arms(document, script),
         workarounds=tuple(
             Workaround(

@@ -10,7 +10,7 @@ from typing import Any
 import regex
 from packaging.utils import canonicalize_name
 
-from knowngood.app.catalogue.lenient_reader import Outline, VariantOutline
+from knowngood.app.catalogue.lenient_reader import Outline, VariantOutline, tables
 from knowngood.app.domain.issue import BASELINE, CONTROL, Comparison, Device, SignatureKind
 from knowngood.app.domain.timed_search import search
 from knowngood.app.serialization.toml_models import Finding
@@ -34,6 +34,7 @@ def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Fin
     yield from _links(data)
     yield from _ids(data, outline)
     yield from _variants(outline)
+    yield from _left(data, outline)
     yield from _cures(data, outline)
     yield from _observed(data, outline)
     yield from _packages(outline)
@@ -136,6 +137,17 @@ def _left_out(variant: VariantOutline, outline: Outline) -> Iterator[Finding]:
         yield ("variant", variant.at, "arms"), words
     if variant.says_why and not missing:
         yield ("variant", variant.at, "why_not"), '"why_not" has no meaning: no workaround is left out of this variant'
+
+
+def _left(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    """What is left wrong is measured by a variant of the issue's own, or the row says why not."""
+    known = [one.id for one in outline.variants]
+    for at, table in tables(data.get("left")):
+        variant = table.get("variant", "")
+        if bool(variant) == bool(str(table.get("why_not", "")).strip()):
+            yield ("left", at), 'either "variant" measures it, or "why_not" says why none does; write one of the two'
+        elif variant and variant not in known:
+            yield ("left", at, "variant"), f'no variant is called "{variant}"; known: {", ".join(known) or "none"}'
 
 
 def _cures(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:

@@ -188,6 +188,18 @@ class VariantTable(_Table):
     """This variant is what the report itself ran; at most one is."""
 
 
+class LeftTable(_Table):
+    what: Line
+    """What the row's text says is wrong too, in one sentence."""
+    variant: str = ""
+    """The variant that measures it."""
+    why_not: str = ""
+    """Why none does: out of scope, cannot be scripted, or another row. A pass then says what it does not cover."""
+    applies_to: Specifier = ""
+    """Versions of torch it is said of; empty means all."""
+    what_zh: str = ""
+
+
 class ObservedTable(_Table):
     compare: _Word[Comparison] = AS_A_RULE.compare
     """How it is held against the control's: "equal" text, "close" numbers in equal words, or not at all ("ignore")."""
@@ -252,6 +264,8 @@ class IssueFile(_Table):
     proof: ProofTable = Field(default_factory=ProofTable)
     """What a pass of the baseline must show beside that."""
     variant: list[VariantTable] = []
+    left: list[LeftTable] = []
+    """What is left wrong: each is measured by a variant, or says why not."""
     workaround: list[WorkaroundTable] = []
     observed: dict[Line, ObservedTable] = {}
     """By its name in what arms return: a value that is not compared as usual, which is close within 0.001 of itself."""

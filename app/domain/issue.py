@@ -172,6 +172,19 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Left:
+    """Something that a row's text says is wrong too. `variant` is the one that measures it; where none does, `why_not`
+    says why. `applies_to` is a torch specifier (empty: all releases).
+    """
+
+    what: str
+    variant: str = ""
+    why_not: str = ""
+    applies_to: str = ""
+    what_zh: str = ""
+
+
+@dataclass(frozen=True)
 class Arm:
     """One thing the repro runs. `code` is the digest of the arm's code with all it uses in the script, comments and
     docstrings included; `env` are variables set before the interpreter starts; `applies_to` is a torch specifier.
@@ -283,6 +296,7 @@ class Issue:
     is_smoke: bool = False
     observed: Mapping[str, Observed] = field(default_factory=dict)
     suspect: Suspect = Suspect()
+    left: tuple[Left, ...] = ()
     # Where it was read, which is nothing that it says: no part of its revision.
     is_of_team: bool = field(default=False, repr=False)
 
@@ -291,6 +305,11 @@ class Issue:
 
     def workaround(self, id_: str) -> Workaround:
         return next(one for one in self.workarounds if one.id == id_)
+
+    def not_covered(self, build: Build) -> tuple[str, ...]:
+        """What is left wrong on a build as far as is known, and no variant measures: a pass says nothing of it."""
+        uncovered = (one for one in self.left if not one.variant)
+        return tuple(one.what for one in uncovered if not one.applies_to or _holds(one.applies_to, build))
 
     def comparison(self, key: str, arm: str) -> Observed:
         """How the value that `arm` reports as `key` is compared with the control's."""

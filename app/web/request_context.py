@@ -19,7 +19,7 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 from pydantic import BaseModel
 
-from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.issue import Issue, Left
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.store.engine import Session, reading
@@ -228,6 +228,9 @@ class RequestContext:
         title = self.in_language(first.title, first.title_zh)
         more = len(workarounds) - 1
         return self.say("{title} and {n} more", title=title, n=more) if more else title
+
+    def what_is_left(self, left: Left) -> str:
+        return self.in_language(left.what, left.what_zh)
 
     def in_language(self, english: str, chinese: str) -> str:
         """An issue's own words: the Chinese twin where the reader asks for it. A text that has none yet says so."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.app.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
-from knowngood.app.domain.issue import Comparison, Device, Observed, SignatureKind, Suspect
+from knowngood.app.domain.issue import Comparison, Device, Left, Observed, SignatureKind, Suspect
 from tests.catalogue.given import Example
 
 
@@ -41,6 +41,25 @@ def test_the_example_of_the_readme_is_sound_and_becomes_an_issue(example: Exampl
     ]
     assert issue.script == example.script
     assert catalogue.builds == ()
+
+
+def test_what_is_left_is_read_with_its_variant_or_why_there_is_none(example: Example, tmp_path: Path) -> None:
+    tables = """[[left]]
+what = "vectors of 64"
+variant = "n64"
+
+[[left]]
+what = "float16"
+why_not = "Another row."
+applies_to = ">=2.13"
+
+[[workaround]]
+"""
+    (issue,) = read_catalogue([example.changed(document=("[[workaround]]\n", tables)).write(tmp_path)]).issues
+    assert issue.left == (
+        Left("vectors of 64", variant="n64"),
+        Left("float16", why_not="Another row.", applies_to=">=2.13"),
+    )
 
 
 def test_how_a_value_is_compared_is_read_and_what_is_not_said_is_as_usual(example: Example, tmp_path: Path) -> None:
@@ -161,6 +180,19 @@ DOCUMENTS = {
         f"{N64}\nreported = true # 2",
         "true # 2",
         'variant "n2" is the report\'s own already',
+    ),
+    "what is left without a word why": (N64, f'{N64}\n[[left]]\nwhat = "x"', "[[left]]", "write one of the two"),
+    "what is left with two of them": (
+        N64,
+        f'{N64}\n[[left]]\nwhat = "x"\nvariant = "n2"\nwhy_not = "x"',
+        "[[left]]",
+        "write one of the two",
+    ),
+    "what is left to no variant": (
+        N64,
+        f'{N64}\n[[left]]\nwhat = "x"\nvariant = "n3"',
+        'variant = "n3"',
+        'no variant is called "n3"; known: n2, n64',
     ),
     "any device, with Inductor": (REQUIRES, ANY, 'device = "any"', 'the baseline exercises "inductor_cpp"'),
     "any device, with a capability": (REQUIRES, f'{ANY}compute_capability = "7.0"\n', "compute_c", 'device = "cuda"'),

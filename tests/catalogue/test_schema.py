@@ -52,6 +52,7 @@ def test_every_key_is_described() -> None:
         "summary_zh",
         "body_zh",
         "trade_off_zh",
+        "what_zh",
         "url",
         "variant",
         "workaround",

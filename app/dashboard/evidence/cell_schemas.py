@@ -52,6 +52,7 @@ class CellBody(OfCellBody):
     it is another one. `silent` says of what fails whether it gives wrong numbers without an error here (null: nothing
     fails, or it is as the issue says of itself). `proof` is `call` where the harness looked at the suspect call itself
     with every variant, `process` where it looked at the process around it, null where nothing was measured.
+    `not_covered` is what is left wrong, of a pass that says nothing of it.
     """
 
     verdict: Verdict
@@ -70,6 +71,7 @@ class CellBody(OfCellBody):
     as_reported: Verdict | None
     silent: bool | None
     proof: ProofLevel | None
+    not_covered: list[str]
 
 
 def cell_body(cell: Cell, build: Build, now: datetime) -> CellBody:
@@ -108,6 +110,7 @@ def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "as_reported": cell.as_reported.verdict if cell.as_reported else None,
         "silent": cell.silent,
         "proof": cell.proof,
+        "not_covered": list(cell.not_covered),
     }
 
 

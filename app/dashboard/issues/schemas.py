@@ -44,6 +44,16 @@ class VariantBody(Body):
     reported: bool = read_from("is_reported")
 
 
+class LeftBody(Body):
+    """What is wrong too: `variant` measures it, or `why_not` says why none does; `applies_to` is a torch specifier."""
+
+    what: str
+    variant: str
+    why_not: str
+    applies_to: str
+    what_zh: str
+
+
 class WorkaroundBody(Body):
     """`body` is Markdown with the snippet to paste; `applies_to` a torch specifier (empty: all); a `decoy`
     is listed because it looks like a workaround and is none.
@@ -95,6 +105,7 @@ class IssueBody(Body, json_schema_serialization_defaults_required=True):
     packages: PackagesBody
     signature: Signature
     variants: list[VariantBody]
+    left: list[LeftBody]
     workarounds: list[WorkaroundBody]
     timeout_s: float
     url: IssueUrl = read_from("id")

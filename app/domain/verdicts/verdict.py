@@ -209,6 +209,7 @@ class Cell(OfCell):
     whether it gives wrong numbers without an error here (None: nothing fails, or nothing tells that from what the issue
     says of itself). `differences` are the passes whose values are not the control's. `proof` is how near to the suspect
     call the harness looked: the best of each variant, the weakest of these (None: nothing was measured).
+    `not_covered` is what is left wrong, of a pass that says nothing of it.
     """
 
     verdict: Verdict
@@ -227,6 +228,7 @@ class Cell(OfCell):
     silent: bool | None = None
     differences: tuple[Difference, ...] = ()
     proof: ProofLevel | None = None
+    not_covered: tuple[str, ...] = ()
 
     @property
     def assurance(self) -> Assurance:
@@ -302,6 +304,9 @@ def derive_cell(
     )
     verdict, reason = _over_variants(findings)
     reason = _beside_the_report(issue, verdict, reason, findings)
+    not_covered = issue.not_covered(build) if verdict is Verdict.NOT_AFFECTED else ()
+    if not_covered:
+        reason = f"{AS_REPORTED}; not covered: {'; '.join(not_covered)}; {reason}"
     telling = _telling(baseline or attempts, verdict)
     refused = [one for one in made if one.unserved]
     if verdict is Verdict.NOT_RUN and refused:
@@ -321,7 +326,7 @@ def derive_cell(
         line=next((one.line for one in reversed(baseline) if one.line), ""),
         variants=findings,
         workarounds={
-            arm.id: _workaround(issue, build, arm.id, attempts, findings)
+            arm.id: _beside_the_rest(_workaround(issue, build, arm.id, attempts, findings), not_covered)
             for arm in issue.arms
             if arm.id not in {BASELINE, CONTROL}
         },
@@ -332,7 +337,18 @@ def derive_cell(
         silent=_is_silent(issue, baseline, differences),
         differences=differences,
         proof=_weakest_proof(baseline),
+        not_covered=not_covered,
     )
+
+
+AS_REPORTED = "passes as reported"
+
+
+def _beside_the_rest(found: WorkaroundFinding, not_covered: Sequence[str]) -> WorkaroundFinding:
+    """A workaround is not called needless where something is left wrong that was not measured."""
+    if not_covered and found.verdict is WorkaroundVerdict.UNNECESSARY:
+        return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note="the rest of the issue is not covered")
+    return found
 
 
 def _weakest_proof(baseline: Sequence[Judged]) -> ProofLevel | None:

@@ -176,7 +176,7 @@ def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) ->
     finding = after.workarounds.get(workaround) if after else None
     if finding and (finding.verdict is WorkaroundVerdict.INEFFECTIVE or finding.failed):
         return WorkaroundTurn.STOPPED_WORKING
-    if after is not None and after.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}:
+    if after and after.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE} and not after.not_covered:
         return WorkaroundTurn.NO_LONGER_NEEDED
     return WorkaroundTurn.NO_LONGER_VERIFIED
 

@@ -280,7 +280,8 @@ def _line(context: RequestContext, pair: IssuePair) -> PairLine:
         after=mark(context, pair.after, is_old=pair.old[1]),
         transition=pair.transition,
         notes=tuple(
-            _note(context, words, values) for words, values in notes_of(pair, partial(context.titled, pair.issue))
+            _note(context, words, values)
+            for words, values in notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
         ),
         reason=pair.after.reason if pair.group in _EXPLAINED else "",
     )

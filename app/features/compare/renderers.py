@@ -4,7 +4,9 @@ The words for groups and turns stand here, so that page, terminal and Markdown c
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
+from knowngood.app.domain.issue import Left
 from knowngood.app.domain.verdicts.inference import in_words
 from knowngood.app.features.compare.comparison import (
     PAIRING_WORDS,
@@ -65,6 +67,7 @@ NOTE_WORDS = {
     "packages": "with {before}, then {after}",
     "package": "concerns who has {package}",
     "inferred": "{build}: inferred from {ground}",
+    "left": "{build}: passes as reported; not covered: {what}",
 }
 
 MARK_WORDS = {"once": "1 run", "inferred": "inferred", "old": "old evidence"}
@@ -95,9 +98,13 @@ def marks_of(pair: IssuePair) -> Iterator[str]:
 
 
 def notes_of(
-    pair: IssuePair, naming: Callable[[Sequence[str]], str] = ", ".join
+    pair: IssuePair,
+    naming: Callable[[Sequence[str]], str] = ", ".join,
+    left: Callable[[Left], str] = attrgetter("what"),
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Notes on a pair beside its verdicts: words, and the values of their places. `naming` lists workarounds (ids)."""
+    """Notes on a pair beside its verdicts: words, and the values of their places. `naming` lists workarounds (ids),
+    and `left` says what is left wrong.
+    """
     for turn, ids in grouped_turns(pair).items():
         yield TURN_WORDS[turn], {"names": naming(ids)}
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
@@ -106,11 +113,22 @@ def notes_of(
     inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
     for build, ground in inferred.items():
         yield NOTE_WORDS["inferred"], {"build": build, "ground": ground}
+    yield from left_of(pair, left)
     before, after = pair.packages
     if before != after:
         yield NOTE_WORDS["packages"], {"before": _listed(before), "after": _listed(after)}
     if pair.issue.requires.package:
         yield NOTE_WORDS["package"], {"package": pair.issue.requires.package}
+
+
+def left_of(
+    pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """What its passes say nothing of."""
+    for cell in pair.sides:
+        if cell.not_covered:
+            what = "; ".join(said(one) for one in pair.issue.left if one.what in cell.not_covered)
+            yield NOTE_WORDS["left"], {"build": cell.build, "what": what}
 
 
 def _listed(packages: tuple[str, ...]) -> str:

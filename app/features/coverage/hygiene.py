@@ -116,7 +116,7 @@ def _no_longer_needed(
 ) -> Iterable[Remark]:
     """Workarounds that a reader may take out again, from which release on, and what speaks against it."""
     last = history.spans[-1] if history.spans else None
-    if last is None or last.good_after is None:
+    if last is None or last.good_after is None or any(cell.not_covered for _, cell in answered):
         return
     cures = ", ".join(sorted({name for _, cell in answered for name in _of(cell, HELPING)}))
     if cures:

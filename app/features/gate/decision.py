@@ -83,7 +83,7 @@ class Reason:
     `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
     `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
     `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise. `caveat` is the
-    issue's own.
+    issue's own, `not_covered` the cell's.
     """
 
     issue: str
@@ -112,6 +112,7 @@ class Reason:
     upstream: str = ""
     fix_doubts: tuple[str, ...] = ()
     caveat: str = ""
+    not_covered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -446,6 +447,7 @@ def _reason(case: Case, policy: Policy, known: Known) -> Reason:
         upstream=case.issue.report.url if case.issue.report else "",
         caveat=case.issue.caveat,
         fix_doubts=doubts_about_fix(case.issue, fix, known, hardware) if fix else (),
+        not_covered=cell.not_covered,
     )
 
 

@@ -17,6 +17,7 @@ from knowngood.app.domain.issue import CONCERNS, Issue
 from knowngood.app.domain.issue_selectors import is_at_least
 from knowngood.app.domain.verdicts.history import FAILING, Fix
 from knowngood.app.domain.verdicts.verdict import (
+    AS_REPORTED,
     CONCLUSIVE,
     Cell,
     Verdict,
@@ -151,7 +152,7 @@ def in_words(cell: Cell) -> str:
     """The verdict and its reason, as a clause. An issue that concerns others says whom it concerns, and no more."""
     clause = VERDICTS[cell.verdict].as_clause
     word = f"{clause} here" if cell.verdict in _ANSWERS else clause
-    says_it_all = (word, CONCERNS) if cell.verdict is Verdict.NOT_APPLICABLE else word
+    says_it_all = (word, CONCERNS if cell.verdict is Verdict.NOT_APPLICABLE else AS_REPORTED)
     return cell.reason if cell.reason.startswith(says_it_all) else f"{word}: {cell.reason}" if cell.reason else word
 
 

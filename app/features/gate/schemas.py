@@ -29,7 +29,8 @@ class ReasonBody(BaseModel):
     otherwise. `is_new` compares with the policy's base build (null: nothing to compare).
     `assurance` says whether the answer was measured on this very build, Python and class, or is inferred from the cell
     in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported,
-    `caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others).
+    `caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others),
+    `not_covered` is what is left wrong, of a pass that says nothing of it.
     """
 
     issue: str
@@ -58,6 +59,7 @@ class ReasonBody(BaseModel):
     runs: int
     upstream: str | None
     caveat: str = ""
+    not_covered: list[str] = []
 
 
 class RefusalBody(BaseModel):

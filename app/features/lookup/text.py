@@ -60,6 +60,10 @@ def _heading(issue: Issue) -> Iterator[str]:
         yield f"{_INDENT}upstream: {_thread(issue.report)}"
     if issue.caveat:
         yield f"{_INDENT}{issue.caveat}"
+    for left in issue.left:
+        how = f"measured as {left.variant}" if left.variant else f"not covered: {left.why_not}"
+        where = f" on torch {left.applies_to}" if left.applies_to else ""
+        yield from wrapped(one_line(f"left wrong{where}: {left.what} ({how})"), _INDENT, _INDENT * 2)
 
 
 def _thread(link: Link) -> str:
@@ -112,6 +116,8 @@ def environment_text(answer: EnvironmentAnswer) -> str:
     for reason in failing:
         lines += ["", *_failing(reason)]
     lines += ["", *_listed("not known here", unknown), *_listed("pass", answer.of(Verdict.NOT_AFFECTED))]
+    for reason in (one for one in answer.of(Verdict.NOT_AFFECTED) if one.not_covered):
+        lines += wrapped(f"{one_line(reason.issue)} {one_line(reason.why)}", _INDENT, _INDENT)
     absent = _ids(answer.of(Verdict.NOT_APPLICABLE))
     lines += [f"{len(absent)} do not apply, or concern packages that are not known to be here"] if absent else []
     return "\n".join([*lines, "", "More of one: knowngood issue ID"]) + "\n"

@@ -127,7 +127,8 @@ def _line(item: Item, base: str) -> str:
     if item.has_workaround:
         said.append("has a workaround")
     said += [escaped(mark) for mark in marks_of(item)]
-    said += [escaped(words.format(**values)) for words, values in notes_of(item) if "inferred" in words]
+    notes = [words.format(**values) for words, values in notes_of(item) if "inferred" in words or "{what}" in words]
+    said += map(escaped, notes)
     if item.after.measured_at is None:
         said.append(escaped(item.after.reason))
     elif base:

@@ -513,7 +513,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
     is_explained = item.prospect.value in {Tally.FAILS, Tally.NOT_KNOWN}
     titles = {known.id: context.in_language(known.title, known.title_zh) for known in issue.workarounds}
     told = TURN_WORDS[WorkaroundTurn.NOW_NEEDED] if item.workarounds else ""  # `workarounds` name them
-    notes = ((words, values) for words, values in notes_of(item, partial(context.titled, issue)) if words != told)
+    notes = notes_of(item, partial(context.titled, issue), context.what_is_left)
     return ItemLine(
         issue=issue.id,
         title=context.title_of(issue),
@@ -523,7 +523,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         is_silent=item.is_silent,
         before=mark(context, item.before),
         after=mark(context, cell),
-        notes=tuple(context.say(words, **values) for words, values in notes),
+        notes=tuple(context.say(words, **values) for words, values in notes if words != told),
         reason=cell.reason if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )

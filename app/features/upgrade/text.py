@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from knowngood.app.features.compare.renderers import pair_lines
+from knowngood.app.features.compare.renderers import left_of, pair_lines
 from knowngood.app.features.gate.renderers.common import one_line, wrapped
 from knowngood.app.features.upgrade.candidates import Candidate, Tally
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice
@@ -21,6 +21,7 @@ from knowngood.app.features.upgrade.wording import (
 )
 
 _NAMED = 3
+_INDENT = "      "
 
 # Of these the number is enough: `compare` names them.
 _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
@@ -77,9 +78,12 @@ def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
         yield f"  install: {'  '.join(requirements(candidate.build, advice.constraints.packages))}"
     for tally, items in sections(candidate).items():
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
-        if tally not in _COUNTED_ONLY:
-            for item in items:
+        for item in items:
+            left = [words.format(**values) for words, values in left_of(item)]
+            if left or tally not in _COUNTED_ONLY:
                 yield from pair_lines(item)
+            for said in left:
+                yield from wrapped(one_line(said), _INDENT, _INDENT)
     hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
     yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
     if candidate.missing.count:

@@ -33,6 +33,8 @@ FORM_WORDS = (
     "{said}; one run; this issue is flaky: {n} more would say",
     "one run; this issue is flaky: {n} more would say",
     "{said}; as reported ({variant}) it {clause}",
+    "passes as reported; not covered: {quote}; {said}",
+    "the rest of the issue is not covered",
     "with every variant ({n}): {said}",
     "with {names}: {said}",
     "on {names}: {said}",

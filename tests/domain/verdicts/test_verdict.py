@@ -18,6 +18,7 @@ from knowngood.app.domain.issue import (
     Comparison,
     Device,
     Issue,
+    Left,
     Observed,
     Requires,
     Signature,
@@ -554,6 +555,27 @@ def test_a_variant_that_does_not_apply_leaves_no_workaround_without_a_verdict() 
     absent = [make_judged(Outcome.NOT_APPLICABLE, arm, "n3") for arm in (BASELINE, "aot_eager")]
     found = cell(*judged, *absent, issue=THREE)
     assert (found.verdict, found.workarounds["aot_eager"].verdict) == (Verdict.AFFECTED, WorkaroundVerdict.EFFECTIVE)
+
+
+@pytest.mark.parametrize(
+    ("left", "outcome", "not_covered"),
+    [
+        (Left("an argument", why_not="not measured"), P, ("an argument",)),
+        (Left("an argument", why_not="not measured", applies_to=">=2.6"), P, ("an argument",)),
+        (Left("an argument", why_not="not measured", applies_to=">=2.7"), P, ()),
+        (Left("an argument", variant="argument"), P, ()),
+        (Left("an argument", why_not="not measured"), M, ()),
+    ],
+)
+def test_a_pass_says_what_is_left_that_no_variant_measures(
+    left: Left, outcome: Outcome, not_covered: tuple[str, ...]
+) -> None:
+    attempts = [make_judged(P, CONTROL), make_judged(outcome), make_judged(P, "aot_eager")]
+    cell = derive_cell(make_issue(left=(left,)), BUILD, HARDWARE, attempts)
+    assert cell.not_covered == not_covered
+    assert cell.reason.startswith("passes as reported; not covered: an argument; ") is bool(not_covered)
+    needless = cell.workarounds["aot_eager"].verdict is WorkaroundVerdict.UNNECESSARY
+    assert needless is (outcome is P and not not_covered)
 
 
 def test_a_workaround_for_other_releases_does_not_apply_and_is_not_missing() -> None:

@@ -172,6 +172,12 @@ E, P, I_, U, H, X = (
 FAILS, PASSES, UNSURE = Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.INCONCLUSIVE
 
 
+def test_a_workaround_may_be_needed_for_what_a_pass_does_not_cover() -> None:
+    before = Cell("toy-1", "a", HARDWARE, FAILS, "", workarounds={"clone": WorkaroundFinding(E)})
+    after = Cell("toy-1", "b", HARDWARE, PASSES, "", not_covered=("an argument",))
+    assert workaround_turn(before, after, "clone") is WorkaroundTurn.NO_LONGER_VERIFIED
+
+
 @pytest.mark.parametrize(
     ("before", "after", "turn"),
     [

@@ -161,6 +161,12 @@ def test_a_decoy_is_remarked_on_only_where_it_helps() -> None:
     ]
 
 
+def test_nothing_is_called_needless_beside_what_a_pass_does_not_cover() -> None:
+    cells = [(build, cell and replace(cell, not_covered=("an argument",))) for build, cell in line("xo", clone="e ")]
+    assert MismatchKind.NO_LONGER_NEEDED in troubles(remarks(make_issue(), line("xo", clone="e ")))
+    assert MismatchKind.NO_LONGER_NEEDED not in troubles(remarks(make_issue(), cells))
+
+
 @pytest.mark.parametrize(
     ("verdicts", "cures", "sentence"),
     [

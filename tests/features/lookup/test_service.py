@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 import pytest
 
 from knowngood.app.domain.errors import UnknownIssue
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK, find_issue
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.gate.renderers.text import answer_text
 from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
 from knowngood.app.features.lookup.service import answer_environment, answer_issue, has_workaround
 from knowngood.app.features.lookup.text import environment_text, issue_text
@@ -56,6 +58,27 @@ def test_each_issue_is_told_on_the_newest_build_that_is_affected(id_: str) -> No
     assert {one.issue for one in answer.ruling.reasons} == {id_}
     assert list(answer.histories) == sorted({cell.hardware for cell in cells})
     assert issue.id in issue_text(answer)
+
+
+LEFT = [issue for issue in KNOWN.issues.values() if issue.left]
+
+
+@pytest.mark.parametrize("issue", LEFT, ids=lambda issue: issue.id)
+def test_what_is_left_wrong_stands_in_the_first_ten_lines_and_in_the_passes(issue: Issue) -> None:
+    answer = answer_issue(issue, GateRequest(build="torch-2.15.0+cu132"), KNOWLEDGE, NOW)
+    head = " ".join(" ".join(issue_text(answer).splitlines()[:10]).split())
+    for left in issue.left:
+        assert f"{left.what} (" in head
+    for reason in answer.ruling.reasons:
+        uncovered = [one.what for one in issue.left if not one.variant]
+        assert all(what in reason.why for what in uncovered) or reason.verdict is not Verdict.NOT_AFFECTED
+
+
+def test_the_gate_says_what_a_pass_does_not_cover() -> None:
+    told = answer_text(rule(GateRequest(build="torch-2.15.0+cu132", issues=("pytorch-184113",)), KNOWLEDGE, NOW))
+    assert "pytorch-184113 on cpu-x86_64 passes as reported; not covered: The gradient is wrong" in " ".join(
+        told.split()
+    )
 
 
 def test_on_a_named_environment_it_says_what_the_gate_says() -> None:

@@ -103,9 +103,16 @@ def unanswered(ruling: Ruling) -> tuple[str, ...]:
 
 
 def settled(ruling: Ruling) -> tuple[Reason, ...]:
-    """Reasons that pass although the issue shows or nothing is known: ignored, worked around, allowed by the policy."""
+    """Reasons that pass although the issue shows, nothing is known, or something is left: ignored, worked around,
+    allowed by the policy, not covered.
+    """
     passing = (reason for reason in ruling.reasons if reason.effect is Effect.PASS and ruling.build)
     return tuple(reason for reason in passing if not _is_plain(reason))
+
+
+def passes_why(reason: Reason) -> str:
+    """The words of a settled reason: a pass that does not cover all says itself that it is one."""
+    return one_line(reason.why) if reason.not_covered else f"passes: {one_line(reason.why)}"
 
 
 def plain_passes(ruling: Ruling) -> dict[VerdictMark, list[str]]:
@@ -120,7 +127,7 @@ def plain_passes(ruling: Ruling) -> dict[VerdictMark, list[str]]:
 
 
 def _is_plain(reason: Reason) -> bool:
-    return reason.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}
+    return reason.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE} and not reason.not_covered
 
 
 def mark_of(reason: Reason) -> VerdictMark:

@@ -71,6 +71,7 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "runs": reason.runs,
         "upstream": reason.upstream or None,
         "caveat": reason.caveat,
+        "not_covered": list(reason.not_covered),
     }
 
 

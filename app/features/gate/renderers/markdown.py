@@ -21,6 +21,7 @@ from knowngood.app.features.gate.renderers.common import (
     measured,
     one_line,
     other_workarounds,
+    passes_why,
     plain_passes,
     settled,
     told,
@@ -155,6 +156,6 @@ def _unanswered(ruling: Ruling) -> Iterator[str]:
 
 def _settled(ruling: Ruling, shown: int | None) -> Iterator[str]:
     for reason in settled(ruling)[:shown]:
-        yield f"- **{escaped(reason.issue)}** on {escaped(reason.hardware)} passes: {escaped(reason.why)}"
+        yield f"- **{escaped(reason.issue)}** on {escaped(reason.hardware)} {escaped(passes_why(reason))}"
     for mark, issues in plain_passes(ruling).items():
         yield f"- {escaped(mark.word)} ({len(issues)}): {', '.join(map(escaped, issues))}"

@@ -14,6 +14,7 @@ from knowngood.app.features.gate.renderers.common import (
     one_line,
     other_workarounds,
     particulars,
+    passes_why,
     plain_passes,
     settled,
     snippet_parts,
@@ -121,7 +122,7 @@ def _settled(ruling: Ruling) -> Iterator[str]:
     for reason in settled(ruling):
         sign, _ = mark_of(reason)
         where = f"{one_line(reason.issue)} on {one_line(reason.hardware)}"
-        yield from wrapped(f"{sign:<3} {where} passes: {one_line(reason.why)}", later=_INDENT)
+        yield from wrapped(f"{sign:<3} {where} {passes_why(reason)}", later=_INDENT)
 
 
 def _plain(ruling: Ruling) -> Iterator[str]:
