@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
 from knowngood.app import foreign_text
-from knowngood.app.dashboard import api_reference_page, pattern_page, signs_page
+from knowngood.app.dashboard import api_reference_page, signs_page
 from knowngood.app.dashboard.charts import embed_page
 from knowngood.app.dashboard.evidence import attempt_page, cell_page
 from knowngood.app.dashboard.evidence import attempts_api as api_attempts
@@ -166,7 +166,6 @@ def create_app(
         preferences_page,
         api_reference_page,
         signs_page,
-        pattern_page,
         diagnose_page,
         search_page,
     )

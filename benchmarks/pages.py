@@ -53,7 +53,6 @@ PAGES = {
     "attempt": "/attempts/01e0286c1c3743ab8afca700cc8a987f",
     "notes": "/cells/pytorch-151290/torch-2.7.1%2Bcu126/notes?hardware=cpu-x86_64",
     "embedded": "/embed/issues/pytorch-151290",
-    "pieces": "/pieces",
     "sign in": "/sign-in",
     "feed": "/feeds/changes.atom",
 }

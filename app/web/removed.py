@@ -28,6 +28,7 @@ _LISTS = (
 _DOCUMENTS = "documents are not served here any more; read docs/ of the repository, /api/docs for the API, or /signs"
 
 REMOVED: dict[str, Removed] = {
+    "/pieces": Removed(address="/signs"),
     "/docs": Removed(_DOCUMENTS),
     "/docs/glossary": Removed(address="/signs"),
     "/docs/api": Removed(address="/api/docs"),

@@ -89,7 +89,6 @@ def test_every_page_is_found(opened: Opened) -> None:
         "/quality",
         "/watchlists",
         "/signs",
-        "/pieces",
         "error",
     }
     about = {"/issues/{issue}", "/builds/{build}", "/cells/{issue}/{build}", "/attempts/{attempt}", "/runs/{run}"}

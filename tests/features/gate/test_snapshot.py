@@ -155,7 +155,10 @@ def signed(payload: bytes, **changes: str) -> bytes:
     [
         (lambda: signed(gzip.compress(b"{}\n{}"), made_at="2026-11-01T00:00:00"), "made_at has no zone"),
         (lambda: signed(gzip.compress(b" " * 200_000_000)), "more than any snapshot of ours would hold"),
-        (lambda: signed(gzip.compress(b"[" + b"[]," * 20_000_000 + b"[]]")), "more than 300 MB of memory"),
+        (
+            lambda: signed(gzip.compress(b"[" + b"[]," * 20_000_000 + b"[]]")),
+            r"more than (300 MB of memory|2 s of a processor)|its reader was ended",
+        ),
     ],
     ids=["its date has no zone", "it unpacks to 200 MB", "it is small and parsed large"],
 )
