@@ -45,7 +45,9 @@ class VariantBody(Body):
 
 
 class LeftBody(Body):
-    """Something that is wrong too: `variant` measures it, or `why_not` says why none does; `applies_to` is a torch specifier."""
+    """Something that is wrong too: `variant` measures it, or `why_not` says why none does. `applies_to` is a specifier of
+    torch.
+    """
 
     what: str
     variant: str
