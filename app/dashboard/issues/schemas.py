@@ -45,8 +45,8 @@ class VariantBody(Body):
 
 
 class LeftBody(Body):
-    """Something that is wrong too: `variant` measures it, or `why_not` says why none does. `applies_to` is a specifier of
-    torch.
+    """Something that is wrong too: `variant` measures it, or `why_not` says why none does. `applies_to` specifies
+    versions of torch.
     """
 
     what: str
