@@ -45,7 +45,7 @@ class VariantBody(Body):
 
 
 class LeftBody(Body):
-    """What is wrong too: `variant` measures it, or `why_not` says why none does; `applies_to` is a torch specifier."""
+    """Something that is wrong too on `applies_to` (torch): `variant` measures it, or `why_not` says why none does."""
 
     what: str
     variant: str
