@@ -140,7 +140,7 @@ def _left_out(variant: VariantOutline, outline: Outline) -> Iterator[Finding]:
 
 
 def _left(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
-    """Whatever is left wrong is measured by a variant of the issue's own, or the row says why not."""
+    """Each thing that is left wrong is measured by a variant of the issue's own, or the row says why not."""
     known = [one.id for one in outline.variants]
     for at, table in tables(data.get("left")):
         variant = table.get("variant", "")

@@ -307,7 +307,7 @@ class Issue:
         return next(one for one in self.workarounds if one.id == id_)
 
     def not_covered(self, build: Build) -> tuple[str, ...]:
-        """Whatever is known to be left wrong on a build that no variant measures: a pass says nothing of it."""
+        """All that is left wrong on a build and that no variant measures: a pass says nothing of it."""
         uncovered = (one for one in self.left if not one.variant)
         return tuple(one.what for one in uncovered if not one.applies_to or _holds(one.applies_to, build))
 

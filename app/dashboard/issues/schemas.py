@@ -45,9 +45,7 @@ class VariantBody(Body):
 
 
 class LeftBody(Body):
-    """Something that is wrong too: `variant` measures it, or `why_not` says why none does. `applies_to` specifies
-    versions of torch.
-    """
+    """Something that is wrong too on `applies_to` (torch): `variant` measures it, or `why_not` says why none does."""
 
     what: str
     variant: str

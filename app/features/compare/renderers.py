@@ -124,7 +124,7 @@ def notes_of(
 def left_of(
     pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Notes on whatever its passes say nothing of."""
+    """All that its passes say nothing of."""
     for cell in pair.sides:
         if cell.not_covered:
             what = "; ".join(said(one) for one in pair.issue.left if one.what in cell.not_covered)
