@@ -57,7 +57,6 @@ from knowngood.app.features.upgrade import api as api_upgrade
 from knowngood.app.features.upgrade import page as upgrade_page
 from knowngood.app.features.watchlists import api as api_watch_lists
 from knowngood.app.features.watchlists import page as watchlists_page
-from knowngood.app.gc_tuning import keep_what_is_here
 from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.store.engine import Engine
 from knowngood.app.web import errors, openapi, preferences_page, removed
@@ -194,7 +193,6 @@ async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
     """
     current_default_thread_limiter().total_tokens = _THREADS
     await run_in_threadpool(_load_for_pages, app)
-    keep_what_is_here()
     yield
 
 

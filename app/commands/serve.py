@@ -23,7 +23,7 @@ from knowngood.app.cli.context import opened
 from knowngood.app.cli.output import err
 from knowngood.app.cli.signals import stoppable, wait
 from knowngood.app.domain.errors import PortTaken
-from knowngood.app.gc_tuning import collect_seldom, give_back_large_blocks
+from knowngood.app.gc_tuning import collect_seldom, give_back_large_blocks, keep_what_is_here
 from knowngood.app.logging_setup import configure
 from knowngood.app.server import begin_to_stop, create_app
 from knowngood.app.settings import Settings, read_settings
@@ -89,7 +89,9 @@ def _application(engine: Engine, settings: Settings, instruments: Instruments) -
         results_per_minute=settings.results_per_minute,
     )
     clock = lambda: datetime.now(UTC)  # noqa: E731 - the clock that the application asks
-    return create_app(engine, clock=clock, version=version("knowngood"), rules=rules, instruments=instruments)
+    app = create_app(engine, clock=clock, version=version("knowngood"), rules=rules, instruments=instruments)
+    keep_what_is_here()
+    return app
 
 
 def _config(app: FastAPI | str, **more: Any) -> Any:  # noqa: ANN401 - uvicorn is imported late

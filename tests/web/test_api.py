@@ -31,6 +31,7 @@ CELL_KEYS = [
     "as_reported",
     "silent",
     "proof",
+    "not_covered",
 ]
 
 
