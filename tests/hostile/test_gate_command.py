@@ -67,4 +67,5 @@ def test_what_is_beyond_a_limit_is_refused_with_the_limit(tmp_path: Path) -> Non
     file = tmp_path / name
     file.write_bytes(content)
     done = _run(["gate", "-r", str(file), "--issues", "pytorch-151290"], tmp_path, {})
-    assert (done.returncode, "takes more than" in done.stderr) == (2, True), done.stderr
+    assert done.returncode == 2, done.stderr
+    assert "takes more than" in done.stderr or "its reader was ended" in done.stderr
