@@ -37,25 +37,20 @@ def test_a_run_beside_another_goes_on_when_that_one_has_ended(
     wheels: Path, tmp_path: Path, new_setting: NewStore
 ) -> None:
     here = make_installation(tmp_path, wheels, store=new_setting())
-    first = [
-        sys.executable,
-        "-m",
-        "knowngood",
-        "run",
-        "--builds",
-        "torch-0.0.1+mini",
-        "--issues",
-        "toy-hangs-1",
-        "--json",
-    ]
-    with (tmp_path / "first.log").open("w") as said:
-        slow = subprocess.Popen(first, env=dict(here.environment), cwd=ROOT, stderr=said, stdout=subprocess.PIPE)
-    assert eventually(lambda: here.data.exists() and _is_led(here), PATIENCE_S)
-    second = here.command("run", "--builds", "torch-0.0.1+mini", "--issues", "toy-fixed-1", "--json")
-    assert "measures on this store already" in second.stderr
-    assert [cell["verdict"] for cell in json.loads(second.stdout)["cells"]] == ["affected"]
-    told_first, _ = slow.communicate(timeout=PATIENCE_S)
-    assert [cell["verdict"] for cell in json.loads(told_first)["cells"]] == ["affected"]
+    run = [sys.executable, "-m", "knowngood", "run", "--builds", "torch-0.0.1+mini", "--json", "--issues"]
+    environment, told = {**here.environment, "KNOWNGOOD_LEASE_S": "600"}, tmp_path / "second.log"
+    with (tmp_path / "first.log").open("w") as said, told.open("w") as heard:
+        first = subprocess.Popen([*run, "toy-hangs-1"], env=environment, cwd=ROOT, stderr=said, stdout=subprocess.PIPE)
+        assert eventually(lambda: here.data.exists() and _is_led(here), PATIENCE_S)
+        first.send_signal(signal.SIGSTOP)  # however slow the second starts, it finds the first at work
+        second = subprocess.Popen(
+            [*run, "toy-fixed-1"], env=environment, cwd=ROOT, stderr=heard, stdout=subprocess.PIPE
+        )
+        waits = eventually(lambda: "measures on this store already" in told.read_text(), PATIENCE_S)
+        first.send_signal(signal.SIGCONT)
+        answers = [json.loads(one.communicate(timeout=PATIENCE_S)[0]) for one in (first, second)]
+    assert waits, told.read_text()
+    assert [[cell["verdict"] for cell in answer["cells"]] for answer in answers] == [["affected"], ["affected"]]
 
 
 def _is_led(here: Installation) -> bool:
