@@ -263,7 +263,13 @@ def assert_same(found: Cells, calm: Cells, rounds: int, lost: Lost) -> None:
     beside = {name: sum(n for key, n in baselines.items() if key[:2] == name) for name in calm}
     for name, cell in calm.items():
         times = Counter({outcome: n * rounds for outcome, n in cell["attempts"].items()})
-        expected = {**cell, "attempts": times + Counter({Outcome.HARNESS_ERROR.value: beside[name]})}
+        expected = {
+            **cell,
+            "attempts": times + Counter({Outcome.HARNESS_ERROR.value: beside[name]}),
+            "workaround_findings": {
+                id_: {**one, "runs": one["runs"] * rounds} for id_, one in cell["workaround_findings"].items()
+            },
+        }
         if rounds > 1:
             expected["reason"] = found[name]["reason"]  # which says of how many attempts it speaks
         assert found[name] == expected, name
