@@ -207,7 +207,7 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
     )
 
 
-_SEARCH = "2"  # raise it where a signature is looked for in other texts than before: kept results are of no use then
+_SEARCH = "3"  # raise it where a signature is looked for in other texts than before: kept results are of no use then
 _DECIDED_WITHOUT_LOG = frozenset({Ending.RETURNED, Ending.CANCELLED, Ending.NOT_STARTED})
 
 

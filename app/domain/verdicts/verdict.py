@@ -48,7 +48,7 @@ FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 NOT_RUN = "not run yet"
 """The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
 
-RULES = 4
+RULES = 5
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
 """

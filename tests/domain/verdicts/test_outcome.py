@@ -295,6 +295,12 @@ SOURCE = """def baseline():
             id="it was being handled when another mistake was made",
         ),
         pytest.param(Outcome.MATCH, f"{FRAMES}\n{SIGNATURE_TEXT}", "", id="the message goes on behind what it quotes"),
+        pytest.param(
+            Outcome.MATCH,
+            "",
+            f'{FRAMES}  File "/torch/ir.py", line 9, in lower\n    assert {SIGNATURE_TEXT!r}\nAssertionError\n',
+            id="an assert without a message, in a file of torch's",
+        ),
     ],
 )
 def test_a_signature_is_found_in_what_was_raised_and_not_in_what_was_quoted(
