@@ -135,7 +135,7 @@ def _of_exercises(toml: Toml, outline: Outline) -> Iterator[Told]:
     if outline.exercises == ("eager",):
         yield ("exercises",), WarningCode.EAGER_BASELINE, in_words(WarningCode.EAGER_BASELINE)
         return
-    component = str(toml.data.get("component", ""))
+    component = _text(toml.data, "component")
     own = next((probes for name, probes in _OWN_PATHS.items() if component.startswith(name)), ())
     if own and not any(probe.startswith(own) for probe in outline.exercises):
         words = in_words(WarningCode.WIDE_EXERCISES, component, '", "'.join(outline.exercises))
@@ -154,10 +154,16 @@ def _of_versions(toml: Toml, measured: Mapping[str, MeasuredReleases]) -> Iterat
 def _texts(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Texts in which we speak ourselves: claims are what others say."""
     for key in _TEXTS:
-        yield (key,), str(data.get(key, ""))
+        yield (key,), _text(data, key)
     for at, table in tables(data.get("workaround")):
         for key in _WORKAROUND_TEXTS:
-            yield ("workaround", at, key), str(table.get(key, ""))
+            yield ("workaround", at, key), _text(table, key)
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    """Empty for what is no text: a number of more than 4,300 digits cannot even be written as one."""
+    value = table.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _waived(toml: Toml, issue: str, found: Sequence[RowWarning]) -> Iterator[RowWarning]:
@@ -168,12 +174,12 @@ def _waived(toml: Toml, issue: str, found: Sequence[RowWarning]) -> Iterator[Row
         fits = [
             at
             for at, waiver in waivers
-            if waiver.get("warning") == warning.code and str(waiver.get("about", "")) in warning.message
+            if waiver.get("warning") == warning.code and _text(waiver, "about") in warning.message
         ]
         used.update(fits)
-        reason = str(waivers[fits[0]][1].get("reason", "")) if fits else ""
+        reason = _text(waivers[fits[0]][1], "reason") if fits else ""
         yield RowWarning(warning.file, warning.line, warning.message, issue, warning.code, reason)
     for at, waiver in waivers:
         if at not in used:
-            words = in_words(WarningCode.IDLE_WAIVER, str(waiver.get("warning", "")))
+            words = in_words(WarningCode.IDLE_WAIVER, _text(waiver, "warning"))
             yield _warning(toml, issue, ("waiver", at), WarningCode.IDLE_WAIVER, words)

@@ -169,7 +169,7 @@ def _settings(statement: ast.stmt) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.keyword) and node.arg and _SUPPRESS.search(node.arg) and not _is_false(node.value):
             yield node.value.lineno, node.arg
         elif isinstance(node, ast.Call):
-            texts = (str(one.value) for one in node.args if isinstance(one, ast.Constant))
+            texts = (one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str))
             yield from ((node.lineno, text) for text in texts if _SUPPRESS.search(text))
 
 
