@@ -1,6 +1,7 @@
 """pytorch-184113: the gradient of a compiled in-place autograd.Function is wrong where its result is not used.
 
-The function multiplies its input in place by three, marks it dirty and returns it; the caller goes on with the input.
+The function multiplies its input in place by three, marks it dirty and returns it; the caller goes on with the input,
+which is made inside the compiled function or comes in as its argument.
 """
 
 if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
@@ -30,50 +31,61 @@ class _Triple(torch.autograd.Function):
         return gradient * 3
 
 
-def _suspect(w):
+def _inside(w):
     y = torch.ones(2, 2) @ w
     _Triple.apply(y)
     return y.sum()
 
 
-def _result_used(w):
+def _argument(y):
+    _Triple.apply(y)
+    return y.sum()
+
+
+def _inside_result_used(w):
     y = torch.ones(2, 2) @ w
     y = _Triple.apply(y)
     return y.sum()
 
 
-def _observe(function):
+def _argument_result_used(y):
+    y = _Triple.apply(y)
+    return y.sum()
+
+
+def _observe(function, tensor):
     w = torch.eye(2, requires_grad=True)
-    loss = function(w)
+    loss = function(torch.ones(2, 2) @ w if tensor == "argument" else w)
     loss.backward()
     if w.grad[0, 0] != 6:
         raise WrongResult("expected the gradient 6, got {:g}".format(w.grad[0, 0].item()))
     return {"loss": loss.item(), "gradient": w.grad.tolist()}
 
 
-def control():
-    return _observe(_suspect)
+def control(tensor="inside", backend="eager"):
+    return _observe(_argument if tensor == "argument" else _inside, tensor)
 
 
-def baseline():
-    return _observe(torch.compile(_suspect, backend="eager"))
+def baseline(tensor="inside", backend="eager"):
+    return _observe(torch.compile(_argument if tensor == "argument" else _inside, backend=backend), tensor)
 
 
-def result_used():
+def result_used(tensor="inside", backend="eager"):
     """The tensor that apply returns is the one with the history."""
-    return _observe(torch.compile(_result_used, backend="eager"))
+    function = _argument_result_used if tensor == "argument" else _inside_result_used
+    return _observe(torch.compile(function, backend=backend), tensor)
 
 
-def disabled():
+def disabled(tensor="inside", backend="eager"):
     """Dynamo does not look into apply."""
     apply = torch.compiler.disable(_Triple.apply)
 
-    def function(w):
-        y = torch.ones(2, 2) @ w
+    def function(given):
+        y = given if tensor == "argument" else torch.ones(2, 2) @ given
         apply(y)
         return y.sum()
 
-    return _observe(torch.compile(function, backend="eager"))
+    return _observe(torch.compile(function, backend=backend), tensor)
 
 
 # Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
