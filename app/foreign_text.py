@@ -249,6 +249,7 @@ def serve_template(descriptor: int) -> None:
     gc.disable()
     gc.freeze()  # a collection in a child would write to every object, and copy their pages
     shared: object = None
+    ready = _forked_ahead(control, shared)
     while True:
         kind, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not kind:
@@ -256,8 +257,25 @@ def serve_template(descriptor: int) -> None:
         with socket.socket(fileno=descriptors[0]) as connection:
             if kind == b"=":
                 shared = pickle.loads(_receive(connection))  # noqa: S301 - of the process that started this one
+            else:
+                socket.send_fds(ready, [kind], [connection.fileno()])
+            ready.close()
+            ready = _forked_ahead(control, shared)
+            if kind == b"=":
                 connection.sendall(b"=")
-            elif os.fork() == 0:
-                control.close()
-                target, arguments, named, is_shared = pickle.loads(_receive(connection))  # noqa: S301 - likewise
-                _answer(connection, (target, arguments, named), shared if is_shared else None)
+
+
+def _forked_ahead(control: socket.socket, shared: object) -> socket.socket:
+    """Where a child waits for the connection that it is to answer: forking it took its time before anybody asked."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        if os.fork() == 0:
+            control.close()
+            ours.close()
+            _, descriptors, _, _ = socket.recv_fds(theirs, 1, 1)
+            if not descriptors:
+                os._exit(0)  # another took its place, or nobody will ask any more
+            connection = socket.socket(fileno=descriptors[0])
+            target, arguments, named, is_shared = pickle.loads(_receive(connection))  # noqa: S301 - likewise
+            _answer(connection, (target, arguments, named), shared if is_shared else None)
+    return ours
