@@ -450,8 +450,9 @@ def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first l
             remedy = bool(helps) or bool(passes_again(store, issue.id, store.builds[ids[0]], class_))
             if remedy is not (policy.remedy == "with_remedy"):
                 effect = _eased(effect)
-        if policy.only_new and _fails_on_base(store, policy, issue, class_, verdict):
-            effect = _eased(effect)
+        if policy.only_new and policy.base in store.builds:
+            before = claim(store, issue, store.builds[policy.base], class_).verdict
+            effect = _beside_base(effect, verdict, before, policy.unknown_on_base)
         if any(one in helps for one in declared):
             effect = "pass"
     if any(told.workaround(one) == "harmful" for one in declared):
@@ -477,15 +478,14 @@ def _strays(issue: Issue, build: Build, environment: Environment) -> bool:
     return False
 
 
-def _fails_on_base(store: Store, policy: Policy, issue: Issue, class_: str, verdict: str) -> bool:
-    """Of the base build: it fails there in the same way. What is not known there counts as new."""
-    base = store.builds.get(policy.base)
-    if base is None:
-        return False
-    before = claim(store, issue, base, class_).verdict
-    return before in SEEN if verdict in SEEN else before == "different_failure"
+def _beside_base(effect: str, verdict: str, before: str, unknown: str) -> str:
+    if before in _NOTHING_KNOWN:
+        return min(effect, unknown, key=_ORDER.index)
+    alike = before in SEEN if verdict in SEEN else before == "different_failure"
+    return _eased(effect) if alike else effect
 
 
+_NOTHING_KNOWN = {"not_run", "inconclusive", "no_build"}
 _ORDER = ("pass", "warn", "insufficient", "block")
 
 

@@ -315,6 +315,8 @@ def a_policy(chance: random.Random, now: datetime) -> tuple[str, Policy]:
         said["release_days"] = chance.choice([1, 50, 180, 1000])
     if said.get("only_new") or chance.random() < 0.2:
         said["base"] = chance.choice(["torch-2.5.1+cu124", "torch-2.5.1+cu124~py312", "torch-2.6.0+cu124"])
+        if chance.random() < 0.5:
+            said["unknown_on_base"] = chance.choice(list(Effect))
     tables = []
     if chance.random() < 0.5:
         declared = {row: [chance.choice(["eager", "clone", "aot_eager"])] for row in chance.sample(list(ISSUES), 3)}

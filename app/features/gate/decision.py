@@ -400,11 +400,7 @@ def _is_accepted(cell: Cell, asked: _PreparedQuestion) -> bool:
 
 
 def _on_base(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Cell | None:
-    if not asked.policy.base:
-        return None
-    if asked.base is None:
-        return Cell(issue.id, asked.policy.base, hardware, Verdict.NOT_RUN, "not known here")
-    return asked.known.cell(issue, asked.base, hardware)
+    return asked.known.cell(issue, asked.base, hardware) if asked.base else None
 
 
 def _strays(issue: Issue, build: Build, resolved: ResolvedBuild) -> str:
@@ -582,15 +578,25 @@ def _why(decision: Decision, asked: _PreparedQuestion, reasons: Sequence[Reason]
                 return "; ".join(refused)
             block = "blocks" if len(blocking) == 1 else "block"
             says = f"{len(blocking)} of {watched} {block} {build}"
-            return "; ".join([*refused, f"{says}: {listed(blocking)}", *(doubts if asked.build is None else ())])
+            rest = doubts if asked.build is None else _unsaid(asked, reasons)
+            return "; ".join([*refused, f"{says}: {listed(blocking)}", *rest])
         case Decision.INSUFFICIENT if doubts:
             return "; ".join(doubts)
         case Decision.INSUFFICIENT:
             lacking = _issues(reasons, Effect.INSUFFICIENT)
-            return f"not enough evidence on {build} for {len(lacking)} of {watched}: {listed(lacking)}"
+            says = f"not enough evidence on {build} for {len(lacking)} of {watched}: {listed(lacking)}"
+            return "; ".join([says, *_unsaid(asked, reasons)])
         case Decision.PASS:
             none = "the watched issue does not block" if total == 1 else f"none of {watched} blocks"
-            return "; ".join([f"{none} {build}", *_beside(reasons)])
+            return "; ".join([f"{none} {build}", *_unsaid(asked, reasons), *_beside(reasons)])
+
+
+def _unsaid(asked: _PreparedQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
+    """How many failures are new, and of how many nobody can say it, where the policy asks for what is new."""
+    failing = [one for one in reasons if one.verdict in FAILURES]
+    new, open_ = ({one.issue for one in failing if one.is_new is wanted} for wanted in (True, None))
+    if asked.policy.only_new and asked.base and failing:
+        yield f"{len(new)} new since {asked.base.id}, and of {len(open_)} nobody can say whether they are"
 
 
 def _beside(reasons: Sequence[Reason]) -> Iterable[str]:

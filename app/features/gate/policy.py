@@ -53,7 +53,8 @@ class Policy:
     `hardware` are the classes that count (none: every measured one, the worst wins). `python` is that of environments
     that leave it open, `platform` theirs where no command says it. `minimum` is the severity from
     which on a failing issue blocks; `silent_always` blocks on silent wrong results whatever their severity. `applied`
-    maps issues to the workarounds that the team has in place. `base` is the build that `only_new` compares with.
+    maps issues to the workarounds that the team has in place. `base` is the build that `only_new` compares with, and
+    `unknown_on_base` the effect at most of a failure of which nothing is known there.
     `refuse_assumed` makes an assumed build insufficient evidence, `refuse_unstated` an environment that does not state
     its platform. `accept` says which claims count as known;
     `accept_variant` takes another variant of the same release (its CUDA wheel for a `+cpu` one) as inferred on the CPU.
@@ -77,6 +78,7 @@ class Policy:
     snapshot_days: int | None = None
     only_new: bool = False
     base: str = ""
+    unknown_on_base: Effect = Effect.WARN
     applied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignores: tuple[Ignore, ...] = ()
     refuse_assumed: bool = False

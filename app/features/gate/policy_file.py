@@ -145,6 +145,7 @@ PolicyFile = _model_of(
         "base": (
             'The build that `only_new` compares with, such as "torch-2.5.1+cu124"; a command may name it instead.'
         ),
+        "unknown_on_base": "What an issue that fails does at most where nothing is known of it on the base build.",
         "applied": (
             "Workarounds you have in place: issue = [ids]. One that is effective on the very build lets the issue pass."
         ),

@@ -40,9 +40,10 @@ _UNTRIED = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet")
 class Case:
     """One cell and all that a policy looks at beside it.
 
-    `on_base` is the same cell on the base build (None: no base is named); `fix` the release that passes again, of a
-    failing cell; `declared` the workarounds in place; `ignores` those of this issue; `strays` says which of the issue's
-    own packages stand in the environment in a version that was not measured (empty: none).
+    `on_base` is the same cell on the base build (None: none is named, or the catalogue has no such build); `fix` the
+    release that passes again, of a failing cell; `declared` the workarounds in place; `ignores` those of this issue;
+    `strays` says which of the issue's own packages stand in the environment in a version that was not measured (empty:
+    none).
     Of an environment that does not state its Python, `only_on` are the Pythons on which it fails while it does not on
     others, `unknown_on` those of which nothing is known. `is_accepted` is False for an answer with less assurance than
     the policy takes.
@@ -196,8 +197,9 @@ def _by_base(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
     base = case.on_base.build
     match case.is_new:
         case None:
+            mildest = min(weighed.effect, policy.unknown_on_base, key=EFFECT_RANK.__getitem__)
             return weighed.become(
-                weighed.effect, f"nothing is known of it on the base build {base}, so it counts as new"
+                mildest, f"nobody can say whether it is new: nothing is known of it on the base build {base}"
             )
         case True:
             return weighed.become(

@@ -429,9 +429,9 @@ def test_cures_that_help_come_first_with_their_snippet_and_the_others_are_named(
         ("x", "!", BLOCK, True),
         ("!", "!", WARN, False),
         ("-", "x", BLOCK, True),
-        ("?", "x", BLOCK, None),
-        (" ", "x", BLOCK, None),
-        ("0", "x", BLOCK, None),
+        ("?", "x", WARN, None),
+        (" ", "x", WARN, None),
+        ("0", "x", WARN, None),
         ("x", "o", PASS, None),
         ("x", "?", INSUFFICIENT, None),
     ],
@@ -443,9 +443,36 @@ def test_with_only_new_what_failed_on_the_base_build_already_only_warns(
     assert (reason.effect, reason.is_new) == (effect, is_new)
 
 
-def test_what_is_unknown_on_the_base_build_counts_as_new_and_says_so() -> None:
+def test_where_nothing_is_known_on_the_base_build_nobody_says_that_it_is_new() -> None:
     reason = only(ask(make_known(row(" x")), TORCH_26, only_new=True, base=TORCH_25.id))
-    assert reason.why.endswith("nothing is known of it on the base build torch-2.5.1+cu124, so it counts as new")
+    assert reason.why.endswith(
+        "nobody can say whether it is new: nothing is known of it on the base build torch-2.5.1+cu124"
+    )
+
+
+@pytest.mark.parametrize("effect", list(Effect))
+def test_a_policy_says_what_is_done_where_nothing_is_known_on_the_base_build(effect: Effect) -> None:
+    asked: dict[str, Any] = {"only_new": True, "base": TORCH_25.id, "unknown_on_base": effect}
+    assert only(ask(make_known(row(" x")), TORCH_26, **asked)).effect is effect
+    assert only(ask(make_known(row("ox")), TORCH_26, **asked)).effect is BLOCK
+    mild = only(ask(make_known(row(" x")), TORCH_26, affected=WARN, **asked)).effect
+    assert mild is (Effect.PASS if effect is Effect.PASS else WARN)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (("ox", " x", " x"), "1 new since torch-2.5.1+cu124, and of 2 nobody can say whether they are"),
+        (("xx",), "0 new since torch-2.5.1+cu124, and of 0 nobody can say whether they are"),
+        (("oo",), ""),
+    ],
+)
+def test_the_first_line_says_how_many_are_new_and_of_how_many_nobody_knows(rows: tuple[str, ...], says: str) -> None:
+    cells = [cell for at, signs in enumerate(rows) for cell in row(signs, f"toy-{at}")]
+    known = make_known(cells, *(make_issue(f"toy-{at}") for at in range(len(rows))))
+    ruling = ask(known, TORCH_26, only_new=True, base=TORCH_25.id)
+    assert says in ruling.why
+    assert ("nobody can say" in ruling.why) is bool(says)
 
 
 def test_a_base_build_that_is_not_known_makes_everything_new_with_a_note() -> None:

@@ -59,6 +59,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         nightly_days = 2
         snapshot_days = 3
         only_new = true
+        unknown_on_base = "block"
         base = "torch-2.5.1+cu124"
         refuse_assumed = true
         refuse_unstated = true
@@ -98,6 +99,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         nightly_days=2,
         only_new=True,
         base="torch-2.5.1+cu124",
+        unknown_on_base=Effect.BLOCK,
         applied={"xla-8464": ("clone", "no_aliasing"), "pytorch/pytorch#1": ("eager",)},
         ignores=(Ignore("fla-160", "一条理由", "ann", date(2027, 3, 31), "eager"),),
         refuse_assumed=True,
