@@ -152,6 +152,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         timeout_s=float(document.timeout_s),
         default=document.default,
         is_smoke=document.smoke,
+        reported_on=document.reported_on,
         observed={
             key: Observed(
                 compare=table.compare,
@@ -162,7 +163,9 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
             )
             for key, table in document.observed.items()
         },
-        suspect=Suspect(names=tuple(document.proof.suspect), raises=document.proof.raises),
+        suspect=Suspect(
+            names=tuple(document.proof.suspect), raises=document.proof.raises, backends=tuple(document.proof.backends)
+        ),
         script=script.text,
         title_zh=document.title_zh,
         summary_zh=document.summary_zh,

@@ -28,10 +28,13 @@ class Outline:
     """`workarounds` maps ids to their places; `requirements` maps where a list of packages stands to its texts.
 
     `kind` and `pattern` are None where the document does not say them rightly, so that nothing is concluded from them.
-    `exercises` are the baseline's.
+    `exercises` are the baseline's, `suspect` the functions that must run compiled, and `backends` what
+    must have compiled them.
     """
 
     exercises: tuple[str, ...] = ()
+    suspect: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
     workarounds: Mapping[str, int] = field(default_factory=dict)
     variants: tuple[VariantOutline, ...] = ()
     kind: SignatureKind | None = None
@@ -56,6 +59,8 @@ def outline_of(data: Mapping[str, Any]) -> Outline:
     lists |= {("packages", key): value for key, value in packages.items() if isinstance(value, dict)}
     return Outline(
         exercises=_texts(data.get("exercises")),
+        suspect=_texts(_table(data.get("proof")).get("suspect")),
+        backends=_texts(_table(data.get("proof")).get("backends")),
         workarounds={
             table["id"]: at for at, table in tables(data.get("workaround")) if isinstance(table.get("id"), str)
         },

@@ -8,6 +8,7 @@ from pathlib import Path
 from knowngood.app.catalogue.build_loader import already_there, read_builds, read_placed_builds
 from knowngood.app.catalogue.issue_loader import read_issue
 from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem, collected
+from knowngood.app.catalogue.warnings.rows import open_warnings
 from knowngood.app.catalogue_digest import SHIPPED
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
@@ -73,7 +74,8 @@ def _read_issues(folders: Sequence[Path], problems: list[FileProblem]) -> list[I
             problems.append(FileProblem(place / "issue.toml", 1, f'issue "{place.name}" is there already: {first}'))
         issue = collected(problems, read_issue, place)
         if issue is not None:
-            issues.append(replace(issue, is_of_team=owner.resolve() != shipped and not _is_copy(place)))
+            is_of_team = owner.resolve() != shipped and not _is_copy(place)
+            issues.append(replace(issue, is_of_team=True, warnings=open_warnings(place)) if is_of_team else issue)
     return issues
 
 

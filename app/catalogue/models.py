@@ -171,6 +171,9 @@ class ProofTable(_Table):
     suspect: list[FrameName] = []
     """The functions that must have run compiled, such as "Model.forward", as Dynamo sees their frames; for Triton the
     kernels, for `export` the class or function. One of them is enough; none named means that any will do."""
+    backends: list[Line] = []
+    """The backends of torch.compile that get to the suspect path, where the probes do not tell: what any other compiled
+    proves nothing."""
     raises: bool = False
     """Where the issue is not, the suspect call raises, as it should, and the script goes on."""
 
@@ -250,6 +253,8 @@ class IssueFile(_Table):
     """How near the script is to the report: the reporter's own code, cut down, or made anew from its description."""
     status: _Word[Status]
     """A bug, a limitation upstream states, or a mistake in how something is used."""
+    reported_on: date
+    """The day of the first report: a release is judged by what could have been reported about it."""
     exercises: Probes
     """What must be seen to happen for a pass of the baseline to count: the suspect path."""
     control_exercises: Probes = ["eager"]

@@ -147,12 +147,14 @@ class Suspect:
     """The functions that must run compiled for a pass of the baseline to count.
 
     `names` are the functions as Dynamo sees their frames, kernels, or exported classes and functions; one of them is
-    enough, because releases differ in where they begin (none: any will do). `raises` says that where the issue is not,
+    enough, because releases differ in where they begin (none: any will do), by one of `backends` (none: by any, which
+    proves nothing of what only some of them get to). `raises` says that where the issue is not,
     the call raises, as it should: then a compilation or call that failed is a run too.
     """
 
     names: tuple[str, ...] = ()
     raises: bool = False
+    backends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,10 @@ NOT_REVIEWED = "a team's own repro, which Known Good has not reviewed"
 
 @dataclass(frozen=True)
 class Issue:
-    """`is_of_team` where it stands in a team's own catalogue: its results are worth what its authors are."""
+    """`reported_on` is the day of the first report (None: of a catalogue older than the field). `is_of_team` where it
+    stands in a team's own catalogue: its results are worth what its authors are. `warnings` are those of `check` that
+    such a row does not waive; a row of ours has none.
+    """
 
     id: str
     title: str
@@ -294,11 +299,13 @@ class Issue:
     summary_zh: str = ""
     default: bool = False
     is_smoke: bool = False
+    reported_on: date | None = None
     observed: Mapping[str, Observed] = field(default_factory=dict)
     suspect: Suspect = Suspect()
     left: tuple[Left, ...] = ()
-    # Where it was read, which is nothing that it says: no part of its revision.
+    # Where it was read, and what `check` warns of in it, are nothing that it says: no part of its revision.
     is_of_team: bool = field(default=False, repr=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False)
 
     def arm(self, id_: str) -> Arm:
         return next(arm for arm in self.arms if arm.id == id_)

@@ -374,7 +374,7 @@ def test_check_tells_warnings_and_ends_in_one_only_where_asked_to(
     made = example.changed(document=EAGER).write(tmp_path)
     done = command("check", *strict, str(made))
     assert done.code == status
-    assert f"warning: {made / example.id / 'issue.toml'}:14: {example.id}: the baseline exercises only" in done.out
+    assert f"warning: {made / example.id / 'issue.toml'}:15: {example.id}: the baseline exercises only" in done.out
     assert done.out.endswith("no problems (1 warnings, 0 waived with a reason)\n")
 
 

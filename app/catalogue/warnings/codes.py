@@ -16,6 +16,8 @@ class WarningCode(StrEnum):
     SIGNATURE_IN_SCRIPT = "signature-in-script"
     WIDE_SIGNATURE = "wide-signature"
     WIDE_EXERCISES = "wide-exercises"
+    COMPOSITE_OPERATOR = "composite-operator"
+    UNNAMED_SUSPECT = "unnamed-suspect"
     NO_COMPARISON = "no-comparison"
     CONTROL_APART = "control-apart"
     COMPILED_CONTROL = "compiled-control"
@@ -64,8 +66,18 @@ WARNINGS = {
     ),
     WarningCode.WIDE_EXERCISES: WarningText(
         'the row is about {}, and its baseline exercises only "{}"',
-        'backend="aot_eager", which never gets there, would prove as much',
-        "name what the suspect path leaves behind, such as inductor_cpp, inductor_triton or triton_launch",
+        'a backend that never gets there, such as "eager", would prove as much',
+        "name what the suspect path leaves behind, such as inductor_cpp or triton_launch, or `[proof] backends`",
+    ),
+    WarningCode.COMPOSITE_OPERATOR: WarningText(
+        '"{}" is an operator that is made of others',
+        "it is taken apart before a compiled graph or a dispatch mode could see it, so that no run of it is proven",
+        "name the operator that it calls",
+    ),
+    WarningCode.UNNAMED_SUSPECT: WarningText(
+        'the baseline exercises "{}", and nothing says which function must run compiled',
+        "a script that compiles something else would prove as much",
+        "name the functions under `[proof] suspect`",
     ),
     WarningCode.NO_COMPARISON: WarningText(
         "{}",

@@ -36,6 +36,7 @@ _OWN_PATHS = {
     "Triton": ("inductor_triton", "triton_launch"),
     "XLA": ("xla_",),
     "AOTInductor": ("export", "operator:"),
+    "AOTAutograd": ("inductor_", "export"),
 }
 _TEXTS = ("title", "summary")
 _WORKAROUND_TEXTS = ("title", "body", "trade_off")
@@ -63,6 +64,11 @@ def row_warnings(folders: Sequence[Path], issues: Sequence[str]) -> tuple[RowWar
             if (owner / id_).is_dir():
                 found.extend(_of_row(owner / id_, measured.get(id_, {})))
     return tuple(sorted(found))
+
+
+def open_warnings(place: Path) -> tuple[str, ...]:
+    """Those that the row which stands there does not waive, each in a sentence with its code."""
+    return tuple(f"{one.message} [{one.code}]" for one in row_warnings([place], [place.name]) if not one.reason)
 
 
 def read_answers(folder: Path) -> Measured:
@@ -98,7 +104,12 @@ def _of_row(folder: Path, measured: Mapping[str, MeasuredReleases]) -> Iterator[
         RowWarning(folder / "repro.py", line, words, folder.name, code)
         for line, code, words in script_warnings(script, outline)
     ]
-    told = [*_of_signature(folder.name, outline), *_of_exercises(toml, outline), *_of_versions(toml, measured)]
+    told = [
+        *_of_signature(folder.name, outline),
+        *_of_exercises(toml, outline),
+        *_of_probes(outline),
+        *_of_versions(toml, measured),
+    ]
     found += [_warning(toml, folder.name, path, code, words) for path, code, words in told]
     yield from _waived(toml, folder.name, found)
 
@@ -137,9 +148,27 @@ def _of_exercises(toml: Toml, outline: Outline) -> Iterator[Told]:
         return
     component = _text(toml.data, "component")
     own = next((probes for name, probes in _OWN_PATHS.items() if component.startswith(name)), ())
-    if own and not any(probe.startswith(own) for probe in outline.exercises):
+    if own and not outline.backends and not any(probe.startswith(own) for probe in outline.exercises):
         words = in_words(WarningCode.WIDE_EXERCISES, component, '", "'.join(outline.exercises))
         yield ("exercises",), WarningCode.WIDE_EXERCISES, words
+
+
+def _of_probes(outline: Outline) -> Iterator[Told]:
+    for probe in outline.exercises:
+        if probe.removeprefix("operator:aten::") in composite_operators():
+            words = in_words(WarningCode.COMPOSITE_OPERATOR, probe)
+            yield ("exercises",), WarningCode.COMPOSITE_OPERATOR, words
+    compiled = [probe for probe in outline.exercises if probe.startswith(("dynamo_", "inductor_", "export"))]
+    if compiled and not outline.suspect:
+        words = in_words(WarningCode.UNNAMED_SUSPECT, '", "'.join(compiled))
+        yield ("exercises",), WarningCode.UNNAMED_SUSPECT, words
+
+
+@cache
+def composite_operators() -> frozenset[str]:
+    """ATen's operators of which every overload is made of others (CompositeImplicitAutograd), in torch 2.9.1."""
+    text = (files("knowngood.app.catalogue.warnings") / "composite_operators.txt").read_text(encoding="ascii")
+    return frozenset(text.split())
 
 
 def _of_versions(toml: Toml, measured: Mapping[str, MeasuredReleases]) -> Iterator[Told]:

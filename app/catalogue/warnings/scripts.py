@@ -18,6 +18,8 @@ from knowngood.app.domain.timed_search import search
 ScriptWarning = tuple[int, WarningCode, str]
 """The line, the code and the sentence."""
 
+Definition = ast.FunctionDef | ast.ClassDef
+
 _SUPPRESS = re.compile(r"suppress_errors", re.IGNORECASE)
 _LOADS = frozenset({"import_module", "find_spec", "hasattr", "getattr", "version"})
 _SAY = frozenset({"WrongResult", "NotApplicable"})
@@ -240,9 +242,14 @@ def _apart(
         return
     functions = script.functions
     line = functions[CONTROL].lineno
-    shared = [node for node in baseline if node in control and isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    shared = [node for node in baseline if node in control and isinstance(node, Definition)]
     if not any(node.name not in _SAY for node in shared):
         yield _warning(WarningCode.CONTROL_APART, line, "control and baseline share no function of the script")
+    named = {name.partition(".")[0] for name in outline.suspect if "<locals>" not in name}
+    suspects = [node for node in baseline if isinstance(node, Definition) and node.name in named]
+    if suspects and not any(node in control for node in suspects):
+        words = f"the control never gets to {' or '.join(node.name for node in suspects)}, which the baseline compiles"
+        yield _warning(WarningCode.CONTROL_APART, line, words)
     if outline.kind is SignatureKind.WRONG_RESULT and _compares(baseline) and not _compares(control):
         words = "the baseline raises WrongResult where the control never gets to"
         yield _warning(WarningCode.CONTROL_APART, line, words)

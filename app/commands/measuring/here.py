@@ -23,7 +23,7 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import err, out, print_json
 from knowngood.app.cli.signals import stoppable
 from knowngood.app.cli.stored import known_now, pick_issues
-from knowngood.app.commands.measuring.jobs import FURTHER, Work, now, own_hardware, plan, run_planned
+from knowngood.app.commands.measuring.jobs import FURTHER, Work, now, own_hardware, plan, run_planned, tell_warnings
 from knowngood.app.dashboard.matrix.table import sign_in_colour
 from knowngood.app.domain.builds.build import Build, BuildId, difference
 from knowngood.app.domain.errors import BadRequest
@@ -67,6 +67,7 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
         save_catalogue(s, catalogue.issues, [found.build], now())
     work = Work(settings, None, {found.build.id: found.python})
     chosen = Chosen(pick_issues(engine, issues), (found.build,), own_hardware())
+    tell_warnings(chosen.issues)
     err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
     asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
     wanted = PlanRequest(force=force, where_affected=True, now=now())

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from knowngood.app.cli.knowledge import shipped
 from knowngood.app.cli.output import err
 from knowngood.app.dashboard.runs.time_left import load_time_left
 from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CellPlace
@@ -175,6 +176,13 @@ def places_of(planned: Sequence[PlannedJob]) -> Iterator[CellPlace]:
 def tell_found(settings: Settings, known: Known, places: Collection[CellPlace]) -> None:
     """Say what a run found in these cells, and whether this release's results say the same."""
     print_found(err, places, known, shipped().knowledge.known if settings.shipped else None)
+
+
+def tell_warnings(issues: Iterable[Issue]) -> None:
+    """Say what `check` warns of in the rows that are run: their cells say it too."""
+    for issue in issues:
+        for words in issue.warnings:
+            err.print(f"warning: {issue.id}: {words}", markup=False, highlight=False, soft_wrap=True)
 
 
 def tell_troubles(engine: Engine, work: Work) -> bool:

@@ -22,6 +22,7 @@ from knowngood.app.commands.measuring.jobs import (
     run_planned,
     tell_found,
     tell_troubles,
+    tell_warnings,
 )
 from knowngood.app.dashboard.matrix.cli import show
 from knowngood.app.domain.errors import BadRequest
@@ -70,6 +71,7 @@ def run(
     engine = opened_with_catalogue(settings)
     work = Work(settings, unpacked, _adopt(engine, python))
     chosen = _chosen_for(engine, work, builds, issues, hardware)
+    tell_warnings(chosen.issues)
     wanted = PlanRequest(
         repeat=repeat,
         confirm=confirm,

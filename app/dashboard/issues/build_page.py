@@ -1,7 +1,7 @@
 """`/builds/{id}`: what this build is, what fails on it, and what of that has a workaround."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 from urllib.parse import urlencode
@@ -12,6 +12,7 @@ from knowngood.app.dashboard.lookups import find_build
 from knowngood.app.dashboard.matrix.selection import Words, one_class
 from knowngood.app.domain.builds.architectures import WheelCode
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.release_age import ReleaseAge
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue, is_measured_on
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -81,6 +82,7 @@ class BuildPage:
     feed_address: str
     installed: ImportedPackages | None
     wheel: WheelCode | None
+    age: ReleaseAge | None
     command: str
     json_address: str
 
@@ -95,7 +97,8 @@ def build(context: Context, build: str, hardware: Annotated[Words, Query()] = ""
         cells = [known.cell(issue, found, class_) for issue in issues]
         installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
         wheel = known.wheels.get(found.torch)
-        return build_page(context, found, builds, issues, cells, known.hardware, installed, wheel)
+        page = build_page(context, found, builds, issues, cells, known.hardware, installed, wheel)
+        return replace(page, age=known.age(found))
 
     return context.answer(load, partial(context.page, "build.html"))
 
@@ -142,6 +145,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
         feed_address=line_feed(build.minor),
         installed=installed,
         wheel=wheel,
+        age=None,
         command=f"knowngood run --builds {build.id} --hardware {hardware}",
         json_address=f"{API}{own}",
     )

@@ -86,7 +86,9 @@ class PackagesBody(Body):
 
 
 class IssueBody(Body, json_schema_serialization_defaults_required=True):
-    """`caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others)."""
+    """`caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others), and
+    `warnings` what `knowngood check` warns of in it.
+    """
 
     id: str
     title: str
@@ -99,6 +101,7 @@ class IssueBody(Body, json_schema_serialization_defaults_required=True):
     silent: bool
     fidelity: str
     status: str
+    reported_on: date | None
     links: list[LinkBody]
     claims: list[ClaimBody]
     requires: RequiresBody
@@ -111,6 +114,7 @@ class IssueBody(Body, json_schema_serialization_defaults_required=True):
     url: IssueUrl = read_from("id")
     repro_url: Annotated[IssueUrl, AfterValidator(lambda url: f"{url}/repro.py")] = read_from("id")
     caveat: str = ""
+    warnings: list[str]
 
 
 class IssuesBody(Body):

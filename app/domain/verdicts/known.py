@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from knowngood.app.domain.builds.architectures import WheelCode, builds_serving, serves, told_apart
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.release_age import ReleaseAge, age_of
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
 from knowngood.app.domain.identity_key import remembered
@@ -57,6 +58,11 @@ class Known:
     def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """The claim about a cell: measured, inferred, or not known."""
         return self.claims.of(issue, build, hardware)
+
+    @remembered
+    def age(self, build: Build) -> ReleaseAge | None:
+        """How long its release has been out, and what was reported since; None where its day is not known."""
+        return age_of(build, self.builds.values(), self.issues.values(), self.as_of.date())
 
     def serves(self, build: Build, hardware: str) -> bool | None:
         """Whether the wheel holds code for a class; None where nobody read its list."""

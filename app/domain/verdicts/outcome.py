@@ -253,7 +253,7 @@ def _returned(record: RunRecord, issue: Issue, arm: str) -> Judgement | None:
     doubt = called.doubt if record.proof is ProofLevel.CALL else ""
     missing = [probe for probe in wanted if not counts.get(probe)]
     if doubt or missing:
-        why = doubt or f"nothing shows that it exercised {', '.join(missing)}"
+        why = doubt or f"nothing shows that it exercised {', '.join(missing)}{called.seen}"
         return Judgement(Outcome.HARNESS_ERROR, f"returned, but {why}")
     proof = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {counts[probe]}x" for probe in wanted)
     return Judgement(Outcome.PASS, f"passed; path proven ({proof}{called.backends(wanted)})")
@@ -273,8 +273,13 @@ class _Called:
 
     @property
     def paths(self) -> list[SeenPath]:
-        names = self.suspect.names
-        return [one for one in self.record.seen if not names or any(self._is_called(one, name) for name in names)]
+        return [one for one in self.record.seen if self._is_suspect(one)]
+
+    def _is_suspect(self, path: SeenPath) -> bool:
+        names, backends = self.suspect.names, self.suspect.backends
+        if path.kind == "frame" and path.backend and backends and path.backend not in backends:
+            return False
+        return not names or any(self._is_called(path, name) for name in names)
 
     def _is_called(self, path: SeenPath, name: str) -> bool:
         is_last_part = self._has_last_parts and path.kind == "frame"
@@ -307,6 +312,17 @@ class _Called:
         if any(one.raised for one in self.paths):
             return f"{names}, compiled, raised, and something went on without"
         return ""
+
+    @property
+    def seen(self) -> str:
+        """The compiled frames that were seen all the same, for whoever has to mend the row."""
+        told = [
+            f"{one.name} by {one.backend or 'no backend'} ran {self._ran(one)} times with {one.objects} objects and "
+            f"{one.kernels} kernels"
+            for one in self.paths[:_NAMED]
+            if one.kind == "frame"
+        ]
+        return f" (seen: {', '.join(told)})" if told else ""
 
     @property
     def _is_inductors_alone(self) -> bool:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.release_age import ReleaseAge
 from knowngood.app.domain.issue import Issue, Severity, is_measured_on
 from knowngood.app.domain.measuring.planning import Price
 from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
@@ -68,6 +69,10 @@ class Item(IssuePair):
     def is_run_there(self) -> bool:
         """Whether it is run on that class at all: what is the same on every device is run on the CPU."""
         return is_measured_on(self.issue, self.builds[1], self.after.hardware)
+
+    @property
+    def is_grave(self) -> bool:
+        return self.is_silent and self.issue.severity in {Severity.HIGH, Severity.CRITICAL}
 
     @property
     def may_be_lost(self) -> bool:
@@ -173,6 +178,7 @@ class Rating(StrEnum):
     HERE = "here"  # the build one is on
     RECOMMENDED = "recommended"
     ALSO_GOOD = "also_good"
+    TOO_NEW = "too_new"  # good by what is measured, and too new to be preferred to a settled one
     NOT_CONFIRMED = "not_confirmed"  # each of its gains rests on a single run
     MAY_LOSE = "may_lose"  # something fails there of which nothing is known before
     NO_GAIN = "no_gain"
@@ -183,13 +189,15 @@ class Rating(StrEnum):
 @dataclass(frozen=True)
 class Candidate:
     """A build beside the one that one is on, which may be itself. `items` stand most severe first, one for each watched
-    issue that can exist on one of the two. `why` says what its rating rests on.
+    issue that can exist on one of the two. `why` says what its rating rests on. Without an `age` nobody knows when its
+    release came out.
     """
 
     build: Build
     items: tuple[Item, ...]
     missing: Missing
     doubtful: Doubtful = Doubtful()
+    age: ReleaseAge | None = None
     rating: Rating = Rating.NOT_ENOUGH
     why: Message = Message("")  # noqa: RUF009 - never changed
 
@@ -256,6 +264,15 @@ class Candidate:
     def unremedied(self) -> tuple[Item, ...]:
         """The items that fail there without a workaround and passed before, or may have."""
         return tuple(item for item in self.items if item.may_be_lost and not item.has_workaround)
+
+    @property
+    def is_settled(self) -> bool:
+        return self.age is not None and self.age.is_settled
+
+    def passes_gravely(self, other: "Candidate") -> bool:
+        """Whether an issue passes here that is severe and silent and fails on the other."""
+        failing = {item.issue.id for item in other.items if item.fails and item.is_grave}
+        return any(item.issue.id in failing for item in self.of(Tally.PASSES))
 
     @property
     def is_confirmed(self) -> bool:

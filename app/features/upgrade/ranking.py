@@ -240,7 +240,8 @@ def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: 
             key=_most_severe_first,
         )
     )
-    return Candidate(build, ordered, _missing(build, ordered, question), _doubtful(ordered, question, known))
+    missing, doubtful = _missing(build, ordered, question), _doubtful(ordered, question, known)
+    return Candidate(build, ordered, missing, doubtful, known.age(build))
 
 
 _NOWHERE = {Verdict.NOT_APPLICABLE}
@@ -327,15 +328,24 @@ def _tie(candidate: Candidate) -> tuple[Version, bool, str]:
 def _judged(
     ranked: Sequence[Candidate], base: Candidate, question: UpgradeQuestion, *, is_open: bool
 ) -> tuple[Candidate, ...]:
-    """With rating and reason; of the good ones the first is recommended, because nothing that follows is better. Where
-    all `is_open` none is good.
+    """With rating and reason; of the good ones that are not too new the first is recommended, because nothing that
+    follows is better. Where all `is_open` none is good.
     """
     rated = [
         replace(one, rating=Rating.NOT_ENOUGH if is_open else _rating(one, base, question.enough)) for one in ranked
     ]
-    best = next((one for one in rated if one.rating is Rating.ALSO_GOOD), None)
-    rated = [replace(one, rating=Rating.RECOMMENDED) if one is best else one for one in rated]
+    good = [one for one in rated if one.rating is Rating.ALSO_GOOD]
+    settled = [one for one in (*good, base) if one.is_settled]
+    new = [one for one in good if _is_too_new(one, settled)]
+    best = next((one for one in good if one not in new), None)
+    told = ((one, Rating.TOO_NEW if one in new else Rating.RECOMMENDED if one is best else one.rating) for one in rated)
+    rated = [replace(one, rating=rating) for one, rating in told]
     return tuple(replace(one, why=_reason(one, best, base)) for one in rated)
+
+
+def _is_too_new(one: Candidate, settled: Sequence[Candidate]) -> bool:
+    """Whether a settled one is to be preferred: one that does not fail, severely and silently, what passes here."""
+    return not one.is_settled and any(not one.passes_gravely(other) for other in settled)
 
 
 def _rating(one: Candidate, base: Candidate, enough: float) -> Rating:
@@ -362,6 +372,8 @@ def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
             )
         case Rating.ALSO_GOOD:
             return _behind(one, best or one)
+        case Rating.TOO_NEW:
+            return _too_new(one)
         case Rating.NOT_CONFIRMED:
             return Message(
                 "{n} gained, each on a single run (to confirm: about {minutes} min)",
@@ -370,18 +382,18 @@ def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
             )
         case Rating.MAY_LOSE:
             return Message("{n} fail there that are not known before", n=one.counts[Tally.NOT_KNOWN_BEFORE])
-        case Rating.NO_GAIN if gained:
-            return Message(
-                "the {n} gained weigh no more than the {m} lost, which need a workaround",
-                n=gained,
-                m=one.counts[Tally.LOST],
-            )
         case Rating.NO_GAIN:
-            return Message("gains nothing")
+            return _no_gain(gained, one.counts[Tally.LOST])
         case Rating.LOSES:
             return _loses(one)
         case Rating.NOT_ENOUGH:
             return _open(one, base)
+
+
+def _no_gain(gained: int, lost: int) -> Message:
+    if not gained:
+        return Message("gains nothing")
+    return Message("the {n} gained weigh no more than the {m} lost, which need a workaround", n=gained, m=lost)
 
 
 def _here(base: Candidate) -> Message:
@@ -412,6 +424,28 @@ _BEHIND_WORDS = {
     Tally.NOT_KNOWN: "also good: {n} not known, {m} on {best}",
     Tally.NEEDS_WORKAROUND: "also good: {n} need a workaround, {m} on {best}",
 }
+
+
+def _too_new(one: Candidate) -> Message:
+    age = one.age
+    if age is None:
+        return Message(_UNDATED_WORDS, best=one.build.id, n=one.counts[Tally.GAINED])
+    return Message(
+        _TOO_NEW_WORDS,
+        best=one.build.id,
+        n=one.counts[Tally.GAINED],
+        reported=age.reported,
+        minor=age.minor,
+        days=age.days,
+        read=age.read or "?",
+    )
+
+
+_UNDATED_WORDS = "{best} gains {n}, but the day of its release is not known, and so not whether it is too new to judge."
+_TOO_NEW_WORDS = (
+    "{best} gains {n}, but is too new to judge: {minor} is {days} days old, and {reported} issues were reported since "
+    "(upstream was read on {read})."
+)
 
 
 def _loses(one: Candidate) -> Message:
@@ -449,6 +483,9 @@ def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build]
     best = next((one for one in judged if one.rating is Rating.RECOMMENDED), None)
     if best is not None:
         return UpgradeDecision.GO, tuple(_praise(best)), ()
+    new = next((one for one in judged if one.rating is Rating.TOO_NEW), None)
+    if new is not None:
+        return UpgradeDecision.CANNOT_SAY, (new.why,), ()
     start = base.build.id
     if not newer:
         return _stay(Message("No newer build is in the catalogue."))
@@ -536,6 +573,8 @@ def _praise(best: Candidate) -> Iterator[Message]:
     for tally, (one, several) in _ALSO_WORDS.items():
         if counts[tally]:
             yield Message(several if counts[tally] > 1 else one, n=counts[tally])
+    if best.age and not best.is_settled:
+        yield Message("too new to judge: {n} issues reported since its release", n=best.age.reported)
 
 
 _LOST_WORDS = ("{n} lost (it has a workaround)", "{n} lost (each has a workaround)")

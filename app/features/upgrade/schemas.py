@@ -1,6 +1,6 @@
 """An upgrade's answer as JSON."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -57,6 +57,19 @@ class MissingBody(Body):
     commands: list[str]
 
 
+class AgeBody(Body):
+    """How long its minor release has been out, and how many issues of the catalogue were first reported since; threads
+    upstream were last read on `read`. It is `settled` from 8 weeks and 20 issues on.
+    """
+
+    minor: str
+    released: date
+    days: int
+    reported: int
+    read: date | None
+    settled: bool = read_from("is_settled")
+
+
 class CandidateBody(Body):
     """`coverage` is `measured` of `applicable`: the share of the watched issues that have an answer there; `assurance`
     the share of those not known to fail there that are known to pass: it decides whether enough is measured. `gain` is
@@ -66,6 +79,7 @@ class CandidateBody(Body):
 
     build: str
     packages: dict[str, str]
+    age: AgeBody | None
     rating: Rating
     why: str
     counts: dict[Tally, int]
@@ -140,6 +154,7 @@ def _candidate(one: Candidate, constraints: Constraints) -> CandidateBody:
     return CandidateBody(
         build=one.build.id,
         packages=coming_along(one.build, constraints.packages),
+        age=AgeBody.of(one.age) if one.age else None,
         rating=one.rating,
         why=str(one.why),
         counts=dict(one.counts),

@@ -10,10 +10,12 @@ from knowngood.app.features.upgrade.wording import (
     COLUMN_WORDS,
     MEASURED_WORDS,
     RATING_WORDS,
+    REPORTED_WORDS,
     SECTION_WORDS,
     answer,
     left_out_by_reason,
     measured,
+    reported,
     requirements,
     sections,
     situation,
@@ -56,8 +58,8 @@ def _some(ids: Sequence[str]) -> str:
 
 def _table(candidates: Sequence[Candidate]) -> Iterator[str]:
     width = max(len(one.build.id) for one in candidates)
-    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0]]
-    rows = [[*(_figure(one, tally) for tally in COLUMN_WORDS), str(measured(one))] for one in candidates]
+    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0], REPORTED_WORDS]
+    rows = [[*(_figure(one, tally) for tally in COLUMN_WORDS), str(measured(one)), reported(one)] for one in candidates]
     widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
     yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
     for one, row in zip(candidates, rows, strict=True):

@@ -21,6 +21,7 @@ RATING_WORDS: Mapping[Rating, str] = {
     Rating.HERE: "where you are",
     Rating.RECOMMENDED: "recommended",
     Rating.ALSO_GOOD: "also good",
+    Rating.TOO_NEW: "too new to judge",
     Rating.NOT_CONFIRMED: "to be confirmed",
     Rating.MAY_LOSE: "may lose something",
     Rating.NO_GAIN: "gains too little",
@@ -40,6 +41,9 @@ COLUMN_WORDS: Mapping[Tally, str] = {
 """Heads of the columns that are counts; `measured` follows them."""
 
 MEASURED_WORDS = ("measured", "{measured} of {applicable}", "{measured} of {applicable}, and {n} from the CPU")
+
+REPORTED_WORDS = "reported since"
+"""The last column: issues of the catalogue first reported after the release came out."""
 
 SECTION_WORDS: Mapping[Tally, str] = {
     Tally.LOST: "Lost: passed, and fails there",
@@ -74,6 +78,10 @@ def _section(item: Item) -> Tally:
 def measured(candidate: Candidate) -> Message:
     words = MEASURED_WORDS[2 if candidate.from_cpu else 1]
     return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=candidate.from_cpu)
+
+
+def reported(candidate: Candidate) -> str:
+    return str(candidate.age.reported) if candidate.age else "?"
 
 
 def verdict(advice: UpgradeAdvice, say: Say = str) -> str:

@@ -77,6 +77,7 @@ FORM_WORDS = (
     "no such build with {name}: {text}",
     "no such build: {text}",
     "returned, but {said}",
+    "nothing shows that it exercised {names} (seen: {text})",
     "nothing shows that it exercised {names}",
     "nothing shows that {names} ran compiled; compiling it failed (seen: {others})",
     "nothing shows that {names} ran compiled; compiling it failed",

@@ -22,8 +22,8 @@ def test_the_answer_is_the_first_line(call: Call) -> None:
     assert done.out.startswith(f"Go to {GOOD.id}. 1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are.\n")
     assert f"You are on {BAD.id}. You watch 2 issues. Must have: cpu-x86_64, driver 550." in done.out
     first, second = (line.split() for line in done.out.splitlines() if " of 2  " in line)
-    assert first == [BAD.id, "1", "1", "0", "0", "0", "0", "0", "2", "of", "2", "where", "you", "are"]
-    assert second == [GOOD.id, "2", "0", "0", "0", "1", "0", "0", "2", "of", "2", "recommended"]
+    assert first == [BAD.id, "1", "1", "0", "0", "0", "0", "0", "2", "of", "2", "?", "where", "you", "are"]
+    assert second == [GOOD.id, "2", "0", "0", "0", "1", "0", "0", "2", "of", "2", "?", "recommended"]
     assert f"without any answer (1): {NEW.id}" in done.out
     assert "in place of its own" in done.out
     assert "  install: torch==2.8.0\n" in done.out
