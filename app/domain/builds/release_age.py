@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import date
 from statistics import median_low
 
-from packaging.version import Version
-
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 
@@ -32,29 +30,17 @@ class ReleaseAge:
     days: int
     reported: int
     read: date | None
-
-    @property
-    def is_settled(self) -> bool:
-        return self.days >= SETTLED_DAYS and self.reported >= SETTLED_REPORTS
+    settled: bool
 
 
 def age_of(build: Build, builds: Iterable[Build], issues: Iterable[Issue], today: date) -> ReleaseAge | None:
     """None where no day of the release is known, or of no issue the day of its report."""
-    days = [one.released for one in builds if one.released and _minor(one) == _minor(build)]
+    out = [one.released for one in builds if one.released and one.minor == build.minor]
     known = list(issues)
-    if not days or not any(issue.reported_on for issue in known):
+    if not out or not any(issue.reported_on for issue in known):
         return None
-    released = min(days)
+    released = min(out)
     seen = [link.seen for issue in known for link in issue.links if link.seen]
-    return ReleaseAge(
-        minor=_minor(build),
-        released=released,
-        days=(today - released).days,
-        reported=sum(1 for issue in known if issue.reported_on and issue.reported_on > released),
-        read=median_low(seen) if seen else None,
-    )
-
-
-def _minor(build: Build) -> str:
-    version = Version(build.build_id.release)
-    return f"{version.major}.{version.minor}"
+    days, reported = (today - released).days, sum(1 for one in known if one.reported_on and one.reported_on > released)
+    settled = days >= SETTLED_DAYS and reported >= SETTLED_REPORTS
+    return ReleaseAge(build.minor, released, days, reported, median_low(seen) if seen else None, settled)

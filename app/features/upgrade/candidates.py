@@ -267,7 +267,7 @@ class Candidate:
 
     @property
     def is_settled(self) -> bool:
-        return self.age is not None and self.age.is_settled
+        return self.age is not None and self.age.settled
 
     def passes_gravely(self, other: "Candidate") -> bool:
         """Whether an issue passes here that is severe and silent and fails on the other."""

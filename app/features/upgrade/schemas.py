@@ -1,11 +1,12 @@
 """An upgrade's answer as JSON."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
 from knowngood.app.domain.builds.packages import coming_along
+from knowngood.app.domain.builds.release_age import ReleaseAge
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
@@ -57,29 +58,17 @@ class MissingBody(Body):
     commands: list[str]
 
 
-class AgeBody(Body):
-    """How long its minor release has been out, and how many issues of the catalogue were first reported since; threads
-    upstream were last read on `read`. It is `settled` from 8 weeks and 20 issues on.
-    """
-
-    minor: str
-    released: date
-    days: int
-    reported: int
-    read: date | None
-    settled: bool = read_from("is_settled")
-
-
 class CandidateBody(Body):
     """`coverage` is `measured` of `applicable`: the share of the watched issues that have an answer there; `assurance`
     the share of those not known to fail there that are known to pass: it decides whether enough is measured. `gain` is
     the weight of what is gained, less that of what newly needs a workaround. `packages` are those of the environment
-    that are built for one minor release of torch, each with the release that goes with the build.
+    that are built for one minor release of torch, each with the release that goes with the build. `age` says how long
+    its minor release has been out and how many issues of the catalogue were first reported since (null: not known).
     """
 
     build: str
     packages: dict[str, str]
-    age: AgeBody | None
+    age: ReleaseAge | None
     rating: Rating
     why: str
     counts: dict[Tally, int]
@@ -154,7 +143,7 @@ def _candidate(one: Candidate, constraints: Constraints) -> CandidateBody:
     return CandidateBody(
         build=one.build.id,
         packages=coming_along(one.build, constraints.packages),
-        age=AgeBody.of(one.age) if one.age else None,
+        age=one.age,
         rating=one.rating,
         why=str(one.why),
         counts=dict(one.counts),

@@ -29,7 +29,7 @@ def test_a_release_is_settled_from_both_eight_weeks_and_twenty_reports_on(
     found = age(build, days=days, reported=reported)
     assert found is not None
     assert (found.minor, found.released, found.days, found.reported) == ("2.14", RELEASED, days, reported)
-    assert found.is_settled is is_settled
+    assert found.settled is is_settled
 
 
 def test_a_patch_does_not_make_a_release_young_again_and_another_release_does_not_count() -> None:
