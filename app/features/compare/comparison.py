@@ -415,8 +415,10 @@ def _phrase(forms: tuple[str, str, str], n: int) -> list[tuple[str, int]]:
 
 def sentence(comparison: Comparison) -> str:
     """The answer in one sentence: the first line of every form a comparison is told in."""
-    told = joined([words.format(n=n) for words, n in phrases(comparison)])
     before, after = comparison.before.id, comparison.after.id
+    if before == after:
+        return f"Both are {before}: nothing can differ"
+    told = joined([words.format(n=n) for words, n in phrases(comparison)])
     return f"From {before} to {after} on {comparison.hardware}: {told}"
 
 

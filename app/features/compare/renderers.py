@@ -176,7 +176,8 @@ def _advice(compared: Comparison) -> str:
 
 
 def _groups(compared: Comparison) -> Mapping[Group, tuple[IssuePair, ...]]:
-    return {group: pairs for group in Group if (pairs := compared.of(group))}
+    told = Group if compared.before != compared.after else ()
+    return {group: pairs for group in told if (pairs := compared.of(group))}
 
 
 def comparison_markdown(compared: Comparison, links: Links | None = None) -> str:

@@ -19,7 +19,7 @@ from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_re
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.history import listed
-from knowngood.app.domain.verdicts.inference import VARIANT_RULE
+from knowngood.app.domain.verdicts.inference import PYTHON_RULE, VARIANT_RULE
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
@@ -588,7 +588,8 @@ def _why(decision: Decision, asked: _PreparedQuestion, reasons: Sequence[Reason]
             return "; ".join([says, *_unsaid(asked, reasons)])
         case Decision.PASS:
             none = "the watched issue does not block" if total == 1 else f"none of {watched} blocks"
-            return "; ".join([f"{none} {build}", *_unsaid(asked, reasons), *_beside(reasons)])
+            rest = (*_unsaid(asked, reasons), *_grounds(asked, reasons), *_beside(reasons))
+            return "; ".join([f"{none} {build}", *rest])
 
 
 def _unsaid(asked: _PreparedQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
@@ -597,6 +598,22 @@ def _unsaid(asked: _PreparedQuestion, reasons: Iterable[Reason]) -> Iterable[str
     new, open_ = ({one.issue for one in failing if one.is_new is wanted} for wanted in (True, None))
     if asked.policy.only_new and asked.base and failing:
         yield f"{len(new)} new since {asked.base.id}, and of {len(open_)} nobody can say whether they are"
+
+
+def _grounds(asked: _PreparedQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
+    """How the passes are known, where nobody ran them there, or only once."""
+    passing = [one for one in reasons if one.verdict is Verdict.NOT_AFFECTED]
+    builds = asked.known.builds
+    inferred = Counter(
+        f"Python {builds[one.basis.build].python}" if one.basis.rule == PYTHON_RULE else one.basis.hardware
+        for one in passing
+        if one.basis
+    )
+    if inferred:
+        yield f"{inferred.total()} inferred, {listed([f'{n} from {ground}' for ground, n in inferred.most_common()])}"
+    single = sum(1 for one in passing if one.runs == 1)
+    if single:
+        yield f"{single} on a single run"
 
 
 def _beside(reasons: Sequence[Reason]) -> Iterable[str]:

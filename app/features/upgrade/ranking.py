@@ -494,7 +494,8 @@ def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build]
     first = judged[0]
     if base.coverage < LEAST:
         lacking = (base, first) if first.assurance < enough else (base,)
-        return UpgradeDecision.CANNOT_SAY, tuple(_hardly_measured(base)), tuple(map(_find_out, lacking))
+        why = (*_hardly_measured(base), *_in_its_place(base, judged, enough))
+        return UpgradeDecision.CANNOT_SAY, why, tuple(map(_find_out, lacking))
     if not any(item.fails for item in base.items):
         return _stay(Message("Nothing that you watch fails on {start}.", start=start))
     return _without_a_good_one(judged, base)
@@ -551,6 +552,23 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
     if missing.count:
         yield Message(
             "To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.price.minutes
+        )
+
+
+def _in_its_place(base: Candidate, judged: Sequence[Candidate], enough: float) -> Iterator[Message]:
+    """Whoever starts from a build that is hardly measured may mean a patch of it that is, and can land somewhere."""
+    patch = next((one for one in judged if one.build.minor == base.build.minor and one.coverage >= LEAST), None)
+    if patch is not None:
+        yield Message("{build} is measured: name it if that is what you have.", build=patch.build.id)
+    settled = [one for one in judged if one.is_settled and one.assurance >= enough and one.applicable]
+    if settled:
+        clean = min(settled, key=lambda one: (weight(one.of(Tally.FAILS)), weight(one.of(Tally.NEEDS_WORKAROUND))))
+        yield Message(
+            "What you gain is not known; the cleanest settled one to land on is {build}: {n} fail there without a "
+            "workaround, and {m} with one.",
+            build=clean.build.id,
+            n=clean.counts[Tally.FAILS],
+            m=clean.counts[Tally.NEEDS_WORKAROUND],
         )
 
 

@@ -34,6 +34,12 @@ def test_the_first_line_is_the_answer_and_the_gravest_comes_next(call: Call) -> 
     assert "∆ wrong numbers, no error" in done.out
 
 
+def test_a_build_beside_itself_is_answered_in_one_line(call: Call) -> None:
+    done = call(BAD.id, BAD.id)
+    assert (done.code, done.out) == (0, f"Both are {BAD.id}: nothing can differ.\n")
+    assert call(BAD.id, BAD.id, "--format", "markdown").out.startswith(f"**Both are {BAD.id}: nothing can differ.**")
+
+
 def test_json_is_what_the_api_answers(call: Call) -> None:
     done, short = call(BAD.id, GOOD.id, "--format", "json"), call(BAD.id, GOOD.id, "--json")
     assert (done.code, short.out) == (0, done.out)

@@ -9,7 +9,8 @@ from knowngood.app.domain.builds.platforms import TAKEN
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
+from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, VariantFinding, Verdict
 from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
@@ -712,6 +713,22 @@ def test_the_first_line_says_what_was_decided_and_for_which_issues(
 ) -> None:
     cells = [*row(signs[0], "toy-1"), *row(signs[1], "toy-2")]
     assert ask(make_known(cells, make_issue(), make_issue("toy-2")), **policy).why == why
+
+
+def test_a_pass_says_in_its_first_line_what_was_inferred_and_what_rests_on_one_run() -> None:
+    from_python = Basis(PYTHON_RULE, TORCH_25.id, HARDWARE, 40, 40)
+    from_cpu = Basis(DEVICE_RULE, TORCH_25.id, HARDWARE, 40, 40)
+    cells = [
+        *row("o", "toy-1", basis=from_python),
+        *row("o", "toy-2", basis=from_cpu),
+        *row("o", "toy-3", basis=from_cpu),
+        *row("o", "toy-4", variants=(VariantFinding("default", Verdict.NOT_AFFECTED, "", 0, 1),)),
+    ]
+    known = make_known(cells, *(make_issue(f"toy-{at}") for at in range(1, 5)))
+    assert ask(known).why == (
+        f"none of 4 watched issues blocks torch-2.5.1+cu124; 3 inferred, 2 from {HARDWARE}, 1 from Python 3.11; "
+        "1 on a single run"
+    )
 
 
 def test_the_first_line_speaks_of_one_issue_as_one() -> None:

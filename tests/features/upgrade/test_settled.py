@@ -83,3 +83,33 @@ def test_a_release_of_which_nobody_knows_the_day_is_not_taken_for_an_old_one() -
     assert advice.best
     assert advice.best.build == SETTLED
     assert "the day of its release is not known" in str(advice.candidates[0].why)
+
+
+def told_from(start: Build, builds: tuple[Build, ...], rows: dict[str, str]) -> str:
+    cells = [
+        cell_of(id_, build, sign)
+        for id_, signs in rows.items()
+        for sign, build in zip(signs, builds, strict=True)
+        if sign != " "
+    ]
+    issues = [issue_of(id_, reported_on=date(2021, 1, 1)) for id_ in rows]
+    others = [issue_of(f"other-{at}", reported_on=date(2021, 1, 1)) for at in range(SETTLED_REPORTS)]
+    known = given_claims.known_of(cells, [*issues, *others], {build.id: build for build in builds})
+    return answer(advise(UpgradeQuestion(start, tuple(issues)), known))
+
+
+def test_from_a_build_that_is_hardly_measured_the_cleanest_settled_one_is_named() -> None:
+    other = make_build("2.6.1+cu124", released=date(2020, 7, 1))
+    told = told_from(HERE, (HERE, SETTLED, other, NEW), {"a": " xco", "b": " xoo", "c": " ooo"})
+    assert (
+        "What you gain is not known; the cleanest settled one to land on is torch-2.6.1+cu124: 0 fail there without a "
+        "workaround, and 1 with one." in told
+    )
+
+
+def test_a_patch_that_is_measured_is_offered_in_the_place_of_one_that_is_not() -> None:
+    patch = make_build("2.5.2+cu124", released=date(2020, 2, 1))
+    assert "torch-2.5.2+cu124 is measured: name it if that is what you have." in told_from(
+        HERE, (HERE, patch), {"a": " x", "b": " o"}
+    )
+    assert "name it if that is what you have" not in told_from(HERE, (HERE, SETTLED), {"a": " x", "b": " o"})
