@@ -51,6 +51,12 @@ def _read(file: str) -> str:
             f"{file} is larger than {_MOST_BYTES >> 20} MiB, and {LONGEST:,} characters of it would be read; "
             "cut it (tail -n 2000)"
         )
+    if not data.strip():
+        raise BadRequest(f"{file} is empty; give a traceback or a log")
+    if b"\0" in data:
+        raise BadRequest(
+            f"{file} holds a NUL byte; this is no text file (PowerShell's > writes UTF-16: save it as UTF-8)"
+        )
     return data.decode(errors="replace")
 
 
@@ -68,7 +74,7 @@ def _told(text: str, build: str, ground: Ground) -> ExplanationView:
 
 
 def _lines(body: ExplanationBody) -> Iterator[str]:
-    yield from (f"GPU: {one}" for one in body.wheel)
+    yield from (f"Note: {one}" for one in body.wheel)
     yield _verdict(body)
     yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
     yield f"Build: {body.build}" + (f" ({body.note})" if body.note else "") if body.build else f"Build: {body.note}"
@@ -112,12 +118,15 @@ def _match(match: MatchBody, build: str | None) -> Iterator[str]:
         yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{_once(match.here)} ({match.here.reason})"
     if match.cures_on:
         known = f"inferred from {inferred}" if (inferred := match.cures_on.inferred_from) else "measured"
-        yield f"  workarounds as {known} on {match.cures_on.build} ({match.cures_on.hardware}):"
-        for cure in match.workarounds:
-            partly = f" ({cure.note})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
-            yield f"    {cure.verdict}: {cure.title}{partly}"
-            if cure.verdict is WorkaroundVerdict.EFFECTIVE:
-                yield from (f"      {line}" for line in cure.body.strip().splitlines())
+        there = "" if match.cures_on.build == build else ", not measured where you are"
+        yield f"  workarounds as {known} on {match.cures_on.build} ({match.cures_on.hardware}){there}:"
+    elif match.workarounds:
+        yield "  workarounds, not measured:"
+    for cure in match.workarounds:
+        partly = f" ({cure.note})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
+        yield f"    {cure.verdict}: {cure.title}{partly}"
+        if cure.verdict is WorkaroundVerdict.EFFECTIVE or match.cures_on is None:
+            yield from (f"      {line}" for line in cure.body.strip().splitlines())
 
 
 def _once(place: PlaceBody) -> str:

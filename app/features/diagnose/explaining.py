@@ -4,7 +4,14 @@ import time
 from dataclasses import replace
 
 from knowngood.app import foreign_text
-from knowngood.app.features.diagnose.matcher import Explanation, FailureLibrary, SearchBudget, complete, recognise
+from knowngood.app.features.diagnose.matcher import (
+    Explanation,
+    FailureLibrary,
+    SearchBudget,
+    complete,
+    held_against,
+    recognise,
+)
 from knowngood.app.features.environments.resolve import resolve_build
 from knowngood.app.knowledge.model import Knowledge
 
@@ -17,12 +24,13 @@ def explain_paste(text: str, library: FailureLibrary, knowledge: Knowledge, buil
 
     Raises UnknownBuild for what is no build id, and what `foreign_text.read` does.
     """
-    found = complete(foreign_text.read(f"{__name__}:read_failure", text, shared=library), knowledge)
+    read = foreign_text.read(f"{__name__}:read_failure", text, shared=library)
+    found = complete(read, knowledge)
     if not build:
         return found
     stated = found.resolved
     named = resolve_build(build, knowledge.known.builds, knowledge.tested, platforms=stated.platforms)
-    return replace(found, resolved=replace(named, gpus=stated.gpus))
+    return held_against(replace(read, resolved=replace(named, gpus=stated.gpus)), knowledge.known)
 
 
 def read_failure(library: FailureLibrary, text: str) -> Explanation:

@@ -182,12 +182,13 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "torch",
         (
+            rf"^\s{{0,9}}PyTorch\s[^\n(]{{1,80}}\(you have ({_V})\)",  # of xFormers, before what it was built for
             rf"^PyTorch version:\s{{0,9}}({_V})",
             rf"(?:^|[\s'\"\]])torch==({_V})|^\[conda\]\s{{1,9}}(?:py)?torch\s{{1,40}}({_V})",
             rf"\btorch-({_V})(?:-cp\d|\.dist-info|-py3|(?=[\s,;)]|$))",
             rf"(?<![\w.-])(?:torch|pytorch){_SAID}({_V}){_NO_MEASURE}{_TO}",
             rf"\b(?:version|release) ({_V}) of (?:py)?torch\b",
-            r"(?<![\w.+-])([1-9]\d{0,2}\.\d{1,3}\.\d{1,3}\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,8}))\b",
+            r"(?<![\w.+-])(?<![a-z][ =:])(?<!==)([1-9]\d{0,2}\.\d{1,3}\.\d{1,3}\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,8}))\b",
         ),
     ),
     (
@@ -212,6 +213,7 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Python",
         (
+            r"^\s{0,9}Python\s[^\n(]{1,80}\(you have (3\.\d{1,2}(?:\.\d{1,2})?)\)",
             r"^Python version:\s{0,9}(3\.\d{1,2}(?:\.\d{1,2})?)",
             r"(?<![\w.])Python(?: version)?\s{0,3}[:=]?\s{0,3}v?(3\.\d{1,2}(?:\.\d{1,2})?)",
             r"[/\\](?:lib64|lib)[/\\]python(3\.\d{1,2})[/\\]",
@@ -223,11 +225,12 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             r"^(?:GPU models and configuration: ?)?GPU \d{1,2}: ([^\n(]{1,60})",
             (
-                r"\b(NVIDIA (?:GeForce |Tesla |RTX )?[A-Z0-9][\w-]{1,20}"
+                r"\b(NVIDIA (?:GeForce |Tesla |RTX )?(?-i:[A-Z0-9])[\w-]{1,20}"
                 r"(?: (?:\w*\d\w*|Ti|Super|Ada|Blackwell|Generation|Laptop|PCIe|NVL)\b){0,2})"
             ),
         ),
     ),
+    ("working Triton", (r"(Cannot find a working triton installation|\bTritonMissing\b)",)),
     ("driver", (r"^Nvidia driver version:\s{0,9}([\d.]{3,12})", r"\bDriver Version:\s{0,9}([\d.]{3,12})")),
 )
 _READ = tuple(

@@ -2,8 +2,9 @@
 
 A signature is written for one repro on one machine, where its text can mean one thing only. In what a stranger pastes
 the same text can be anybody's: `IndexError: tuple index out of range`. So a match whose words are common counts as one
-only where the traceback runs through the same code as the recorded failures of the issue; elsewhere it is told as
-possible, or not at all.
+only with a second, independent mark: the traceback runs through the same code as the recorded failures of the issue, or
+the text names the operator, package or version that the issue is about. Elsewhere it is told as possible, where a
+compiler speaks, or not at all. Which words are common is measured over failures of other kinds.
 """
 
 import re
@@ -13,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import regex
+from packaging.version import InvalidVersion
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.app.domain.hardware_names import class_named, several_gpus
-from knowngood.app.domain.issue import Issue, SignatureKind
+from knowngood.app.domain.issue import Device, Issue, SignatureKind, Status, is_for_python, is_within
 from knowngood.app.domain.verdicts.claims import doubts_about
 from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.known import Known
@@ -52,7 +55,10 @@ class Why(StrEnum):
     SAME_WAY = "its signature is there, and the traceback runs through the same code as the recorded ones"
     SAME_END = "its signature is there, and the process died the same way"
     OWN_WORDS = "its signature is there, in words that hardly anything else says"
+    MARKED = "its signature is there, and so is the operator, package or version that it is about"
     OTHER_END = "the words fit, and this issue ends in a crash or a hang, of which the text shows nothing"
+    RULED_OUT = "the words fit, but this issue needs another version or device than those that are stated"
+    PASSES_THERE = "the words fit, but this issue was measured to pass on the very build that is stated"
     KEPT = "this address says so; what was pasted is not kept"
     COMMON_WORDS = (
         "the words fit, but other faults are told in the same words; "
@@ -123,10 +129,10 @@ class FailureLibrary:
 
 def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> FailureLibrary:
     """`failures` are, by issue, texts of recorded attempts that ended with its signature. A smoke row is nobody's
-    report: what it fails with is told by the issues that it stands for.
+    report: what it fails with is told by the issues that it stands for, and by itself where there is none.
     """
-    every = {issue.id: issue for issue in issues if not issue.is_smoke}
-    told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items()}
+    every = {issue.id: issue for issue in issues}
+    told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
     run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
     compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
     return FailureLibrary(every, Texts(told), _courses(run), compiled)
@@ -163,7 +169,7 @@ def essence(failure: str) -> str:
 
 # As Python tells a frame, faulthandler, IPython and pytest; on Windows too, and of a checkout of torch's own source.
 _FRAME = re.compile(
-    r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/]))(?P<file>[\w.\\/+-]{1,200}\.py)\"?"
+    r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/])|\"(?=torch[\\/]))(?P<file>[\w.\\/+-]{1,200}\.py)\"?"
     r"(?:, line \d{1,7},? in (?P<name>[\w<>.]{1,100})|:\d{1,7}, in (?P<qualified>[\w<>.]{1,100})|:\d{1,7}"
     r"|, line \d{1,7}| in (?P<last>[\w<>]{1,100}))"
 )
@@ -196,7 +202,7 @@ class _Course(StrEnum):
     """How the traceback of a paste runs, against those of an issue."""
 
     SAME = "same"
-    NEAR = "near"  # through the same compilers
+    NEAR = "near"  # through a place of theirs, or through compilers where none was recorded
     OTHER = "other"
     UNKNOWN = "unknown"  # one of them has none
 
@@ -217,9 +223,10 @@ _SAME_SHARE = 0.4  # of the places of one recorded failure
 
 def _course(places: frozenset[Place], issue: str, library: FailureLibrary) -> _Course:
     own = library.courses.get(issue, ())
-    if any(_shared(places, recorded) >= _SAME_SHARE for recorded in own):
+    share = max((_shared(places, recorded) for recorded in own), default=0.0)
+    if share >= _SAME_SHARE:
         return _Course.SAME
-    if _is_compiled(places):
+    if _is_compiled(places) and (share or not own):
         return _Course.NEAR
     return _Course.OTHER if places and (own or issue in library.compiled) else _Course.UNKNOWN
 
@@ -237,30 +244,44 @@ def _shared(places: frozenset[Place], recorded: frozenset[Place]) -> float:
 # -- signatures --------------------------------------------------------------------------------------------------------
 
 # What torch, Triton and Python say for countless reasons. A signature that matched nothing but one of these names no
-# issue by itself.
+# issue by itself. Each stands here because a failure of another kind says it too (tests/features/diagnose/threads).
 _ANYBODYS = tuple(
-    re.compile(text)
+    re.compile(text, re.DOTALL)
     for text in (
         r"(?:IndexError: )?tuple index out of range",
         r"NameError: name 's\d+' is not defined",
+        r"KeyError: '\w+'",
         r"can only concatenate tuple \(not \"int\"\) to tuple",
+        r"cannot import name 'triton_key' from 'triton\.compiler\.compiler",
         r"shape '\[[-\d, ]+\]' is invalid for input of size \d+",
         r"view size is not compatible with input tensor's size and stride",
+        r"accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run",
+        r"call a compiled backward function within vmap/grad/vjp|Cannot access \w+(?: \w+)? of \w+",
+        r"expected \[4\.0, 4\.0\], got",
+        r"Cannot call numel\(\) on tensor with symbolic sizes/strides",
         r"Cannot view a tensor with shape.*",
+        r"NoValidChoicesError: No choices to select",
+        r"Unsupported: (?!.*(?:once_differentiable|\.backward\b)).*(?:in skipfiles|autograd/function\.py)",
         r"call_function UserDefinedClassVariable.*",
         r"out of resource: [\w\s,]+\sRequired: \d+,?\s+Hardware limit: ?\d+",
+        r"(?:Fatal Python error: )?Floating point exception",
     )
 )
 # The same of what means something once a compiler says it: a kernel of Inductor's is nobody's own C++.
 _OUTSIDE_COMPILERS = tuple(
     re.compile(text)
     for text in (
-        r"KeyError: '\w+'",
         r"self\.stride\(-1\) must be 1 to view",
         r"invalid type argument of unary .\*.",
         r"error: .tmp\d+. was not declared in this scope",
     )
 )
+_SAID_BY_COMPILERS = re.compile(
+    r"torch\.compile|torch\._(?:dynamo|inductor)|InductorError|BackendCompilerFailed|_functorch|triton\.compiler|"
+    r"name 's\d+' is not defined"
+)
+_IDENTIFIER = re.compile(r"\b[A-Za-z]\w*_\w+")
+_VERSION_OF_TITLE = re.compile(r"\b(torch|Triton) (\d{1,2}\.\d{1,2})")
 _FEWEST_WORDS = 3
 
 _WRONG_RESULT = "WrongResult"
@@ -305,6 +326,7 @@ class _Paste:
     starts: Sequence[int]
     places: frozenset[Place]
     words: tuple[str, ...]
+    versions: tuple[VersionMention, ...]
 
 
 @dataclass(frozen=True)
@@ -318,14 +340,14 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     """Explain a pasted failure as far as it goes without cells and builds (`complete`). Total: anything is a paste."""
     pasted = read_paste(text)
     whole = pasted.text
-    paste = _Paste(pasted, whole, starts_of(pasted.lines), places_in(whole), tuple(telling_words(pasted.lines)))
+    words, versions = tuple(telling_words(pasted.lines)), versions_of(pasted)
+    paste = _Paste(pasted, whole, starts_of(pasted.lines), places_in(whole), words, versions)
     found, untried = _matches(paste, library, budget)
     likeness = {
         one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
     }
     found.sort(key=lambda one: _rank(one, likeness))
     matches = tuple(one.match for one in found)
-    versions = versions_of(pasted)
     is_known = any(match.strength is Strength.SURE for match in matches)
     silent = () if is_known else _silent(paste, library)
     told = {*(one.issue.id for one in matches), *(one.name for one in silent)}
@@ -341,6 +363,18 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     )
 
 
+NO_TRITON = (
+    'torch brings no Triton for Windows: install triton-windows, run in WSL2, or compile with backend="aot_eager" '
+    "(nothing is measured on Windows)"
+)
+
+
+def told_first(found: Explanation, known: Known) -> tuple[str, ...]:
+    """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
+    is_missed = WINDOWS in found.resolved.platforms and any(one.name == "working Triton" for one in found.versions)
+    return (*told_of_wheel(found.resolved, known), *([NO_TRITON] if is_missed else []))
+
+
 def told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
     """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
     nobody knows.
@@ -352,11 +386,69 @@ def told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
 
 def complete(found: Explanation, knowledge: Knowledge) -> Explanation:
     """Add the cells of the matches, and the build that the versions are."""
-    return replace(
-        found,
-        matches=tuple(_with_cells(match, knowledge.known) for match in found.matches),
-        resolved=resolve(stated_by(found.versions), knowledge.known.builds, knowledge.tested),
+    known = knowledge.known
+    return held_against(
+        replace(found, resolved=resolve(stated_by(found.versions), known.builds, knowledge.tested)), known
     )
+
+
+def held_against(found: Explanation, known: Known) -> Explanation:
+    """The matches with their cells, the sure ones first. What rules an issue out leaves it possible at most."""
+    matches = [_with_cells(_weakened(match, found, known), known) for match in found.matches]
+    return replace(found, matches=tuple(sorted(matches, key=lambda match: match.strength is not Strength.SURE)))
+
+
+def _weakened(match: Match, found: Explanation, known: Known) -> Match:
+    if _is_ruled_out(match.issue, found):
+        return replace(match, strength=Strength.POSSIBLE, why=Why.RULED_OUT)
+    passes = match.strength is Strength.SURE and _passes_on(match.issue, found, known)
+    return replace(match, strength=Strength.POSSIBLE, why=Why.PASSES_THERE) if passes else match
+
+
+def _is_ruled_out(issue: Issue, found: Explanation) -> bool:
+    """Whether every torch, Python or Triton that is stated is none of those that the issue can be on, or it needs CUDA
+    where torch has none. An issue of use names in its title the Triton that it begins with.
+    """
+    stated: dict[str, list[str]] = {}
+    for one in found.versions:
+        stated.setdefault(one.name, []).append(one.value)
+    requires, torches = issue.requires, stated.get("torch", [])
+    if not _is_any_within(requires.torch, torches):
+        return True
+    pythons = stated.get("Python", [])
+    if pythons and not any(is_for_python(requires, ".".join(one.split(".")[:2])) for one in pythons):
+        return True
+    if requires.device is Device.CUDA and (stated.get("CUDA") == ["None"] or _are_for_cpu(torches)):
+        return True
+    first = _first_triton(issue)
+    return bool(first) and not _is_any_within(f">={first}", stated.get("Triton", []))
+
+
+def _are_for_cpu(torches: Sequence[str]) -> bool:
+    return bool(torches) and all(one.endswith("+cpu") for one in torches)
+
+
+def _first_triton(issue: Issue) -> str:
+    named = (version for name, version in _VERSION_OF_TITLE.findall(issue.title) if name == "Triton")
+    return next(named, "") if issue.status is Status.USAGE else ""
+
+
+def _is_any_within(specifier: str, versions: Sequence[str]) -> bool:
+    """True where they say nothing: none is stated, or one that is no version."""
+    try:
+        return not versions or any(is_within(specifier, one) for one in versions)
+    except InvalidVersion:
+        return True
+
+
+def _passes_on(issue: Issue, found: Explanation, known: Known) -> bool:
+    """Whether it was measured to pass on the very build that is stated, and fails there on no class."""
+    build = known.builds.get(found.resolved.build or "")
+    if build is None or found.resolved.is_assumed or (_first_triton(issue) and not build.is_mismatched):
+        return False
+    cells = [known.cell(issue, build, class_) for class_ in known.classes_of(issue.id)]
+    passed = any(cell.verdict is Verdict.NOT_AFFECTED and cell.basis is None for cell in cells)
+    return passed and not any(cell.verdict in FAILING for cell in cells)
 
 
 def _rank(one: _Ranked, likeness: Mapping[str, float]) -> tuple[bool, bool, int, float, str]:
@@ -382,7 +474,7 @@ def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tu
             continue
         if one is not None:
             found.append(one)
-    return found, untried
+    return [one for one in found if not one.match.issue.is_smoke] or found, untried
 
 
 def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchBudget) -> _Ranked | None:
@@ -394,7 +486,7 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
         return None
     said = paste.text[slice(*span)]
     course = _course(paste.places, issue.id, library)
-    weighed = _weigh(issue, said, course, paste.text)
+    weighed = _weigh(issue, span, course, paste)
     if weighed is None:
         return None
     strength, why = weighed
@@ -428,17 +520,21 @@ def _named(text: str) -> Iterable[int]:
         yield position
 
 
-def _weigh(issue: Issue, said: str, course: _Course, text: str) -> tuple[Strength, Why] | None:
+def _weigh(issue: Issue, span: tuple[int, int], course: _Course, paste: _Paste) -> tuple[Strength, Why] | None:
     """How much it says that the signature stands there, and why; None where it says nothing."""
+    said = paste.text[slice(*span)].strip()
     if issue.signature.kind is SignatureKind.WRONG_RESULT:
         return Strength.SURE, Why.REPRO
     if course is _Course.SAME:
         return Strength.SURE, Why.SAME_WAY
+    if _is_common(said, paste.places):
+        if _is_marked(issue, said, f"{paste.text[: span[0]]}\n{paste.text[span[1] :]}", paste.versions):
+            return Strength.SURE, Why.MARKED
+        speaks = course is _Course.NEAR or (not _is_compiled(paste.places) and _SAID_BY_COMPILERS.search(paste.text))
+        return (Strength.POSSIBLE, Why.COMMON_WORDS) if speaks else None
     if issue.signature.kind in {SignatureKind.SIGNAL, SignatureKind.HANG}:
-        return _weigh_ending(issue, text)
-    if not _is_common(said, course):
-        return Strength.SURE, Why.OWN_WORDS
-    return None if course is _Course.OTHER else (Strength.POSSIBLE, Why.COMMON_WORDS)
+        return _weigh_ending(issue, paste.text)
+    return Strength.SURE, Why.OWN_WORDS
 
 
 def _weigh_ending(issue: Issue, text: str) -> tuple[Strength, Why]:
@@ -447,11 +543,22 @@ def _weigh_ending(issue: Issue, text: str) -> tuple[Strength, Why]:
     return (Strength.SURE, Why.SAME_END) if died else (Strength.POSSIBLE, Why.OTHER_END)
 
 
-def _is_common(said: str, course: _Course) -> bool:
-    said = said.strip()
+def _is_common(said: str, places: frozenset[Place]) -> bool:
     if any(pattern.fullmatch(said) for pattern in _OUTSIDE_COMPILERS):
-        return course is not _Course.NEAR
+        return not _is_compiled(places)
     return len(said.split()) < _FEWEST_WORDS or any(pattern.fullmatch(said) for pattern in _ANYBODYS)
+
+
+def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMention]) -> bool:
+    """Whether the rest of a text names what the issue is about: its package, an operator of its title, or a release
+    that the title names.
+    """
+    package = issue.requires.package
+    names = {package, package.replace("-", "_"), *_IDENTIFIER.findall(issue.title)} - {""}
+    if any(name not in said and re.search(rf"(?<![\w-]){re.escape(name)}", rest) for name in names):
+        return True
+    titled = _VERSION_OF_TITLE.findall(issue.title)
+    return any((one.name, ".".join(one.value.split(".")[:2])) in titled for one in versions)
 
 
 def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ...]:
@@ -459,6 +566,11 @@ def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ..
     lit = range(first, last + 1) if last - first < _MOST_LIT else range(last, last + 1)
     shown = range(max(0, lit.start - _ABOUT), min(len(pasted.lines), lit.stop + _ABOUT))
     return tuple(PastedLine(pasted.places[at], pasted.lines[at][:_LONGEST_SHOWN], at in lit) for at in shown)
+
+
+def is_elsewhere(found: Explanation) -> bool:
+    """Whether the text states a platform on which nothing is measured."""
+    return bool(why_not_tested(found.resolved.platforms))
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -482,7 +594,8 @@ class MatchAdvice:
 
     `build` is the one that the paste names (empty: none that was tested), `own` its cell, None where nobody measured
     it. `shown` is the cell whose workarounds are told: `own` where the issue was seen on it, else the newest on which
-    it was; None where it was seen nowhere. `histories` say where it fails, by hardware class.
+    it was; None where it was seen nowhere, and of a match that is not sure. `histories` say where it fails, by
+    hardware class.
     """
 
     build: str
@@ -497,8 +610,10 @@ def advise(match: Match, build: str, known: Known) -> MatchAdvice:
     here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
     here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
     own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
-    if own is not None and own.verdict in FAILING:
-        shown: Cell | None = own
+    if match.strength is not Strength.SURE:
+        shown: Cell | None = None
+    elif own is not None and own.verdict in FAILING:
+        shown = own
     else:
         shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
     classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
@@ -530,9 +645,13 @@ _BEST_FIRST = (
 )
 
 
-def measured_workarounds(issue: Issue, cell: Cell) -> list[tuple[str, WorkaroundFinding]]:
-    """Ids of the workarounds that apply to a cell with what was found of them, those that work first."""
-    found = [(one.id, cell.workarounds[one.id]) for one in issue.workarounds if one.id in cell.workarounds]
+def measured_workarounds(issue: Issue, cell: Cell | None) -> list[tuple[str, WorkaroundFinding]]:
+    """Ids of the workarounds that apply to a cell with what was found of them, those that work first; without one all
+    of them, as not measured.
+    """
+    unknown = {one.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED) for one in issue.workarounds if not one.is_decoy}
+    tried = cell.workarounds if cell else unknown
+    found = [(one.id, tried[one.id]) for one in issue.workarounds if one.id in tried]
     return sorted((pair for pair in found if pair[1].applies), key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
 
 
@@ -580,8 +699,12 @@ def telling_words(lines: Sequence[str]) -> list[str]:
 
 
 def _nearest(paste: _Paste, library: FailureLibrary, told: Collection[str]) -> tuple[Likeness, ...]:
-    """The issues most like it in words, but those that are told of anyway, and where any is like it at all."""
-    found = (one for one in library.texts.nearest(paste.words) if one.name not in told)
+    """The issues most like it in words, but those that are told of anyway or concern a package that the text does not
+    name, and where any is like it at all.
+    """
+    plain = paste.text.casefold()
+    packages = {issue.id: issue.requires.package.partition("-")[0] for issue in library.issues.values()}
+    found = (one for one in library.texts.nearest(paste.words) if one.name not in told and packages[one.name] in plain)
     return tuple(one for one in found if one.score >= _LEAST_SCORE and len(one.words) >= _LEAST_WORDS)[:_NAMED]
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict
 from knowngood.app.features.diagnose.matcher import Match, MatchAdvice, Strength, measured_workarounds
 
 
@@ -14,12 +14,12 @@ class Step(StrEnum):
     """The next step, as it is shown."""
 
     MAKE_SURE = "Paste the whole traceback with the output of python -m torch.utils.collect_env, to be sure."
-    LOOK_AT_THE_BUILD = "It passes on {build}: look which torch really runs (python -m torch.utils.collect_env)."
     USE = "Use this workaround, measured to help on {build}: {workaround}."
     USE_OR_UPGRADE = "Upgrade to torch {release}, or use this workaround, measured to help on {build}: {workaround}."
     UPGRADE = "Upgrade to torch {release}, where it passes."
     TRY_IN_PART = "Try this workaround, which helps in part on {build}: {workaround}."
     FOLLOW = "Nothing that was measured helps: leave this path out, and follow the thread upstream."
+    TRY_UNMEASURED = "Nothing is measured where you are: try what stands here, none of which was run there."
     MEASURE = "Measure it where you are: knowngood run --issues {issue} --builds {build}"
 
 
@@ -41,16 +41,16 @@ class NextStep:
 _COLLECT = "python -m torch.utils.collect_env"
 _COMMANDS = {
     Step.MAKE_SURE: _COLLECT,
-    Step.LOOK_AT_THE_BUILD: _COLLECT,
     Step.MEASURE: "knowngood run --issues {issue} --builds {build}",
 }
 
 
-def next_step(match: Match, advice: MatchAdvice, known: Known) -> NextStep:
+def next_step(match: Match, advice: MatchAdvice, known: Known, *, elsewhere: bool = False) -> NextStep:
+    """`elsewhere` says that the text states a platform on which nothing is measured."""
     if match.strength is not Strength.SURE:
         return NextStep(Step.MAKE_SURE)
-    if advice.own is not None and advice.own.verdict is Verdict.NOT_AFFECTED:
-        return NextStep(Step.LOOK_AT_THE_BUILD, {"build": advice.own.build})
+    if advice.shown is None and elsewhere:
+        return NextStep(Step.TRY_UNMEASURED)
     if advice.shown is None:
         return NextStep(Step.MEASURE, {"issue": match.issue.id, "build": advice.build or "all"})
     return _on(match, advice.shown, known)

@@ -17,9 +17,10 @@ from knowngood.app.dashboard.issues.workarounds import WorkaroundView, workaroun
 from knowngood.app.dashboard.matrix.selection import Names, Words, named_builds, named_issues
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.naming.threads import USUAL
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.diagnose.bm25 import Likeness
 from knowngood.app.features.diagnose.matcher import (
     Explanation,
@@ -27,8 +28,9 @@ from knowngood.app.features.diagnose.matcher import (
     PastedLine,
     Strength,
     advise,
+    is_elsewhere,
     recalled,
-    told_of_wheel,
+    told_first,
 )
 from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.features.diagnose.schemas import ExplanationView
@@ -184,11 +186,13 @@ def _answered(context: RequestContext, told: ExplanationView) -> Answered:
         found=found,
         address=f"{PASTE}?{urlencode({**said, **({'build': build} if build else {})})}",
         build=build,
-        matches=tuple(_match(context, one, build, told.knowledge.known) for one in found.matches),
+        matches=tuple(
+            _match(context, one, build, told.knowledge.known, elsewhere=is_elsewhere(found)) for one in found.matches
+        ),
         nearest=_near(context, found.nearest, told.issues),
         silent=_near(context, found.silent, told.issues),
         silent_address=_silent_address(told.issues),
-        wheel=told_of_wheel(found.resolved, told.knowledge.known),
+        wheel=told_first(found, told.knowledge.known),
     )
 
 
@@ -223,20 +227,21 @@ def _silent_address(issues: Mapping[str, Issue]) -> str:
     return matrix_address(issues=",".join(issue.id for issue in issues.values() if issue.silent))
 
 
-def _match(context: RequestContext, match: Match, build: str, known: Known) -> MatchPart:
+def _match(context: RequestContext, match: Match, build: str, known: Known, *, elsewhere: bool = False) -> MatchPart:
     """`build` is the reader's, empty where none is known."""
     issue = match.issue
     advice = advise(match, build, known)
     shown = advice.shown
+    is_sure = match.strength is Strength.SURE
     several = len(advice.histories) > 1
-    workarounds = _workarounds(context, issue, shown, known.builds)
-    step = next_step(match, advice, known)
+    workarounds = _workarounds(context, issue, shown, known.builds) if is_sure else ()
+    step = next_step(match, advice, known, elsewhere=elsewhere)
     values = {**step.values, "workaround": workarounds[0].title if workarounds else ""}
     return MatchPart(
         issue=issue,
         title=context.title_of(issue),
         address=issue_address(issue.id, build=build),
-        is_sure=match.strength is Strength.SURE,
+        is_sure=is_sure,
         why=context.say(match.why),
         around=match.around,
         sentences=tuple(_sentence(class_, said, several=several) for class_, said in advice.histories.items()),
@@ -258,7 +263,10 @@ def _sentence(hardware: str, said: str, *, several: bool) -> str:
 def _workarounds(
     context: RequestContext, issue: Issue, shown: Cell | None, builds: Mapping[str, Build]
 ) -> tuple[WorkaroundView, ...]:
-    return workarounds_of(issue, builds[shown.build], shown, context) if shown else ()
+    """Where none was measured all of them, as not tried on the newest build."""
+    newest = max(builds, key=lambda id_: builds[id_].build_id)
+    cell = shown or Cell(issue.id, newest, CPU_CLASS, Verdict.NOT_RUN, "", None)
+    return workarounds_of(issue, builds[cell.build], cell, context)
 
 
 def _near(context: RequestContext, found: tuple[Likeness, ...], issues: Mapping[str, Issue]) -> tuple[NearPart, ...]:

@@ -17,8 +17,9 @@ from knowngood.app.features.diagnose.matcher import (
     Match,
     Strength,
     advise,
+    is_elsewhere,
     measured_workarounds,
-    told_of_wheel,
+    told_first,
 )
 from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.knowledge.model import Knowledge
@@ -58,7 +59,9 @@ class PlaceBody(Body):
 
 
 class TriedWorkaroundBody(Body):
-    """A workaround with what was measured of it on the cell of `cures_on`, those that work first."""
+    """A workaround with what was measured of it on the cell of `cures_on`, those that work first; `unverified` where
+    there is none.
+    """
 
     id: str
     title: str
@@ -69,7 +72,8 @@ class TriedWorkaroundBody(Body):
 
 
 class MatchBody(Body):
-    """`sure`: the signature is this issue's own, or the traceback is. `possible`: its words are anybody's too.
+    """`sure`: the signature is this issue's own, or the traceback is, or the text names what the issue is about.
+    `possible`: its words are anybody's too, or what is stated rules it out; workarounds stand with `sure` alone.
 
     `here` is the cell of the build in question (null: nobody measured it); `cures_on` the one whose workarounds stand
     here: that same one where the issue was seen on it, else the newest on which it was. `report_url` is the thread
@@ -110,9 +114,9 @@ class ExplanationBody(Body):
     """`known` says whether a match is sure. `build` is the tested one that was named or read from the paste.
 
     `asked` is the environment in words, `note` why it is no tested build, or what was assumed. `wheel` says of each GPU
-    of the text that the wheel holds no code for it, or that nobody knows. `silent` lists issues that raise nothing,
-    where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for; `left_out`
-    counts characters of the middle of a long paste that were not read.
+    of the text that the wheel holds no code for it, or that nobody knows, and on Windows that torch brings no Triton.
+    `silent` lists issues that raise nothing, where the words speak of wrong numbers. `untried` are issues whose
+    signature took too long to look for; `left_out` counts characters of the middle of a long paste that were not read.
     """
 
     known: bool
@@ -163,7 +167,7 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
         build=resolved.build,
         asked=resolved.asked,
         note=resolved.remark,
-        wheel=list(told_of_wheel(resolved, told.knowledge.known)),
+        wheel=list(told_first(found, told.knowledge.known)),
         matches=[_match(one, told) for one in found.matches],
         nearest=[near_body(one, told.issues) for one in found.nearest],
         silent=[near_body(one, told.issues) for one in found.silent],
@@ -192,12 +196,12 @@ def _match(match: Match, told: ExplanationView) -> MatchBody:
         seen=[PlaceBody.of(cell) for cell in match.seen],
         here=PlaceBody.of(advice.own) if advice.own else None,
         cures_on=PlaceBody.of(advice.shown) if advice.shown else None,
-        workarounds=_workarounds(issue, advice.shown) if advice.shown else [],
-        to_do=next_step(match, advice, told.knowledge.known).sentence,
+        workarounds=_workarounds(issue, advice.shown) if match.strength is Strength.SURE else [],
+        to_do=next_step(match, advice, told.knowledge.known, elsewhere=is_elsewhere(told.explanation)).sentence,
     )
 
 
-def _workarounds(issue: Issue, cell: Cell) -> list[TriedWorkaroundBody]:
+def _workarounds(issue: Issue, cell: Cell | None) -> list[TriedWorkaroundBody]:
     return [
         TriedWorkaroundBody(
             id=id_,

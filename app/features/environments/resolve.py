@@ -197,11 +197,20 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
         question = _question(stated, torch, asked, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
-        found = ResolvedBuild(None, asked, str(unclear), nearest=nearest)
+        why = "; ".join([str(unclear), *_came_with(stated, builds)])
+        found = ResolvedBuild(None, asked, why, nearest=nearest)
     else:
         found = _settle(question, catalogue)
     found = replace(found, packages=packages, is_whole=stated.is_whole, line=line)
     return replace(found, gpus=stated.gpus, platforms=platforms)
+
+
+def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[str]:
+    """Of an environment that states a Triton and no torch, the releases that pin that Triton."""
+    versions = [] if stated.all_of(_TORCH) else _versions(_tritons(stated))
+    pinning = {one.build_id.version.release for one in builds.values() if [one.pinned_triton] == versions}
+    releases = [".".join(map(str, release)) for release in sorted(pinning)]
+    return [f"inferred: Triton {versions[0]} came with torch {' and '.join(releases)}"] if releases else []
 
 
 def _refuse_other_platform(platforms: Mapping[str, str]) -> None:

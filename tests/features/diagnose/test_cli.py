@@ -40,7 +40,7 @@ def test_json_is_what_the_api_answers(call: Call, report: Path) -> None:
 
 
 def test_an_unknown_failure_ends_3_and_says_how_to_add_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"KeyError: 'x'\xff\x00")))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"KeyError: 'x'\xff")))
     done = call("explain", "-")
     assert done.code == 3
     assert "We do not know this one." in done.out
@@ -57,6 +57,17 @@ def test_what_cannot_be_read_ends_2_with_a_sentence(call: Call, report: Path, tm
     assert "nothing.txt cannot be read: No such file or directory" in missing.err
     assert call("explain", str(tmp_path)).code == 2
     assert call("explain", str(report), "--build", "pytorch").code == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "is empty"), (b" \n", "is empty"), (b"\x7fELF\x00\x01", "NUL byte"), ("x".encode("utf-16"), "PowerShell")],
+)
+def test_what_is_no_text_ends_2(call: Call, tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "a.log").write_bytes(content)
+    done = call("explain", str(tmp_path / "a.log"))
+    assert (done.code, done.out) == (2, "")
+    assert why in done.err
 
 
 def test_a_file_far_too_large_is_refused(call: Call, tmp_path: Path) -> None:

@@ -137,6 +137,13 @@ Versions of relevant libraries:
         pytest.param("version 2.6 of torch, py3.12", {"torch": "2.6.0", "Python": "3.12"}, id="version of"),
         pytest.param("I use `torch` 2.6.0 and **triton** 3.2.0", {"torch": "2.6.0", "Triton": "3.2.0"}, id="marked up"),
         pytest.param("torch nightly 2.9.0.dev20250901", {"torch": "2.9.0.dev20250901"}, id="said to be a nightly"),
+        pytest.param(
+            "xFormers was built for:\n    PyTorch 2.0.0+cu118 with CUDA 1108 (you have 2.6.0+cu126)\n"
+            "    Python  3.10.11 (you have 3.10.6)",
+            {"torch": "2.6.0+cu126", "Python": "3.10.6"},
+            id="what you have, and what it was built for",
+        ),
+        pytest.param("xformers 2.0.0+cu118, flash-attn==2.5.0+cu121", {}, id="versions after other packages' names"),
         pytest.param("> [rank0]: PyTorch version: 2.9.0+cu128", {"torch": "2.9.0+cu128"}, id="quoted"),
     ],
 )

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from knowngood.app.domain.issue import Issue, Signature, SignatureKind
+from knowngood.app.domain.issue import Device, Issue, Requires, Signature, SignatureKind, Status
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.diagnose.matcher import (
     Explanation,
     SearchBudget,
     Strength,
+    Why,
     advise,
     complete,
     make_failure_library,
@@ -73,8 +74,13 @@ def strengths(found: Explanation) -> list[tuple[str, str]]:
     ("text", "expected"),
     [
         pytest.param(TRACE, [("toy-1", "sure")], id="the same words by the same way"),
-        pytest.param("IndexError: tuple index out of range", [("toy-1", "possible")], id="the words alone"),
-        pytest.param(OTHER_COMPILED, [("toy-1", "possible")], id="by another way through the compilers"),
+        pytest.param("IndexError: tuple index out of range", [], id="the words alone: anybody says them"),
+        pytest.param(
+            "torch._inductor.exc.InductorError: IndexError: tuple index out of range",
+            [("toy-1", "possible")],
+            id="the words alone, of a compiler",
+        ),
+        pytest.param(OTHER_COMPILED, [], id="by another way through the compilers"),
         pytest.param(EAGER, [], id="by a way that never comes to a compiler"),
         pytest.param("IndexError: list index out of range", [], id="other words"),
     ],
@@ -114,9 +120,47 @@ def test_an_issues_own_words_are_enough() -> None:
 
 
 def test_a_short_signature_is_never_sure_by_itself() -> None:
-    found = asked("CUDA error: misaligned address", message("misaligned address"))
+    assert strengths(asked("CUDA error: misaligned address", message("misaligned address"))) == []
+    found = asked("after torch.compile: CUDA error: misaligned address", message("misaligned address"))
     assert strengths(found) == [("toy-1", "possible")]
     assert not found.is_known
+
+
+COMMON = "torch._inductor.exc.InductorError: IndexError: tuple index out of range"
+
+
+@pytest.mark.parametrize(
+    ("text", "strength", "why"),
+    [
+        pytest.param(f"{COMMON}\n  target: odd_op_backward", "sure", Why.MARKED, id="an operator of the title"),
+        pytest.param(f"{COMMON}\ntorch 2.7.1", "sure", Why.MARKED, id="the release of the title"),
+        pytest.param(f"{COMMON}\n  from oddpack import x", "sure", Why.MARKED, id="the package"),
+        pytest.param(f"{COMMON}\ntorch 2.6.0", "possible", Why.COMMON_WORDS, id="another release"),
+        pytest.param(f"{COMMON}\nodd_op, torch 2.3.0", "possible", Why.RULED_OUT, id="a torch that it cannot be on"),
+        pytest.param(f"{COMMON}\nodd_op, Python 3.9.1", "possible", Why.RULED_OUT, id="a Python that it cannot be on"),
+        pytest.param(f"{COMMON}\nodd_op, torch 2.7.1+cpu", "possible", Why.RULED_OUT, id="a torch without CUDA"),
+        pytest.param(f"{COMMON}\nodd_op, triton 3.2.0", "possible", Why.RULED_OUT, id="a Triton that is too old"),
+        pytest.param(f"{COMMON}\nodd_op, triton 3.6.0", "sure", Why.MARKED, id="a newer Triton"),
+    ],
+)
+def test_common_words_need_a_mark_and_what_is_stated_can_rule_the_issue_out(text: str, strength: str, why: Why) -> None:
+    issue = make_issue(
+        title="odd_op fails on torch 2.7 beside Triton 3.5",
+        status=Status.USAGE,
+        requires=Requires(Device.CUDA, torch=">=2.5", python=">=3.10", package="oddpack"),
+        signature=Signature(SignatureKind.MESSAGE, "IndexError: tuple index out of range"),
+    )
+    (match,) = asked(text, issue).matches
+    assert (match.strength.value, match.why) == (strength, why)
+
+
+def test_a_pass_measured_on_the_very_build_leaves_it_possible_and_shows_no_workaround() -> None:
+    cells = [cell(BAD, Verdict.AFFECTED), cell(GOOD, Verdict.NOT_AFFECTED)]
+    text = "conflicting declaration 'int tmp_acc1'\ntorch "
+    (there,) = asked(f"{text}2.7.1+cu126", make_issue(), cells=cells).matches
+    (elsewhere,) = asked(f"{text}2.8.0+cu128", make_issue(), cells=cells).matches
+    assert (there.strength.value, elsewhere.strength.value, elsewhere.why) == ("sure", "possible", Why.PASSES_THERE)
+    assert advise(elsewhere, GOOD, measured(cells).known).shown is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +220,6 @@ def test_where_it_was_seen_stands_newest_first_and_passes_do_not_count() -> None
     ("torch", "own", "shown"),
     [
         pytest.param("torch 2.7.1+cu126", BAD, BAD, id="a build on which it fails"),
-        pytest.param("torch 2.8.0+cu128", GOOD, BAD, id="a build on which it passes: the newest failing one helps"),
         pytest.param("", None, BAD, id="no build"),
         pytest.param("torch 1.13.1", None, BAD, id="a build that nobody measured"),
     ],
