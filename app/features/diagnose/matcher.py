@@ -540,13 +540,13 @@ def _is_common(said: str, places: frozenset[Place]) -> bool:
 
 
 def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMention]) -> bool:
-    """Whether the rest of a text names what the issue is about: its package, an operator of its title, or a release
-    that the title names.
+    """Whether the rest of a text names what the issue is about: its package or an operator of its title, else, where it
+    has neither, the release that the title names.
     """
     package = issue.requires.package
     names = {package, package.replace("-", "_"), *_IDENTIFIER.findall(issue.title)} - {""}
-    if any(name not in said and re.search(rf"(?<![\w-]){re.escape(name)}", rest) for name in names):
-        return True
+    if own := [name for name in names if name not in said]:
+        return any(re.search(rf"(?<![\w-]){re.escape(name)}", rest) for name in own)
     titled = _VERSION_OF_TITLE.findall(issue.title)
     return any((one.name, ".".join(one.value.split(".")[:2])) in titled for one in versions)
 
