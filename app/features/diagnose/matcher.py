@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.app.domain.hardware_names import class_named, several_gpus
-from knowngood.app.domain.issue import Device, Issue, SignatureKind, Status, is_for_python, is_within
+from knowngood.app.domain.issue import Device, Issue, SignatureKind, Status, is_within
 from knowngood.app.domain.verdicts.claims import doubts_about
 from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.known import Known
@@ -261,7 +261,7 @@ _ANYBODYS = tuple(
         r"Cannot call numel\(\) on tensor with symbolic sizes/strides",
         r"Cannot view a tensor with shape.*",
         r"NoValidChoicesError: No choices to select",
-        r"Unsupported: (?!.*(?:once_differentiable|\.backward\b)).*(?:in skipfiles|autograd/function\.py)",
+        r"Unsupported: (?!.{0,400}(?:once_differentiable|\.backward\b)).{0,400}(?:in skipfiles|autograd/function\.py)",
         r"call_function UserDefinedClassVariable.*",
         r"out of resource: [\w\s,]+\sRequired: \d+,?\s+Hardware limit: ?\d+",
         r"(?:Fatal Python error: )?Floating point exception",
@@ -409,23 +409,13 @@ def _is_ruled_out(issue: Issue, found: Explanation) -> bool:
     """Whether every torch, Python or Triton that is stated is none of those that the issue can be on, or it needs CUDA
     where torch has none. An issue of use names in its title the Triton that it begins with.
     """
-    stated: dict[str, list[str]] = {}
-    for one in found.versions:
-        stated.setdefault(one.name, []).append(one.value)
-    requires, torches = issue.requires, stated.get("torch", [])
-    if not _is_any_within(requires.torch, torches):
-        return True
-    pythons = stated.get("Python", [])
-    if pythons and not any(is_for_python(requires, ".".join(one.split(".")[:2])) for one in pythons):
-        return True
-    if requires.device is Device.CUDA and (stated.get("CUDA") == ["None"] or _are_for_cpu(torches)):
-        return True
     first = _first_triton(issue)
-    return bool(first) and not _is_any_within(f">={first}", stated.get("Triton", []))
-
-
-def _are_for_cpu(torches: Sequence[str]) -> bool:
-    return bool(torches) and all(one.endswith("+cpu") for one in torches)
+    can_be = {"torch": issue.requires.torch, "Python": issue.requires.python, "Triton": first and f">={first}"}
+    stated = {name: [one.value for one in found.versions if one.name == name] for name in (*can_be, "CUDA")}
+    is_for_cpu = stated["CUDA"] == ["None"] or {one.partition("+")[2] for one in stated["torch"]} == {"cpu"}
+    return (issue.requires.device is Device.CUDA and is_for_cpu) or not all(
+        _is_any_within(specifier, stated[name]) for name, specifier in can_be.items()
+    )
 
 
 def _first_triton(issue: Issue) -> str:
@@ -550,13 +540,13 @@ def _is_common(said: str, places: frozenset[Place]) -> bool:
 
 
 def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMention]) -> bool:
-    """Whether the rest of a text names what the issue is about: its package, an operator of its title, or a release
-    that the title names.
+    """Whether the rest of a text names what the issue is about: its package or an operator of its title, else, where it
+    has neither, the release that the title names.
     """
     package = issue.requires.package
     names = {package, package.replace("-", "_"), *_IDENTIFIER.findall(issue.title)} - {""}
-    if any(name not in said and re.search(rf"(?<![\w-]){re.escape(name)}", rest) for name in names):
-        return True
+    if own := [name for name in names if name not in said]:
+        return any(re.search(rf"(?<![\w-]){re.escape(name)}", rest) for name in own)
     titled = _VERSION_OF_TITLE.findall(issue.title)
     return any((one.name, ".".join(one.value.split(".")[:2])) in titled for one in versions)
 

@@ -133,9 +133,9 @@ COMMON = "torch._inductor.exc.InductorError: IndexError: tuple index out of rang
     ("text", "strength", "why"),
     [
         pytest.param(f"{COMMON}\n  target: odd_op_backward", "sure", Why.MARKED, id="an operator of the title"),
-        pytest.param(f"{COMMON}\ntorch 2.7.1", "sure", Why.MARKED, id="the release of the title"),
+        pytest.param(f"{COMMON}\ntorch 2.7.1", "possible", Why.COMMON_WORDS, id="the release of the title alone"),
         pytest.param(f"{COMMON}\n  from oddpack import x", "sure", Why.MARKED, id="the package"),
-        pytest.param(f"{COMMON}\ntorch 2.6.0", "possible", Why.COMMON_WORDS, id="another release"),
+        pytest.param(f"{COMMON}\ntorch 2.6.0", "possible", Why.COMMON_WORDS, id="another release, and nothing else"),
         pytest.param(f"{COMMON}\nodd_op, torch 2.3.0", "possible", Why.RULED_OUT, id="a torch that it cannot be on"),
         pytest.param(f"{COMMON}\nodd_op, Python 3.9.1", "possible", Why.RULED_OUT, id="a Python that it cannot be on"),
         pytest.param(f"{COMMON}\nodd_op, torch 2.7.1+cpu", "possible", Why.RULED_OUT, id="a torch without CUDA"),

@@ -114,7 +114,7 @@ ASKED = {
     f"env --build {BAD}": 0,
     "compare 2.6.0 2.7.1": 0,
     "upgrade --from 2.7.1": 0,
-    "explain /dev/null": 3,
+    f"explain {__file__}": 3,
     "matrix": 0,
     "matrix 151290": 0,
 }
