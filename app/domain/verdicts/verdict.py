@@ -773,7 +773,7 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
         findings += [VariantFinding(isa, Verdict.NOT_RUN, "") for isa in sorted(lacking)]
     verdict, reason = _over_variants(findings)
     hardware = whole_class(of_isas[0].hardware)
-    worst = [one for one in told if one.verdict is verdict]
+    worst = sorted((one for one in told if one.verdict is verdict), key=lambda one: one.as_reported is not None)
     isas = [isa_of(one.hardware) for one in worst if isa_of(one.hardware)]
     if not worst:  # no answer, as one ISA passes and another was not run
         return replace(told[0], hardware=hardware, verdict=verdict, reason=reason)

@@ -508,7 +508,7 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
         ),
         (
             {"a": "xoo", "b": "xx-"},
-            gains(1, 1, "also good: 1 fail without a workaround, 0 on 27"),
+            gains(1, 1, "also good: 1 fail without a workaround known to help, 0 on 27"),
             "1 gained, none lost",
             (),
         ),
