@@ -32,7 +32,6 @@ LEGEND_LINE = tuple(
         StatusLabel.UNTRIED,
         StatusLabel.WORKAROUND,
         StatusLabel.PARTIAL,
-        StatusLabel.AS_REPORTED,
         StatusLabel.DIFFERENT,
         StatusLabel.FLAKY,
         StatusLabel.UNSURE,
