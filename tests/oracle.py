@@ -56,6 +56,13 @@ class Claim:
     def runs(self) -> int:
         return runs_of(self.ground) if self.ground and self.verdict in ANSWERS else 0
 
+    @property
+    def is_good_as_reported(self) -> bool:
+        """Whether it is affected, though not by what the report ran."""
+        by_variant = {one.variant: one.verdict for one in self.ground.variants} if self.ground else {}
+        reported = self.ground.reported if self.ground else ""
+        return self.verdict == "affected" and by_variant.get(reported, "") == "not_affected"
+
     def workaround(self, id_: str) -> str:
         """The workaround's verdict where the claim is made; "unverified" where nothing was tried."""
         found = self.ground.workarounds.get(id_) if self.ground else None
@@ -369,7 +376,7 @@ def _sides(
     classes = sorted({*policy.hardware}) if policy.hardware else store.classes
     nothing = _Side(Claim("not_applicable"), store.builds[ids[0]])
     found = {
-        class_: _side(store, issue, ids, class_, is_variant=is_variant) if is_about_it else nothing
+        class_: _side(store, policy, issue, ids, class_, is_variant=is_variant) if is_about_it else nothing
         for class_ in classes
     }
     if not found:
@@ -390,10 +397,11 @@ def _sides(
     return measured or there
 
 
-def _side(store: Store, issue: Issue, ids: Sequence[str], class_: str, *, is_variant: bool) -> _Side:
+def _side(store: Store, policy: Policy, issue: Issue, ids: Sequence[str], class_: str, *, is_variant: bool) -> _Side:
     claims = [(store.builds[id_], claim(store, issue, store.builds[id_], class_)) for id_ in ids]
     if is_variant:
         claims = [(build, _of_another_wheel(one, class_)) for build, one in claims]
+    claims.sort(key=lambda pair: policy.variants == "reported" and pair[1].is_good_as_reported)
     failing = [pair for pair in claims if pair[1].verdict in FAILS]
     sound = [pair for pair in claims if pair[1].verdict in {"not_affected", "not_applicable"}]
     if failing and sound:
@@ -453,6 +461,8 @@ def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first l
         if policy.only_new and policy.base in store.builds:
             before = claim(store, issue, store.builds[policy.base], class_).verdict
             effect = _beside_base(effect, verdict, before, policy.unknown_on_base)
+        if policy.variants == "reported" and told.is_good_as_reported and not strays:
+            effect = "pass"
         if any(one in helps for one in declared):
             effect = "pass"
     if any(told.workaround(one) == "harmful" for one in declared):
@@ -557,6 +567,14 @@ def helps(one: Claim) -> bool:
     return one.verdict in SEEN and any(one.workaround(id_) == "effective" for id_ in found)
 
 
+def may_help(one: Claim) -> bool:
+    """Whether it is seen, and a workaround that could be tried there has no answer yet, where none helps with all."""
+    if one.verdict not in SEEN or one.ground is None or helps(one):
+        return False
+    found = one.ground.workarounds
+    return any(found[id_].applies and one.workaround(id_) == "unverified" for id_ in found)
+
+
 @dataclass(frozen=True)
 class Row:
     """One watched issue on a candidate, on the class where it is told."""
@@ -637,7 +655,7 @@ class Candidate:
 
     @property
     def hope(self) -> int:
-        return _sum(self.turned("fixed")) - _sum(row for row in self.lost if helps(row.after))
+        return _sum(self.turned("fixed")) - _sum(row for row in self.lost if helps(row.after) or may_help(row.after))
 
     @property
     def gain(self) -> int:
@@ -752,7 +770,7 @@ def _rating(one: Candidate, base: Candidate, enough: float) -> str:
     can_exist = [row for row in one.rows if row.does != "does_not_apply"]
     if base.coverage < 0.5 or one.assurance < enough or not can_exist:
         return "not_enough_measured"
-    if any(not helps(row.after) for row in one.lost):
+    if any(not helps(row.after) and not may_help(row.after) for row in one.lost):
         return "loses"
     if one.hope <= 0:
         return "no_gain"

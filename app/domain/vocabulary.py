@@ -27,6 +27,8 @@ class StatusLabel(StrEnum):
     PASSES = "passes"
     WORKAROUND = "cure"
     PARTIAL = "partial"
+    AS_REPORTED = "variant"
+    UNTRIED = "untried"
     FAILS = "fails"
     DIFFERENT = "different"
     FLAKY = "flaky"
@@ -70,9 +72,11 @@ _FAILS = Term("fails", StatusLabel.FAILS, "✕", Role.BAD, plural="fail")
 
 # Most severe first: what a reader must not miss.
 STATUSES: Mapping[StatusLabel, Term] = {
-    StatusLabel.FAILS: _FAILS,
+    StatusLabel.FAILS: Term("fails, no workaround found", StatusLabel.FAILS, "✕", Role.BAD),
+    StatusLabel.UNTRIED: Term("fails, workaround not tried here", StatusLabel.UNTRIED, "✕?", Role.BAD),
     StatusLabel.PARTIAL: Term("fails, workaround helps in part", StatusLabel.PARTIAL, "✕½", Role.BAD),
     StatusLabel.WORKAROUND: Term("fails, has a workaround", StatusLabel.WORKAROUND, "✕'", Role.BAD),
+    StatusLabel.AS_REPORTED: Term("passes as reported, fails in a variant", StatusLabel.AS_REPORTED, "✓✕", Role.BAD),
     StatusLabel.FLAKY: Term("flaky", StatusLabel.FLAKY, "~", Role.MIXED, clause="is flaky"),
     StatusLabel.DIFFERENT: Term("fails differently", StatusLabel.DIFFERENT, "≠", Role.OTHER, plural="fail differently"),
     StatusLabel.UNSURE: Term("cannot say", StatusLabel.UNSURE, "?", Role.UNSURE, preposition="for"),
@@ -104,7 +108,11 @@ STATUS_MEANINGS: Mapping[StatusLabel, str] = {
     StatusLabel.PARTIAL: (
         "the issue shows, and a measured workaround makes it go away with some of the variants that fail"
     ),
-    StatusLabel.FAILS: "the issue shows, and no measured workaround helps",
+    StatusLabel.UNTRIED: (
+        "the issue shows, nothing is known to help with all of it, and a workaround was not run here or gave no answer"
+    ),
+    StatusLabel.FAILS: "the issue shows, and every workaround that applies was run and does not help",
+    StatusLabel.AS_REPORTED: "what the report ran passes here, and another variant of it shows the issue",
     StatusLabel.DIFFERENT: "it fails, but not with this issue's own text",
     StatusLabel.FLAKY: "some attempts showed the issue, others passed",
     StatusLabel.UNSURE: "tried, but the evidence is not enough for an answer",
@@ -114,7 +122,7 @@ STATUS_MEANINGS: Mapping[StatusLabel, str] = {
 }
 
 VERDICTS: Mapping[str, Term] = {
-    "affected": STATUSES[StatusLabel.FAILS],
+    "affected": _FAILS,
     "flaky": STATUSES[StatusLabel.FLAKY],
     "different_failure": STATUSES[StatusLabel.DIFFERENT],
     "inconclusive": STATUSES[StatusLabel.UNSURE],

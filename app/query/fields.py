@@ -34,6 +34,7 @@ from knowngood.app.domain.issue import (
     Status,
 )
 from knowngood.app.domain.verdicts.history import FAILING
+from knowngood.app.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict, stale_before
 
 AboutIssue = Callable[[Issue], bool]
@@ -407,7 +408,9 @@ def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -
         case "stale":
             return _stale_test(value == "yes", [stale_before(build, now) for build in builds])
         case "cure":
-            return _no_cure if value == "none" else _cure_test(WorkaroundVerdict(value))
+            return _STANDINGS.get(value) or _cure_test(WorkaroundVerdict(value))
+        case "reported":
+            return lambda _, cell: cell.verdict in CONCLUSIVE and passes_as_reported(cell) is (value == "yes")
         case "hardware":
             of_class = about_class(field, value)
             return lambda _, cell: of_class(cell.hardware)
@@ -460,6 +463,13 @@ def _no_cure(at: int, cell: Cell) -> bool:
     return cell.verdict in CONCLUSIVE and cell.verdict in FAILING and not _is_cured(at, cell)
 
 
+_STANDINGS: dict[str, AboutCell] = {
+    "none": _no_cure,
+    "untried": lambda _, cell: is_untried(cell),
+    "not_found": lambda at, cell: _no_cure(at, cell) and not is_untried(cell),
+}
+
+
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 
@@ -468,7 +478,7 @@ def _words(name: str, kind: Kind, about: str, words: Iterable[str]) -> Field:
     return Field(name, kind, about, _one_of(listed), listed)
 
 
-_WORKAROUND_WORDS = (*(verdict.value for verdict in WorkaroundVerdict), "none")
+_WORKAROUND_WORDS = (*(verdict.value for verdict in WorkaroundVerdict), *_STANDINGS)
 _ALL = (
     Field("id", Kind.ISSUE, "the issue's id", _some_text),
     Field("title", Kind.ISSUE, "its title, in either language", _some_text),
@@ -499,9 +509,11 @@ _ALL = (
     _words(
         "cure",
         Kind.CELL,
-        "a workaround's verdict there; none is a failing cell that no workaround cures",
+        "a workaround's verdict there; none: it fails, and none is known to cure it; of these, untried: not all were "
+        "run, and not_found: all were",
         _WORKAROUND_WORDS,
     ),
+    _words("reported", Kind.CELL, "fails in a variant, and passes with the one that the report ran", _YES_NO),
     Field("hardware", Kind.CELL, "the hardware it was measured on, by class or by the name of a GPU", _some_text),
     Field("reason", Kind.CELL, "why this verdict", _some_text),
 )

@@ -47,6 +47,6 @@ def sign_of(cell: Cell) -> str:
 def legend_of(cells: Iterable[Cell]) -> list[VerdictMark]:
     """The marks of these cells alone, in a fixed order."""
     cells = list(cells)
-    used = {mark_of(cell) for cell in cells}
-    marks = [mark for mark in (*MARKS.values(), WITH_WORKAROUND, PARTIAL) if mark in used]
+    used = {status_of(cell) for cell in cells}
+    marks = [_BY_STATUS[label] for label in _IN_LEGENDS if label in used]
     return [*marks, *([INFERRED] if any(cell.basis for cell in cells) else [])]

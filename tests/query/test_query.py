@@ -240,6 +240,21 @@ CELLS = [
     ("cure:none", cell("~"), True),
     ("cure:none", cell("o"), False),
     ("cure:none", cell("?"), False),
+    *(
+        (query, cell("x", cures=cures), holds)
+        for cures, untried, not_found in (
+            (["ineffective", "unverified"], True, False),
+            (["partial", "unverified"], True, False),
+            (["effective", "unverified"], False, False),
+            (["ineffective", "harmful"], False, True),
+        )
+        for query, holds in (("cure:untried", untried), ("cure:not_found", not_found))
+    ),
+    ("cure:untried", cell("o", cures=["unverified"]), False),
+    ("cure:not_found", cell("?", cures=["ineffective"]), False),
+    ("reported:yes", cell("x"), False),
+    ("reported:no", cell("x"), True),
+    ("reported:no", cell("."), False),
     ("cure:harmful", cell("o", cures=["harmful"]), True),
     ("cure:unnecessary,unverified", cell("o", cures=["unverified"]), True),
     ("cure:effective", cell("?", cures=["effective"]), False),

@@ -13,7 +13,7 @@ from typing import Any
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Severity
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
 from tests.oracle import Environment, Store
 from tests.random_stores import CPU, GPU, ISSUES, OLD_GPU, PYTHONS
 
@@ -339,6 +339,7 @@ _KINDS: Mapping[str, Iterable[Any]] = {
     "remedy": RemedyFilter,
     "minimum": Severity,
     "accept": Accept,
+    "variants": Variants,
 }
 
 

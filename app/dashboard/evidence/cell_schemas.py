@@ -5,6 +5,7 @@ from typing import Any
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import (
     Assurance,
     Cell,
@@ -13,6 +14,7 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_stale,
 )
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.web.json_body import Body, OfCellBody
 from knowngood.app.web.urls import attempt_address
 
@@ -52,7 +54,9 @@ class CellBody(OfCellBody):
     it is another one. `silent` says of what fails whether it gives wrong numbers without an error here (null: nothing
     fails, or it is as the issue says of itself). `proof` is `call` where the harness looked at the suspect call itself
     with every variant, `process` where it looked at the process around it, null where nothing was measured.
-    `not_covered` is what is left wrong, of a pass that says nothing of it.
+    `not_covered` is what is left wrong, of a pass that says nothing of it. `sign` says how it stands with its
+    workarounds, by the name of the sign that `/signs` shows: a failure is `cure` (one works), `partial` (one helps in
+    part), `untried` (not all were run here), `fails` (all were, and none helps) or `variant` (passes as reported).
     """
 
     verdict: Verdict
@@ -72,6 +76,7 @@ class CellBody(OfCellBody):
     silent: bool | None
     proof: ProofLevel | None
     not_covered: list[str]
+    sign: StatusLabel
 
 
 def cell_body(cell: Cell, build: Build, now: datetime) -> CellBody:
@@ -111,6 +116,7 @@ def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "silent": cell.silent,
         "proof": cell.proof,
         "not_covered": list(cell.not_covered),
+        "sign": status_of(cell),
     }
 
 

@@ -1,7 +1,7 @@
 """`/builds/{id}`: what this build is, what fails on it, and what of that has a workaround."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 from urllib.parse import urlencode
@@ -14,12 +14,13 @@ from knowngood.app.domain.builds.architectures import WheelCode
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.release_age import ReleaseAge
 from knowngood.app.domain.grouping import grouped
-from knowngood.app.domain.issue import Issue, is_measured_on
+from knowngood.app.domain.issue import is_measured_on
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.inference import ground_of
-from knowngood.app.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, stale_cells, tally
-from knowngood.app.domain.verdicts.status import is_untried, partly_working, status_of, working
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, helped_elsewhere, stale_cells, tally
+from knowngood.app.domain.verdicts.status import partly_working, status_of, working
 from knowngood.app.domain.verdicts.verdict import Cell, is_stale
 from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.app.store.engine import Session
@@ -42,13 +43,15 @@ class WorkaroundLink:
 @dataclass(frozen=True)
 class IssueLine(TitledIssue):
     """One issue on this build; `workarounds` are those that help here with every variant that fails, `partly` those
-    that help with some. `ground` is what an inferred cell is inferred from (empty: it was measured, or not known).
+    that help with some; `works_on` is a build on which one helps that was not tried here (empty: none is known).
+    `ground` is what an inferred cell is inferred from (empty: it was measured, or not known).
     """
 
     cell: Cell
     cell_address: str
     workarounds: tuple[WorkaroundLink, ...]
     partly: tuple[WorkaroundLink, ...]
+    works_on: str
     ground: str
     ground_address: str
     is_stale: bool
@@ -93,32 +96,26 @@ def build(context: Context, build: str, hardware: Annotated[Words, Query()] = ""
         found, builds = find_build(session, build)
         known = context.known(session)
         class_ = one_class(hardware, known.hardware)
-        issues = tuple(known.issues.values())
-        cells = [known.cell(issue, found, class_) for issue in issues]
+        cells = [known.cell(issue, found, class_) for issue in known.issues.values()]
         installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
-        wheel = known.wheels.get(found.torch)
-        page = build_page(context, found, builds, issues, cells, known.hardware, installed, wheel)
-        return replace(page, age=known.age(found))
+        return build_page(context, found, builds, cells, known, installed)
 
     return context.answer(load, partial(context.page, "build.html"))
 
 
-def build_page(  # noqa: PLR0913 - what is known of a build comes from as many tables
+def build_page(
     context: RequestContext,
     build: Build,
     builds: Mapping[str, Build],
-    issues: Sequence[Issue],
     cells: Sequence[Cell],
-    measured: Sequence[str],
+    known: Known,
     installed: ImportedPackages | None,
-    wheel: WheelCode | None,
 ) -> BuildPage:
     """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
-    hardware = cells[0].hardware if cells else one_class("", measured)
-    by_id = {issue.id: issue for issue in issues}
+    hardware = cells[0].hardware if cells else one_class("", known.hardware)
     lines: dict[StatusLabel, list[IssueLine]] = {sign: [] for sign in STATUSES}
     for cell in cells:
-        lines[status_of(cell)].append(_line(context, by_id[cell.issue], cell, build))
+        lines[status_of(cell)].append(_line(context, known, cell, build))
     counts = {sign: len(found) for sign, found in lines.items()}
     own = build_address(build.id, hardware)
     stale = stale_cells(cells, builds, context.now)
@@ -131,7 +128,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
         sections=tuple(_sections(context, build, lines)),
         classes=tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
-            for class_ in dict.fromkeys([*measured, hardware])
+            for class_ in dict.fromkeys([*known.hardware, hardware])
         ),
         pythons=tuple(
             Choice(one.python, build_address(one.id, hardware), one.id == build.id)
@@ -144,38 +141,37 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
         upgrade_address=f"/upgrade?{urlencode({'from': build.id, 'hardware': hardware})}",
         feed_address=line_feed(build.minor),
         installed=installed,
-        wheel=wheel,
-        age=None,
+        wheel=known.wheels.get(build.torch),
+        age=known.age(build),
         command=f"knowngood run --builds {build.id} --hardware {hardware}",
         json_address=f"{API}{own}",
     )
 
 
 COUNT_WORDS = {
-    StatusLabel.FAILS: "{n} fail without a workaround",
+    StatusLabel.FAILS: "{n} fail, no workaround found",
+    StatusLabel.UNTRIED: "{n} fail, workaround not tried here",
     StatusLabel.PARTIAL: "{n} fail with a workaround that helps in part",
     StatusLabel.WORKAROUND: "{n} fail with a workaround",
+    StatusLabel.AS_REPORTED: "{n} pass as reported, and fail in a variant",
     StatusLabel.FLAKY: "{n} flaky",
     StatusLabel.DIFFERENT: "{n} fail differently",
     StatusLabel.PASSES: "{n} pass",
 }
-UNTRIED_WORDS = "{n} fail without a workaround ({m} with workarounds not run here yet)"
-ONE_UNTRIED_WORDS = "{n} fails without a workaround (with workarounds not run here yet)"
 ONE_COUNTED_WORDS = {
-    StatusLabel.FAILS: "{n} fails without a workaround",
+    StatusLabel.FAILS: "{n} fails, no workaround found",
+    StatusLabel.UNTRIED: "{n} fails, workaround not tried here",
     StatusLabel.PARTIAL: "{n} fails with a workaround that helps in part",
     StatusLabel.WORKAROUND: "{n} fails with a workaround",
+    StatusLabel.AS_REPORTED: "{n} passes as reported, and fails in a variant",
     StatusLabel.DIFFERENT: "{n} fails differently",
     StatusLabel.PASSES: "{n} passes",
 }
 
 
 def _counted(context: RequestContext, sign: StatusLabel, lines: Sequence[IssueLine]) -> str:
-    n, m = len(lines), sum(is_untried(line.cell) for line in lines)
-    if m and sign is StatusLabel.FAILS:
-        return context.say(UNTRIED_WORDS if n > 1 else ONE_UNTRIED_WORDS, n=n, m=m)
-    words = ONE_COUNTED_WORDS if n == 1 and sign in ONE_COUNTED_WORDS else COUNT_WORDS
-    return context.say(words[sign], n=n)
+    words = ONE_COUNTED_WORDS if len(lines) == 1 and sign in ONE_COUNTED_WORDS else COUNT_WORDS
+    return context.say(words[sign], n=len(lines))
 
 
 def _sections(
@@ -202,7 +198,9 @@ def _on_the_cpu(build: Build, sign: StatusLabel, line: IssueLine) -> str:
     return "any-device" if is_elsewhere else ""
 
 
-def _line(context: RequestContext, issue: Issue, cell: Cell, build: Build) -> IssueLine:
+def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> IssueLine:
+    issue = known.issues[cell.issue]
+    elsewhere = helped_elsewhere(issue, cell, known)
     address = issue_address(issue.id, build=build.id, hardware=cell.hardware)
 
     def links(ids: Sequence[str]) -> tuple[WorkaroundLink, ...]:
@@ -220,6 +218,7 @@ def _line(context: RequestContext, issue: Issue, cell: Cell, build: Build) -> Is
         cell_address=cell_address(*cell.key),
         workarounds=links(working(cell)),
         partly=links(partly_working(cell)),
+        works_on=elsewhere[1].id if elsewhere else "",
         ground=ground_of(cell.basis) if (at := cell.basis) else "",
         ground_address=cell_address(cell.issue, at.build, at.hardware) if at else "",
         is_stale=is_stale(cell, build, context.now),

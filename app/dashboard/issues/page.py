@@ -46,7 +46,7 @@ from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.grid import CellGlyph, Choice, heads_of, squares_of
 from knowngood.app.web.html.markdown import markdown, python
 from knowngood.app.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
-from knowngood.app.web.html.status_labels import bare_word, word_of
+from knowngood.app.web.html.status_labels import whole_word, word_of
 from knowngood.app.web.my_build import remember
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
@@ -304,7 +304,7 @@ def issue_page(
         cell=cell,
         cell_address=cell_address(issue.id, build.id, hardware),
         sign=status_of(cell),
-        word=bare_word(cell, context.language),
+        word=whole_word(cell, issue, telling.known, context.language),
         workarounds=workarounds,
         elsewhere=elsewhere_of(issue, build, cell, context),
         helping=sum(1 for workaround in workarounds if workaround.rank),

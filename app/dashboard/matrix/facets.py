@@ -19,12 +19,19 @@ _STATUSES = (
     Verdict.INCONCLUSIVE,
     Verdict.NOT_RUN,
 )
-_WORKAROUND_WORDS = {"effective": "one helps", "none": "none helps"}
+_WORKAROUND_WORDS = {
+    "effective": "one works",
+    "untried": "not tried here",
+    "partial": "one helps in part",
+    "not_found": "none found",
+}
+_REPORTED_WORDS = {"yes": "passes as reported"}
 _SILENT_WORDS = {"yes": "wrong numbers without an error"}
 _FACET_WORDS = {
     "severity": "severity",
     "status": "status",
     "cure": "workarounds",
+    "reported": "variants",
     "silent": "silent",
     "component": "component",
 }
@@ -62,6 +69,7 @@ def facets_of(
         ("severity", {one.value: one.value for one in reversed(Severity)}),
         ("status", {one.value: VERDICTS[one].word for one in _STATUSES}),
         ("cure", _WORKAROUND_WORDS),
+        ("reported", _REPORTED_WORDS),
         ("silent", _SILENT_WORDS),
         ("component", {f"={name}": name for name in components}),
     )

@@ -11,9 +11,10 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Column, concerns_cpu_path, fold, rows_of
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.domain.vocabulary import VERDICTS, Role
-from knowngood.app.serialization.marks import MARKS, legend_of, mark_of, sign_of
+from knowngood.app.domain.vocabulary import VERDICTS, Role, StatusLabel
+from knowngood.app.serialization.marks import legend_of, mark_of, sign_of
 
 _COLOURS = {
     Role.GOOD: "green",
@@ -34,7 +35,7 @@ def sign_in_colour(cell: Cell) -> Text:
 
 
 def _style(cell: Cell) -> str:
-    bold = "bold " if mark_of(cell) is MARKS[Verdict.AFFECTED] else ""
+    bold = "bold " if status_of(cell) is StatusLabel.FAILS else ""
     return bold + _COLOURS[VERDICTS[cell.verdict].role]
 
 

@@ -3,7 +3,6 @@
 A platform is a system with its machine (`macos-arm64`), or the system where the machine is not said; each is kept with
 the words that state it, so that two which differ can be quoted. Everything here is measured on Linux x86-64; where
 nothing is stated it is taken for that, and the answer says so. WSL2 is Linux.
-Source: design 11 (rule 1).
 """
 
 import re

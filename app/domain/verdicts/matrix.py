@@ -14,11 +14,12 @@ from functools import lru_cache
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import VECTOR_ISA_CLASSES
-from knowngood.app.domain.issue import CPU_PATH, Issue
+from knowngood.app.domain.issue import CPU_PATH, Issue, Workaround
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.claims import named
 from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.status import is_untried, untried, working
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, stale_before, stays_fresh
 from knowngood.app.domain.vocabulary import VERDICTS
 
@@ -294,6 +295,22 @@ def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
     """Releases before other wheels, newer ones before older, the default Python before its twins."""
     name = build.build_id
     return is_release(build), name.apart_from_python, build.python == DEFAULT_PYTHON, name
+
+
+def helped_elsewhere(issue: Issue, cell: Cell, known: Known) -> tuple[Workaround, Build] | None:
+    """Of a cell on which nothing is known to help, a workaround that was not tried, and the newest build of the class
+    on which it was measured to help: the same build with another Python before any other.
+    """
+    hardware = cell.basis.hardware if cell.basis else cell.hardware
+    open_ = set(untried(cell)) if is_untried(cell) else set()
+    helping = [one for _, one in known.measured(issue.id, hardware) if open_.intersection(working(one))]
+    family = known.builds[cell.build].build_id.apart_from_python
+    alike = [one for one in helping if known.builds[one.build].build_id.apart_from_python == family]
+    build = telling_build(known.builds, alike or helping, hardware) if helping else None
+    if build is None:
+        return None
+    helps = next(open_.intersection(working(one)) for one in helping if one.build == build.id)
+    return next(one for one in issue.workarounds if one.id in helps), build
 
 
 def isa_difference(issue: Issue, known: Known) -> str:

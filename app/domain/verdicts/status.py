@@ -7,12 +7,13 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, NOT_RUN, Cell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
 from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
 
 # Looking up a member of an enum takes as long as the rest of what is asked of every cell.
 _LABELS = {verdict: StatusLabel(term.label) for verdict, term in VERDICTS.items()}
 _FAILS, _WORKAROUND, _PARTIAL = StatusLabel.FAILS, StatusLabel.WORKAROUND, StatusLabel.PARTIAL
+_UNTRIED, _AS_REPORTED = StatusLabel.UNTRIED, StatusLabel.AS_REPORTED
 _EFFECTIVE, _IN_PART = WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL
 
 
@@ -20,8 +21,22 @@ def status_of(cell: Cell) -> StatusLabel:
     label = _LABELS[cell.verdict]
     if label is not _FAILS:
         return label
+    if passes_as_reported(cell):
+        return _AS_REPORTED
     found = {one.verdict for one in cell.workarounds.values()}
-    return _WORKAROUND if _EFFECTIVE in found else _PARTIAL if _IN_PART in found else label
+    if _EFFECTIVE in found or _IN_PART in found:
+        return _WORKAROUND if _EFFECTIVE in found else _PARTIAL
+    return _UNTRIED if is_untried(cell) else label
+
+
+def passes_as_reported(cell: Cell) -> bool:
+    """Whether it fails, and passes with the variant that the report ran."""
+    own = cell.as_reported
+    return cell.verdict is Verdict.AFFECTED and own is not None and own.verdict is Verdict.NOT_AFFECTED
+
+
+def failing_variants(cell: Cell) -> tuple[str, ...]:
+    return tuple(one.variant for one in cell.variants if one.verdict is cell.verdict)
 
 
 def working(cell: Cell) -> tuple[str, ...]:
@@ -35,8 +50,16 @@ def partly_working(cell: Cell) -> tuple[str, ...]:
 
 
 def is_untried(cell: Cell) -> bool:
-    """Whether a workaround of the issue was not run on this cell, so that "no workaround" is not known of it."""
-    return any(finding.note == NOT_RUN for finding in cell.workarounds.values())
+    """Whether it fails, nothing is known to help with all of it, and a workaround that applies has no answer here: that
+    none helps is then not known.
+    """
+    return cell.verdict in FAILING and not has_workaround(cell) and bool(untried(cell))
+
+
+def untried(cell: Cell) -> tuple[str, ...]:
+    """Ids of the workarounds that apply and have no answer here."""
+    findings = cell.workarounds.items()
+    return tuple(id_ for id_, one in findings if one.applies and one.verdict is WorkaroundVerdict.UNVERIFIED)
 
 
 def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
@@ -46,7 +69,7 @@ def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
 class Prospect(StrEnum):
     """Most severe first."""
 
-    FAILS = "fails"  # and no workaround was measured to help with all of it
+    FAILS = "fails"  # and no workaround is known to help with all of it; of some none was tried (`is_untried`)
     NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
     NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
     PASSES = "passes"

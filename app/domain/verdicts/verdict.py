@@ -48,7 +48,7 @@ FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 NOT_RUN = "not run yet"
 """The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
 
-RULES = 5
+RULES = 6
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
 """
@@ -109,8 +109,8 @@ class WorkaroundFinding:
 
     `helped`, `failed` and `untried` name the variants that are affected or flaky in the cell: those with which it
     passed, those with which it failed, and those with which it has no answer. `runs` is the least number of passes
-    among `helped`. `applies` is False where there is nothing to try: it is for other releases, or each of its attempts
-    said so. It is unverified then, and nothing is missing.
+    among `helped`. `applies` is False where there is nothing to try: it is for other releases, each of its attempts
+    said so, or the row leaves it out of every variant that fails. It is unverified then, and nothing is missing.
     """
 
     verdict: WorkaroundVerdict
@@ -641,6 +641,9 @@ def _workaround(
     harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
     failing = [one for one in trials if one.baseline.verdict in _SEEN]
     found = _over_failing(issue, failing) if failing else _over_passing(trials)
+    planned = {variant.id for variant in variants_of(issue, arm)}
+    if failing and planned.isdisjoint(found.untried) and found.verdict is WorkaroundVerdict.UNVERIFIED:
+        found = replace(found, note=f"does not apply to this build: {_partial_note(issue, failing)}", applies=False)
     return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note) if harm else found
 
 
@@ -773,7 +776,7 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
         findings += [VariantFinding(isa, Verdict.NOT_RUN, "") for isa in sorted(lacking)]
     verdict, reason = _over_variants(findings)
     hardware = whole_class(of_isas[0].hardware)
-    worst = [one for one in told if one.verdict is verdict]
+    worst = sorted((one for one in told if one.verdict is verdict), key=lambda one: one.as_reported is not None)
     isas = [isa_of(one.hardware) for one in worst if isa_of(one.hardware)]
     if not worst:  # no answer, as one ISA passes and another was not run
         return replace(told[0], hardware=hardware, verdict=verdict, reason=reason)

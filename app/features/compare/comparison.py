@@ -20,7 +20,7 @@ from knowngood.app.domain.issue import Issue, environment_request
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK
 from knowngood.app.domain.verdicts.inference import own_reason
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.status import has_workaround
+from knowngood.app.domain.verdicts.status import has_workaround, is_untried
 from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_silent, is_stale
 
 
@@ -237,6 +237,11 @@ class IssuePair:
         return has_workaround(self.after)
 
     @property
+    def is_untried(self) -> bool:
+        """Whether it fails after, and a workaround that may help was not tried there."""
+        return is_untried(self.after)
+
+    @property
     def sides(self) -> tuple[Cell, ...]:
         """The cells that can have an answer: what cannot exist, or not be built, needs none."""
         return tuple(cell for cell in (self.before, self.after) if standing_of(cell) is not SideStanding.ABSENT)
@@ -383,14 +388,19 @@ COUNTED_WORDS = {
 QUIET_WORDS = ("({n} gives wrong numbers without an error)", "({n} give wrong numbers without an error)", "")
 OLD_WORDS = ("({n} by old evidence)", "({n} by old evidence)", "")
 HELPED_WORDS = ("({n} has a workaround)", "({n} have a workaround)", "")
+UNTRIED_WORDS = ("({n} has a workaround not tried there)", "({n} have a workaround not tried there)", "")
 
 _REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[IssuePair], bool]], ...]] = {
     Group.FIXED: ((OLD_WORDS, lambda pair: any(pair.old)),),
     Group.NEWLY_BROKEN: (
         (QUIET_WORDS, lambda pair: pair.is_silent),
         (HELPED_WORDS, lambda pair: pair.has_workaround),
+        (UNTRIED_WORDS, lambda pair: pair.is_untried),
     ),
-    Group.STILL_FAILS: ((HELPED_WORDS, lambda pair: pair.has_workaround),),
+    Group.STILL_FAILS: (
+        (HELPED_WORDS, lambda pair: pair.has_workaround),
+        (UNTRIED_WORDS, lambda pair: pair.is_untried),
+    ),
 }
 
 

@@ -166,7 +166,7 @@ def _title(pair: IssuePair) -> str:
 
 
 def _signs(pair: IssuePair) -> str:
-    key = "'" if pair.has_workaround else ""
+    key = "'" if pair.has_workaround else "?" if pair.is_untried else ""
     return f"{in_text(pair.before.verdict).sign} → {in_text(pair.after.verdict).sign}{key}"
 
 

@@ -12,6 +12,7 @@ from io import StringIO
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.inference import ground_of
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, is_silent
 from knowngood.app.features.exports.extract import Extract, utc
 
@@ -39,6 +40,7 @@ COLUMNS = (
     "assurance",
     "runs",
     "inferred_from",
+    "sign",
 )
 """New ones come last, so that whoever reads by place reads on."""
 
@@ -95,6 +97,7 @@ def _row(extract: Extract, issue: Issue, build: Build, cell: Cell) -> dict[str, 
         "assurance": cell.assurance,
         "runs": str(cell.runs),
         "inferred_from": ground_of(cell.basis) if cell.basis else "",
+        "sign": status_of(cell),
     }
 
 

@@ -21,6 +21,8 @@ from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.history import listed
 from knowngood.app.domain.verdicts.inference import PYTHON_RULE, VARIANT_RULE
 from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import helped_elsewhere
+from knowngood.app.domain.verdicts.status import passes_as_reported, status_of
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
     Assurance,
@@ -30,9 +32,9 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_silent,
 )
-from knowngood.app.domain.vocabulary import many
+from knowngood.app.domain.vocabulary import StatusLabel, many
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, Variants
 from knowngood.app.features.gate.rules import (
     EFFECT_RANK,
     FAILURES,
@@ -83,7 +85,8 @@ class Reason:
     `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
     `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
     `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise. `caveat` is the
-    issue's own, `not_covered` the cell's.
+    issue's own, `not_covered` the cell's. `sign` is how the cell stands with its workarounds; `works_on` the build on
+    which one helps that was not tried here.
     """
 
     issue: str
@@ -113,6 +116,8 @@ class Reason:
     fix_doubts: tuple[str, ...] = ()
     caveat: str = ""
     not_covered: tuple[str, ...] = ()
+    sign: StatusLabel = StatusLabel.NOT_RUN
+    works_on: str = ""
 
 
 @dataclass(frozen=True)
@@ -323,8 +328,12 @@ def _claims(issue: Issue, build: Build, asked: _PreparedQuestion) -> list[_Claim
 
 
 def _claim(issue: Issue, hardware: str, asked: _PreparedQuestion) -> _Claim:
-    """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is."""
-    pythons = {twin.python: _cell(issue, twin, hardware, asked) for twin in asked.twins}
+    """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is; one
+    that the policy lets pass as reported stands for none that it does not.
+    """
+    is_eased = asked.policy.variants is Variants.REPORTED
+    cells = [(twin.python, _cell(issue, twin, hardware, asked)) for twin in asked.twins]
+    pythons = dict(sorted(cells, key=lambda pair: is_eased and passes_as_reported(pair[1])))
     failing = {python: cell for python, cell in pythons.items() if cell.verdict in FAILURES}
     sound = _SOUND & {cell.verdict for cell in pythons.values()}
     unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
@@ -386,6 +395,7 @@ def _case(issue: Issue, build: Build, claim: _Claim, asked: _PreparedQuestion) -
         declared=asked.declared.get(issue.id, ()),
         ignores=asked.ignores.get(issue.id, ()),
         strays=_strays(issue, build, asked.question.resolved),
+        works_on=found[1].id if (found := helped_elsewhere(issue, cell, asked.known)) else "",
         only_on=claim.only_on,
         unknown_on=claim.unknown_on,
         is_accepted=_is_accepted(cell, asked),
@@ -444,6 +454,8 @@ def _reason(case: Case, policy: Policy, known: Known) -> Reason:
         caveat=case.issue.caveat,
         fix_doubts=doubts_about_fix(case.issue, fix, known, hardware) if fix else (),
         not_covered=cell.not_covered,
+        sign=status_of(cell),
+        works_on=case.works_on,
     )
 
 
@@ -495,6 +507,7 @@ def _of_untested(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Reaso
         applied=tuple(dict.fromkeys(asked.declared.get(issue.id, ()))),
         ignored=weighed.ignored,
         evidence=f"/issues/{issue.id}",
+        sign=StatusLabel.NOT_APPLICABLE if elsewhere else StatusLabel.NOT_RUN,
         upstream=issue.report.url if issue.report else "",
         caveat=issue.caveat,
     )

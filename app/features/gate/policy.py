@@ -27,6 +27,13 @@ class Accept(StrEnum):
     INFERRED = "inferred"
 
 
+class Variants(StrEnum):
+    """Whose failures count: those of every variant, or of the one that the report ran alone."""
+
+    ALL = "all"
+    REPORTED = "reported"
+
+
 class RemedyFilter(StrEnum):
     """Whether a failing issue blocks only where something can be done about it, or only where nothing can."""
 
@@ -57,6 +64,7 @@ class Policy:
     `unknown_on_base` the effect at most of a failure of which nothing is known there.
     `refuse_assumed` makes an assumed build insufficient evidence, `refuse_unstated` an environment that does not state
     its platform. `accept` says which claims count as known;
+    `variants` says which variants of an issue are looked at where it fails;
     `accept_variant` takes another variant of the same release (its CUDA wheel for a `+cpu` one) as inferred on the CPU.
     `snapshot_days` is the oldest snapshot that is taken (None: 30 days, and of what comes with a release any).
     """
@@ -85,6 +93,7 @@ class Policy:
     refuse_unstated: bool = False
     accept: Accept = Accept.INFERRED
     accept_variant: bool = False
+    variants: Variants = Variants.ALL
 
 
 def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from knowngood.app.domain.errors import BadPolicy
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
 from knowngood.app.serialization.by_type import read_value
 from knowngood.app.serialization.toml_models import Finding, read_document
 from knowngood.app.serialization.toml_positions import KeyPath, LineMap, map_lines, outline_of
@@ -61,7 +61,7 @@ _WRITTEN: dict[object, Any] = {
     date: _Day,
     Severity | None: Annotated[Severity, Field(strict=False)] | None,
     # Tables are strict; an enum is the one thing TOML cannot hold, so that its word is taken for it.
-    **{enum: Annotated[enum, Field(strict=False)] for enum in (Severity, Effect, Accept, RemedyFilter)},
+    **{enum: Annotated[enum, Field(strict=False)] for enum in (Severity, Effect, Accept, RemedyFilter, Variants)},
 }
 """How the types of a policy are written in TOML; a type that is not here is written as it is."""
 
@@ -157,6 +157,10 @@ PolicyFile = _model_of(
         "accept_variant": (
             "Take the same release's tested wheel for one that is not tested, such as +cpu, as inferred on the CPU. "
             "Never for wheels of ROCm or XPU, nightlies, or what a vendor built."
+        ),
+        "variants": (
+            'Which variants of an issue count: "all", or "reported": one that passes as reported and fails in another '
+            "variant then passes."
         ),
     },
 )

@@ -16,6 +16,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import CONCERNS, Issue
 from knowngood.app.domain.issue_selectors import is_at_least
 from knowngood.app.domain.verdicts.history import FAILING, Fix
+from knowngood.app.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.app.domain.verdicts.verdict import (
     AS_REPORTED,
     CONCLUSIVE,
@@ -26,7 +27,7 @@ from knowngood.app.domain.verdicts.verdict import (
     is_silent,
 )
 from knowngood.app.domain.vocabulary import VERDICTS
-from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
+from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter, Variants
 
 UNKNOWN = frozenset({Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD})
 FAILURES = FAILING | {Verdict.DIFFERENT_FAILURE}
@@ -43,7 +44,7 @@ class Case:
     `on_base` is the same cell on the base build (None: none is named, or the catalogue has no such build); `fix` the
     release that passes again, of a failing cell; `declared` the workarounds in place; `ignores` those of this issue;
     `strays` says which of the issue's own packages stand in the environment in a version that was not measured (empty:
-    none).
+    none). `works_on` is the build on which a workaround helps that was not tried here.
     Of an environment that does not state its Python, `only_on` are the Pythons on which it fails while it does not on
     others, `unknown_on` those of which nothing is known. `is_accepted` is False for an answer with less assurance than
     the policy takes.
@@ -58,6 +59,7 @@ class Case:
     declared: tuple[str, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     strays: str = ""
+    works_on: str = ""
     only_on: tuple[str, ...] = ()
     unknown_on: tuple[str, ...] = ()
     is_accepted: bool = True
@@ -120,6 +122,7 @@ def weigh(case: Case, policy: Policy) -> WeighedCell:
         weighed = _by_severity(case, policy, weighed)
         weighed = _by_remedy(case, policy, weighed)
         weighed = _by_base(case, policy, weighed)
+        weighed = _by_variants(case, policy, weighed)
     weighed = _by_declared(case, weighed)
     weighed = _by_age(case, policy, weighed)
     weighed = _by_python(case, weighed)
@@ -135,7 +138,19 @@ def _by_verdict(case: Case, policy: Policy) -> WeighedCell:
         Verdict.NOT_APPLICABLE: Effect.PASS,
     }
     strays = f"measured with other packages: {case.strays}" if case.strays and case.verdict in CONCLUSIVE else ""
-    return WeighedCell(effects.get(case.verdict, policy.unknown), (in_words(case.cell), *([strays] if strays else [])))
+    said = (in_words(case.cell), not_tried(case.works_on) if is_untried(case.cell) else "", strays)
+    return WeighedCell(effects.get(case.verdict, policy.unknown), tuple(words for words in said if words))
+
+
+def not_tried(works_on: str) -> str:
+    """`works_on` is the build on which one helps (empty: none is known)."""
+    return "workaround not tried here" + (f" (works on {works_on})" if works_on else "")
+
+
+def _by_variants(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
+    if policy.variants is Variants.ALL or case.strays or not passes_as_reported(case.cell):
+        return weighed
+    return weighed.become(Effect.PASS, "the policy asks for what the report ran alone")
 
 
 def _by_python(case: Case, weighed: WeighedCell) -> WeighedCell:
@@ -153,6 +168,8 @@ def in_words(cell: Cell) -> str:
     """The verdict and its reason, as a clause. An issue that concerns others says whom it concerns, and no more."""
     clause = VERDICTS[cell.verdict].as_clause
     word = f"{clause} here" if cell.verdict in _ANSWERS else clause
+    if passes_as_reported(cell):
+        return f"{AS_REPORTED}, {word} in a variant: {cell.reason}"
     says_it_all = (word, CONCERNS if cell.verdict is Verdict.NOT_APPLICABLE else AS_REPORTED)
     return cell.reason if cell.reason.startswith(says_it_all) else f"{word}: {cell.reason}" if cell.reason else word
 
@@ -173,7 +190,8 @@ def _by_remedy(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
         return weighed
     remedy = _remedy(case)
     if policy.remedy is RemedyFilter.WITH_REMEDY and not remedy:
-        return weighed.eased("no later release and no workaround is known to help, and only what can be helped blocks")
+        known = "no later release" if is_untried(case.cell) else "no later release and no workaround"
+        return weighed.eased(f"{known} is known to help, and only what can be helped blocks")
     if policy.remedy is RemedyFilter.WITHOUT_REMEDY and remedy:
         return weighed.eased(f"{remedy}, and only what cannot be helped blocks")
     return weighed

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Verdict, WorkaroundVerdict
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.gate.decision import Decision
 from knowngood.app.features.gate.policy import Effect
 
@@ -30,7 +31,10 @@ class ReasonBody(BaseModel):
     `assurance` says whether the answer was measured on this very build, Python and class, or is inferred from the cell
     in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported,
     `caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others),
-    `not_covered` is what is left wrong, of a pass that says nothing of it.
+    `not_covered` is what is left wrong, of a pass that says nothing of it. `sign` says how the cell stands with its
+    workarounds (the name of its sign, as `/signs` shows it): `untried` is a failure on which not all of them were run,
+    `fails` one on which all were and none helps, `variant` one that passes as reported. `works_on` is a build on which
+    one helps that was not tried here (empty: none is known).
     """
 
     issue: str
@@ -60,6 +64,8 @@ class ReasonBody(BaseModel):
     upstream: str | None
     caveat: str = ""
     not_covered: list[str] = []
+    sign: StatusLabel = StatusLabel.NOT_RUN
+    works_on: str = ""
 
 
 class RefusalBody(BaseModel):

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from knowngood.app.domain.issue import Issue, arm_inapplicable
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import ALL, SEVERITY_RANK
 from knowngood.app.domain.verdicts.history import History
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import telling_build, telling_class
-from knowngood.app.domain.verdicts.status import working
+from knowngood.app.domain.verdicts.matrix import helped_elsewhere, telling_build, telling_class
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.gate.decision import MeasuredWorkaround, Reason, Ruling, decide
@@ -70,24 +69,13 @@ def answer_issue(issue: Issue, asked: GateRequest | None, knowledge: Knowledge, 
 
 
 def _elsewhere(issue: Issue, reason: Reason, known: Known) -> HelpElsewhere | None:
-    """On the same build with another Python before any other."""
-    build = known.builds[reason.build]
-    tried = {one.id for one in reason.workarounds}
-    open_ = [one for one in issue.workarounds if one.id not in tried and not arm_inapplicable(issue.arm(one.id), build)]
-    cells = {cell.build: cell for _, cell in known.measured(issue.id, reason.hardware)}
-    helping = {
-        id_: found for id_, cell in cells.items() if (found := [one for one in open_ if one.id in working(cell)])
-    }
-    family = build.build_id.apart_from_python
-    alike = [id_ for id_ in helping if known.builds[id_].build_id.apart_from_python == family]
-    nearest = (
-        telling_build(known.builds, [cells[id_] for id_ in alike or helping], reason.hardware) if helping else None
-    )
-    if nearest is None:
+    cell = known.cell(issue, known.builds[reason.build], reason.hardware)
+    found = helped_elsewhere(issue, cell, known)
+    if found is None:
         return None
-    best = helping[nearest.id][0]
+    best, build = found
     shown = MeasuredWorkaround(best.id, best.title, WorkaroundVerdict.EFFECTIVE.value, best.trade_off, best.body)
-    return HelpElsewhere(reason.hardware, nearest.id, shown)
+    return HelpElsewhere(reason.hardware, build.id, shown)
 
 
 def _example(issue: Issue, known: Known) -> str:

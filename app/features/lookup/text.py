@@ -12,6 +12,7 @@ from knowngood.app.features.gate.renderers.common import (
     best_workaround,
     fixed,
     mark_of,
+    not_tried,
     one_line,
     particulars,
     snippet_parts,
@@ -46,9 +47,7 @@ def _told(reason: Reason) -> Iterator[str]:
 
 
 def _elsewhere(help_: HelpElsewhere) -> Iterator[str]:
-    yield from wrapped(
-        f"nothing is known to help here. Not tried here, and effective on {one_line(help_.build)}:", _INDENT, _INDENT
-    )
+    yield from wrapped(f"workaround not tried here; works on {one_line(help_.build)}:", _INDENT, _INDENT)
     yield from workaround_lines(help_.workaround)
 
 
@@ -145,7 +144,7 @@ def _failing(reason: Reason) -> Iterator[str]:
     words = (word, f"{reason.severity} severity{silent}", one_line(reason.hardware), inferred, once, reason.caveat)
     yield from wrapped(" · ".join(one for one in words if one), _INDENT, _INDENT)
     helps = best_workaround(reason)
-    to_do = [f"workaround: {one_line(helps.id)}" if helps else "no workaround is known to help here", fixed(reason)]
+    to_do = [f"workaround: {one_line(helps.id)}" if helps else not_tried(reason), fixed(reason)]
     yield from wrapped("; ".join(one for one in to_do if one), _INDENT, _INDENT)
 
 

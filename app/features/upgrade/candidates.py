@@ -105,6 +105,7 @@ class Tally(StrEnum):
     GAINED = "gained"  # failed, and passes there
     LOST = "lost"  # passed, and fails there
     LOST_WITH_WORKAROUND = "lost_with_workaround"  # of these, those for which one was measured to help there
+    UNTRIED = "untried"  # of those that fail, those for which not all that may help were run there
     NEW = "new"  # fails there, and could not exist before: no loss
     NOT_KNOWN_BEFORE = "not_known_before"  # fails there, and nothing is known of it before: no loss either
 
@@ -118,6 +119,7 @@ _COUNTED: Mapping[Tally, Callable[[Item], bool]] = {
     Tally.GAINED: lambda item: item.group is Group.FIXED,
     Tally.LOST: lambda item: item.group is Group.NEWLY_BROKEN,
     Tally.LOST_WITH_WORKAROUND: lambda item: item.group is Group.NEWLY_BROKEN and item.has_workaround,
+    Tally.UNTRIED: lambda item: item.is_untried,
     Tally.NEW: lambda item: item.group is Group.NEW,
     Tally.NOT_KNOWN_BEFORE: lambda item: item.group is Group.NOT_KNOWN_BEFORE and item.fails,
 }
@@ -180,7 +182,7 @@ class Rating(StrEnum):
     ALSO_GOOD = "also_good"
     TOO_NEW = "too_new"  # good by what is measured, and too new to be preferred to a settled one
     NOT_CONFIRMED = "not_confirmed"  # each of its gains rests on a single run
-    MAY_LOSE = "may_lose"  # something fails there of which nothing is known before
+    MAY_LOSE = "may_lose"  # something fails there of which nothing is known before, or whose workarounds were not tried
     NO_GAIN = "no_gain"
     LOSES = "loses"  # something that passed fails there without a workaround
     NOT_ENOUGH = "not_enough_measured"  # there, or where one is
@@ -189,14 +191,15 @@ class Rating(StrEnum):
 @dataclass(frozen=True)
 class Candidate:
     """A build beside the one that one is on, which may be itself. `items` stand most severe first, one for each watched
-    issue that can exist on one of the two. `why` says what its rating rests on. Without an `age` nobody knows when its
-    release came out.
+    issue that can exist on one of the two. `untried` are losses whose workarounds were not run there. `why` says what
+    its rating rests on. Without an `age` nobody knows when its release came out.
     """
 
     build: Build
     items: tuple[Item, ...]
     missing: Missing
     doubtful: Doubtful = Doubtful()
+    untried: Missing = Missing()
     age: ReleaseAge | None = None
     rating: Rating = Rating.NOT_ENOUGH
     why: Message = Message("")  # noqa: RUF009 - never changed
@@ -250,8 +253,11 @@ class Candidate:
 
     @property
     def hope(self) -> int:
-        """The weight of what is gained, less that of what is lost with a workaround: at best it gains this."""
-        return weight(self.of(Tally.GAINED)) - weight(self.of(Tally.LOST_WITH_WORKAROUND))
+        """The weight of what is gained, less that of what is lost with a workaround, or may have one: at best it gains
+        this.
+        """
+        lost = (item for item in self.of(Tally.LOST) if item.has_workaround or item.is_untried)
+        return weight(self.of(Tally.GAINED)) - weight(lost)
 
     @property
     def gain(self) -> int:
@@ -262,7 +268,7 @@ class Candidate:
 
     @property
     def unremedied(self) -> tuple[Item, ...]:
-        """The items that fail there without a workaround and passed before, or may have."""
+        """The items that fail there without a workaround known to help, and passed before, or may have."""
         return tuple(item for item in self.items if item.may_be_lost and not item.has_workaround)
 
     @property
@@ -273,6 +279,11 @@ class Candidate:
         """Whether an issue passes here that is severe and silent and fails on the other."""
         failing = {item.issue.id for item in other.items if item.fails and item.is_grave}
         return any(item.issue.id in failing for item in self.of(Tally.PASSES))
+
+    @property
+    def lost_for_good(self) -> tuple[Item, ...]:
+        """Those that passed before, and fail there with whatever was to be tried."""
+        return tuple(item for item in self.of(Tally.LOST) if not item.has_workaround and not item.is_untried)
 
     @property
     def is_confirmed(self) -> bool:

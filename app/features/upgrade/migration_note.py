@@ -105,6 +105,8 @@ def _table(rows: Sequence[Candidate]) -> str:
 
 def _figure(one: Candidate, tally: Tally) -> str:
     count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
+    if tally is Tally.FAILS and one.counts[Tally.UNTRIED]:
+        return f"{count} ({one.counts[Tally.UNTRIED]} with a workaround not tried)"
     return f"{count} ({eased} with a workaround)" if tally is Tally.LOST and eased else str(count)
 
 
@@ -126,6 +128,8 @@ def _line(item: Item, base: str) -> str:
         said.append("∆ wrong numbers, no error")
     if item.has_workaround:
         said.append("has a workaround")
+    elif item.is_untried:
+        said.append("workaround not tried there")
     said += [escaped(mark) for mark in marks_of(item)]
     notes = [words.format(**values) for words, values in notes_of(item) if "inferred" in words or "{what}" in words]
     said += map(escaped, notes)

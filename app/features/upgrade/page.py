@@ -464,6 +464,8 @@ def _figure(context: RequestContext, one: Candidate, tally: Tally, address: str)
     count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
     leads = f"{address}#{tally}" if address and count and tally in _LISTED else ""
     beside = context.say("{n} with a workaround", n=eased) if tally is Tally.LOST and eased else ""
+    if tally is Tally.FAILS and one.counts[Tally.UNTRIED]:
+        beside = context.say("{n} not tried", n=one.counts[Tally.UNTRIED])
     return Figure(context.say(COLUMN_WORDS[tally]), str(count), leads, beside)
 
 

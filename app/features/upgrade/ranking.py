@@ -37,7 +37,7 @@ from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.status import Prospect
+from knowngood.app.domain.verdicts.status import Prospect, untried
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.compare.comparison import Group, pair_of
 from knowngood.app.features.upgrade.candidates import (
@@ -140,10 +140,10 @@ class UpgradeAdvice:
 
 RANKING_WORDS = (
     "enough is measured there; of those where it is not, the one with fewer not known",
-    "less is lost without a workaround, or may be: what fails there and is not known before",
+    "less is lost without a workaround known to help, or may be: what fails there and is not known before",
     "more is gained than newly needs a workaround, and at least one gain rests on two runs on both sides",
     "more is gained, less what newly needs a workaround",
-    "less fails there without a workaround",
+    "less fails there without a workaround known to help",
     "fewer not known",
     "less needs a workaround",
     "the newer release",
@@ -241,7 +241,7 @@ def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: 
         )
     )
     missing, doubtful = _missing(build, ordered, question), _doubtful(ordered, question, known)
-    return Candidate(build, ordered, missing, doubtful, known.age(build))
+    return Candidate(build, ordered, missing, doubtful, _untried(build, ordered, question), known.age(build))
 
 
 _NOWHERE = {Verdict.NOT_APPLICABLE}
@@ -278,6 +278,14 @@ def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> 
         hardware=tuple(sorted({run.hardware for run in runs})),
         price=_price(runs, question),
     )
+
+
+def _untried(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> Missing:
+    """The losses for which a workaround was not run there; of an inferred one it is run where its ground was."""
+    lost = [item for item in items if item.group is Group.NEWLY_BROKEN and item.is_untried]
+    runs = [_job(item.issue, build, _ground(item.after)[1], untried(item.after)) for item in lost]
+    classes = tuple(sorted({run.hardware for run in runs}))
+    return Missing(to_run=_ids(lost), hardware=classes, price=_price(runs, question))
 
 
 def _doubtful(items: Iterable[Item], question: UpgradeQuestion, known: Known) -> Doubtful:
@@ -351,7 +359,7 @@ def _is_too_new(one: Candidate, settled: Sequence[Candidate]) -> bool:
 def _rating(one: Candidate, base: Candidate, enough: float) -> Rating:
     if base.coverage < LEAST or one.assurance < enough or not one.applicable:
         return Rating.NOT_ENOUGH
-    if one.counts[Tally.LOST] > one.counts[Tally.LOST_WITH_WORKAROUND]:
+    if one.lost_for_good:
         return Rating.LOSES
     if one.hope <= 0:
         return Rating.NO_GAIN
@@ -381,13 +389,19 @@ def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
                 minutes=one.doubtful.price.minutes,
             )
         case Rating.MAY_LOSE:
-            return Message("{n} fail there that are not known before", n=one.counts[Tally.NOT_KNOWN_BEFORE])
+            return _may_lose(one)
         case Rating.NO_GAIN:
             return _no_gain(gained, one.counts[Tally.LOST])
         case Rating.LOSES:
             return _loses(one)
         case Rating.NOT_ENOUGH:
             return _open(one, base)
+
+
+def _may_lose(one: Candidate) -> Message:
+    if one.untried.count:
+        return Message("{n} lost, workaround not tried there", n=one.untried.count)
+    return Message("{n} fail there that are not known before", n=one.counts[Tally.NOT_KNOWN_BEFORE])
 
 
 def _no_gain(gained: int, lost: int) -> Message:
@@ -420,7 +434,7 @@ def _behind(one: Candidate, best: Candidate) -> Message:
 _BEHIND_WORDS = {
     Tally.GAINED: "also good: {n} gained, {m} on {best}",
     Tally.LOST: "also good: {n} lost with a workaround, {m} on {best}",
-    Tally.FAILS: "also good: {n} fail without a workaround, {m} on {best}",
+    Tally.FAILS: "also good: {n} fail without a workaround known to help, {m} on {best}",
     Tally.NOT_KNOWN: "also good: {n} not known, {m} on {best}",
     Tally.NEEDS_WORKAROUND: "also good: {n} need a workaround, {m} on {best}",
 }
@@ -449,7 +463,7 @@ _TOO_NEW_WORDS = (
 
 
 def _loses(one: Candidate) -> Message:
-    lost = [item for item in one.of(Tally.LOST) if not item.has_workaround]
+    lost = one.lost_for_good
     silent = sum(1 for item in lost if item.is_silent)
     if silent:
         return Message(
@@ -621,14 +635,13 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
             )
             return UpgradeDecision.CANNOT_SAY, (said,), (_find_out(first),)
         case Rating.LOSES:
-            lost = first.counts[Tally.LOST] - first.counts[Tally.LOST_WITH_WORKAROUND]
             return _stay(
                 Message(
                     "Every newer build with enough measured loses something without a workaround: the best, {best}, "
                     "gains {n} and loses {m} so.",
                     best=best,
                     n=gained,
-                    m=lost,
+                    m=len(first.lost_for_good),
                 )
             )
         case _ if gained:
@@ -649,6 +662,13 @@ def _hopeful(one: Candidate) -> Message:
     gained = one.counts[Tally.GAINED]
     if one.rating is Rating.NOT_CONFIRMED:
         return Message("{best} gains {n}, but each of them rests on a single run.", best=one.build.id, n=gained)
+    if one.untried.count:
+        return Message(
+            "{best} gains {n}, but {m} are lost, and their workarounds were not tried there.",
+            best=one.build.id,
+            n=gained,
+            m=one.untried.count,
+        )
     return Message(
         "{best} gains {n}, but {m} fail there that are not known before: each may be a loss.",
         best=one.build.id,
@@ -658,6 +678,15 @@ def _hopeful(one: Candidate) -> Message:
 
 
 def _what_it_takes(one: Candidate, base: Candidate) -> FindOut:
+    if one.rating is Rating.MAY_LOSE and one.untried.count:
+        missing, build = one.untried, one.build.id
+        said = Message(
+            "On {build} workarounds not tried: of {n} (about {minutes} min)",
+            build=build,
+            n=missing.count,
+            minutes=missing.price.minutes,
+        )
+        return FindOut(said, missing.commands(build))
     if one.rating is Rating.MAY_LOSE:
         return _find_out(base)
     doubtful = one.doubtful

@@ -67,10 +67,14 @@ def _table(candidates: Sequence[Candidate]) -> Iterator[str]:
         yield f"{one.build.id:<{width}}{cells}  {RATING_WORDS[one.rating]}"
     if any(one.counts[Tally.LOST_WITH_WORKAROUND] for one in candidates):
         yield "' has a workaround that was measured to help there"
+    if any(one.counts[Tally.UNTRIED] for one in candidates):
+        yield "? workaround not tried there"
 
 
 def _figure(one: Candidate, tally: Tally) -> str:
     count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
+    if tally is Tally.FAILS and one.counts[Tally.UNTRIED]:
+        return f"{count} ({one.counts[Tally.UNTRIED]}?)"
     return f"{count} ({eased}')" if tally is Tally.LOST and eased else str(count)
 
 

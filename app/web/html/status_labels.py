@@ -4,10 +4,12 @@ symbol and word say.
 
 from dataclasses import dataclass
 
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.changes import Cause
 from knowngood.app.domain.verdicts.inference import ground_of
-from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
-from knowngood.app.domain.verdicts.status import status_of
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import concerns_cpu_path, helped_elsewhere
+from knowngood.app.domain.verdicts.status import failing_variants, passes_as_reported, status_of
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.domain.vocabulary import STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
 from knowngood.app.serialization.marks import VerdictMark
@@ -27,6 +29,7 @@ LEGEND_LINE = tuple(
     for label in (
         StatusLabel.PASSES,
         StatusLabel.FAILS,
+        StatusLabel.UNTRIED,
         StatusLabel.WORKAROUND,
         StatusLabel.PARTIAL,
         StatusLabel.DIFFERENT,
@@ -54,13 +57,23 @@ def bare_word(cell: Cell, language: Language) -> str:
     """The same where it is said beside it what it is inferred from."""
     if concerns_cpu_path([cell]):
         return say("concerns the CPU path", language)
-    return say(STATUSES[status_of(cell)].word, language)
+    word = say(STATUSES[status_of(cell)].word, language)
+    if passes_as_reported(cell):
+        return say("{verdict}: {variants}", language, verdict=word, variants=", ".join(failing_variants(cell)))
+    return word
+
+
+def whole_word(cell: Cell, issue: Issue, known: Known, language: Language) -> str:
+    """The same with the build on which a workaround works that was not tried here."""
+    word = bare_word(cell, language)
+    found = helped_elsewhere(issue, cell, known)
+    return say("{verdict} (works on {build})", language, verdict=word, build=found[1].id) if found else word
 
 
 def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
     """The rest of what is known of a cell: that it rests on one run, and how the report's own variant ended."""
     said = [say("1 run", language)] if cell.runs == 1 else []
-    if (own := cell.as_reported) is not None:
+    if (own := cell.as_reported) is not None and not passes_as_reported(cell):
         word = say(VERDICTS[own.verdict].word, language)
         said.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
     return tuple(said)

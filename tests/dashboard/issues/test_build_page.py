@@ -45,7 +45,7 @@ def test_what_fails_is_not_called_without_a_workaround_where_none_was_run(own: T
     given.save(own_engine, given.ISSUES, given.BUILDS)
     given.run(own_engine, given.Asked([BAD], NOON, wanted=PlanRequest(workarounds=False)))
     text = " ".join(own.get(f"/builds/{BAD.id}").text.split())
-    assert "2 fail without a workaround (1 with workarounds not run here yet), 1 passes." in text
+    assert "1 fails, no workaround found, 1 fails, workaround not tried here, 1 passes." in text
 
 
 def test_what_is_the_same_on_every_device_is_not_asked_of_a_gpu(own: TestClient, own_engine: Engine) -> None:

@@ -335,8 +335,8 @@ def test_the_markdown_has_a_sign_for_each_cell_and_says_what_it_means(client: Te
         f"| ✕° | \\~ | ? |  | {row_of(page_of(client), 'pytorch-154771').sentence} |"
     )
     assert rest[-1] == (
-        "✓ passes · ✕ fails · ≠ fails differently · \\~ flaky · ? cannot say · (empty) not run · "
-        "✕' fails, has a workaround · ° old: to be run again · ∆ wrong numbers without an error"
+        "✓ passes · ✕' fails, has a workaround · ✕ fails, no workaround found · ≠ fails differently · "
+        "\\~ flaky · ? cannot say · (empty) not run · ° old: to be run again · ∆ wrong numbers without an error"
     )
 
 

@@ -450,6 +450,28 @@ def test_a_workaround_rests_on_the_least_passes_of_a_variant_that_it_helps_with(
     assert cell(*partly, issue=THREE).workarounds["aot_eager"].runs == letters.count("P")
 
 
+@pytest.mark.parametrize(
+    ("failing", "tried", "applies", "note"),
+    [
+        (("n2",), (), False, "does not apply to this build: not tried with n2 (needs AVX)"),
+        (("n1", "n2"), (), True, "not run yet"),
+        (("n1",), (), True, "not run yet"),
+        (("n2",), ("n1",), False, "does not apply to this build: not tried with n2 (needs AVX)"),
+        (("n1", "n2"), ("n1",), True, "helps with n1; not tried with n2 (needs AVX)"),
+    ],
+)
+def test_a_workaround_left_out_of_all_that_fails_is_none_to_try(
+    failing: Sequence[str], tried: Sequence[str], applies: bool, note: str
+) -> None:
+    left_out = replace(THREE.variants[1], arms=("control", "baseline"), why_not="needs AVX.")
+    issue = replace(THREE, variants=(THREE.variants[0], left_out, THREE.variants[2]))
+    judged = [control(variant=variant.id) for variant in issue.variants]
+    judged += [make_judged(M if one.id in failing else P, variant=one.id) for one in issue.variants]
+    judged += [make_judged(P, "aot_eager", variant) for variant in tried]
+    found = cell(*judged, issue=issue).workarounds["aot_eager"]
+    assert (found.applies, found.note) == (applies, note)
+
+
 def test_a_workaround_left_out_of_a_variant_says_why() -> None:
     left_out = replace(THREE.variants[1], arms=("control", "baseline"), why_not="needs AVX.")
     issue = replace(THREE, variants=(THREE.variants[0], left_out, THREE.variants[2]))

@@ -54,11 +54,11 @@ def test_reading_it_back_gives_the_same_cells() -> None:
 def test_how_a_cell_is_known_stands_behind_all_older_columns() -> None:
     once = cell(Verdict.AFFECTED, variants=(VariantFinding("default", Verdict.AFFECTED, "", 1, 1),))
     rows = read(written(extract(once, inferred(Verdict.NOT_AFFECTED), cell(Verdict.NOT_RUN), builds=(V27, V27_PY312))))
-    assert COLUMNS[-4:] == ("workarounds", "assurance", "runs", "inferred_from")
-    assert [[row[name] for name in COLUMNS[-3:]] for row in rows] == [
-        ["measured", "1", ""],
-        ["inferred", "0", V27.id],
-        ["not_known", "0", ""],
+    assert COLUMNS[-5:] == ("workarounds", "assurance", "runs", "inferred_from", "sign")
+    assert [[row[name] for name in COLUMNS[-4:]] for row in rows] == [
+        ["measured", "1", "", "fails"],
+        ["inferred", "0", V27.id, "passes"],
+        ["not_known", "0", "", "notrun"],
     ]
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from tests.make import HARDWARE, NOON
@@ -45,7 +46,10 @@ def make_reason(issue: str = "xla-8464", effect: Effect = Effect.BLOCK, **change
         "first_fixed": "" if effect is Effect.PASS else "torch-2.6.0+cu124",
         "evidence": f"/cells/{issue}/torch-2.5.1%2Bcu124?hardware={HARDWARE}",
     }
-    return Reason(**{**fields, **changes})
+    made = {**fields, **changes}
+    helps = any(one.verdict == "effective" for one in made["workarounds"])
+    failing = StatusLabel.WORKAROUND if helps else StatusLabel.FAILS
+    return Reason(**{"sign": StatusLabel.PASSES if made["verdict"] is Verdict.NOT_AFFECTED else failing, **made})
 
 
 def make_ruling(*reasons: Reason, **changes: Any) -> Ruling:

@@ -11,9 +11,10 @@ from knowngood.app.domain.issue import Link, LinkKind, Packages, Requires, Sever
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.app.domain.verdicts.verdict import Assurance, Basis, VariantFinding, Verdict
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
-from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
+from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter, Variants
 from knowngood.app.features.gate.rules import in_words
 from tests.features.gate.given_gate import (
     BUILDS,
@@ -43,6 +44,99 @@ def only(ruling: Ruling) -> Reason:
 
 def ignore(expires: date = TOMORROW, issue: str = "toy-1", **changes: Any) -> Ignore:
     return Ignore(issue, "we never take that path", "ann", expires, **changes)
+
+
+# Workarounds that were not tried, and failures that the report has nothing of
+
+
+@pytest.mark.parametrize(
+    ("cells", "sign", "works_on", "words"),
+    [
+        (
+            row("x", cures={"eager": "u", "clone": "i"}),
+            "untried",
+            "",
+            "fails here: 1 of 1 attempt; workaround not tried here",
+        ),
+        (
+            [*row("x", cures={"eager": "u", "clone": "i"}), *row(" xx", cures={"eager": "e", "clone": "e"})],
+            "untried",
+            "torch-2.7.1+cu126",
+            "fails here: 1 of 1 attempt; workaround not tried here (works on torch-2.7.1+cu126)",
+        ),
+        (
+            [*row("x", cures={"eager": "u", "clone": "i"}), *row(" xx", cures={"eager": "i", "clone": "e"})],
+            "untried",
+            "",
+            "fails here: 1 of 1 attempt; workaround not tried here",
+        ),
+        (row("x", cures={"eager": "i", "clone": "h"}), "fails", "", "fails here: 1 of 1 attempt"),
+        (row("x", cures={"eager": "u", "clone": "e"}), "cure", "", "fails here: 1 of 1 attempt"),
+        (row("o", cures={"eager": "u", "clone": "u"}), "passes", "", "passes here: 1 of 1 attempt"),
+        (row("!", cures={"eager": "u", "clone": "u"}), "different", "", "fails differently here: 1 of 1 attempt"),
+    ],
+    ids=[
+        "not all",
+        "one works elsewhere",
+        "the one left works nowhere",
+        "none helps",
+        "one works",
+        "passes",
+        "differently",
+    ],
+)
+def test_a_reason_says_whether_all_workarounds_were_tried(
+    cells: list[Any], sign: str, works_on: str, words: str
+) -> None:
+    reason = only(ask(make_known(cells)))
+    assert (reason.sign, reason.works_on, reason.why) == (sign, works_on, words)
+
+
+def variants(reported: Verdict, other: Verdict = FAILS) -> dict[str, Any]:
+    findings = (VariantFinding("n2", reported, "", 0, 1), VariantFinding("one_sum", other, "", 1, 1))
+    return {"variants": findings, "reported": "n2"}
+
+
+AS_REPORTED = row("x", **variants(PASSES))
+
+
+@pytest.mark.parametrize(
+    ("cells", "effect", "asked"),
+    [
+        (AS_REPORTED, BLOCK, PASS),
+        (row("x", **variants(FAILS)), BLOCK, BLOCK),
+        (row("x", **variants(Verdict.INCONCLUSIVE)), BLOCK, BLOCK),
+        (row("x", **variants(Verdict.FLAKY)), BLOCK, BLOCK),
+        (row("x", **{**variants(PASSES), "reported": ""}), BLOCK, BLOCK),
+        (row("~", **variants(PASSES, Verdict.FLAKY)), BLOCK, BLOCK),
+        (row("!", **variants(PASSES, Verdict.DIFFERENT_FAILURE)), BLOCK, BLOCK),
+        (row("?", **variants(PASSES, Verdict.INCONCLUSIVE)), INSUFFICIENT, INSUFFICIENT),
+        (row("x", days=300, **variants(PASSES)), BLOCK, WARN),
+    ],
+    ids=[
+        "passes",
+        "fails",
+        "cannot say",
+        "flaky",
+        "not known which",
+        "now and then",
+        "differently",
+        "unknown",
+        "stale",
+    ],
+)
+def test_a_policy_may_ask_for_what_the_report_ran_alone(cells: list[Any], effect: Effect, asked: Effect) -> None:
+    known = make_known(cells)
+    assert only(ask(known)).effect is effect
+    assert only(ask(known, variants=Variants.REPORTED)).effect is asked
+
+
+def test_what_passes_as_reported_is_said_first_and_who_lets_it_pass() -> None:
+    reason = only(ask(make_known(AS_REPORTED), variants=Variants.REPORTED))
+    assert reason.why == (
+        "passes as reported, fails here in a variant: 1 of 1 attempt; the policy asks for what the report ran alone"
+    )
+    assert reason.sign == "variant"
 
 
 # Which verdict does what
@@ -800,6 +894,7 @@ def test_a_reason_holds_all_that_is_known_of_the_issue_there() -> None:
         is_new=False,
         assurance=Assurance.MEASURED,
         upstream="https://github.com/pytorch/pytorch/issues/1",
+        sign=StatusLabel.WORKAROUND,
     )
 
 

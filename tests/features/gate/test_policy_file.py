@@ -17,7 +17,7 @@ from knowngood.app.catalogue.loader import shipped_catalogue
 from knowngood.app.domain.errors import BadPolicy
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
 from knowngood.app.features.gate.policy_file import POLICY_CHARACTERS, PolicyFile, parse_policy, policy_of
 from knowngood.app.features.gate.policy_schema import PUBLISHED, policy_schema, write_schema
 from knowngood.app.serialization.toml_models import schema_text
@@ -65,6 +65,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         refuse_unstated = true
         accept = "measured"
         accept_variant = true
+        variants = "reported"
         [watch]
         issues = ["xla-8464"]
         components = ["Inductor C++"]
@@ -106,6 +107,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         refuse_unstated=True,
         accept=Accept.MEASURED,
         accept_variant=True,
+        variants=Variants.REPORTED,
         snapshot_days=3,
     )
     left_at_default = [one.name for one in fields(Policy) if getattr(policy, one.name) == getattr(Policy(), one.name)]

@@ -67,13 +67,13 @@ def run(folder: Path, torch: str, tests: str, *flags: str) -> tuple[int, str]:
 def test_where_the_issue_fails_the_tests_are_expected_to_fail(tmp_path: Path, workers: tuple[str, ...]) -> None:
     code, told = run(tmp_path, FAULTY, TESTS, WATCHED, *workers)
     assert (code, " 2 failed, 1 passed, 1 skipped, 1 xfailed in" in told) == (1, True), told
-    assert "XFAIL test_it.py::test_that_the_bug_breaks - pytorch-151290: fails here" in told
-    assert "[XPASS(strict)] pytorch-151290: fails here" in told  # a fix is noticed
+    assert "XFAIL test_it.py::test_that_the_bug_breaks - pytorch-151290: passes as reported, fails here" in told
+    assert "[XPASS(strict)] pytorch-151290: passes as reported, fails here" in told  # a fix is noticed
     assert "FAILED test_it.py::test_that_fails_otherwise" in told
     assert (
         "concerns the CPU path: see cpu-x86_64 (torch-2.7.1+cu126, cuda-sm_90); so the test runs as any other" in told
     )
-    assert told.count("knowngood: pytorch-151290: fails here") == 1  # in the header, and not once for each worker
+    assert told.count("knowngood: pytorch-151290: passes as reported, fails") == 1  # in the header, not for each worker
     assert told.count("knowngood: xla-8464: concerns who has torch-xla") == 1
 
 

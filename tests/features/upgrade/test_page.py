@@ -191,6 +191,7 @@ def test_the_twin_counts_what_it_lists(client: TestClient) -> None:
         "gained": 1,
         "lost": 0,
         "lost_with_workaround": 0,
+        "untried": 0,
         "new": 0,
         "not_known_before": 0,
     }

@@ -45,11 +45,18 @@ def issue_of(id_: str, **changes: Any) -> Issue:
     return make_issue(id_, workarounds=("eager", "clone"), **changes)
 
 
+_WORKAROUNDS = {
+    "c": WorkaroundVerdict.EFFECTIVE,
+    "p": WorkaroundVerdict.PARTIAL,
+    "u": WorkaroundVerdict.UNVERIFIED,
+}
+
+
 def cell_of(id_: str, build: Build, sign: str, hardware: str = HARDWARE) -> Cell:
-    """A sign as `given_claims` has them; `c` fails with a workaround, `p` with one that helps in part, and a capital
-    letter rests on a single run, where others rest on two.
+    """A sign as `given_claims` has them; `c` fails with a workaround, `p` with one that helps in part, `u` with one
+    that was not tried; a capital letter rests on a single run, where others rest on two.
     """
-    helps = {"c": WorkaroundVerdict.EFFECTIVE, "p": WorkaroundVerdict.PARTIAL}.get(sign.lower())
+    helps = _WORKAROUNDS.get(sign.lower())
     letter = "x" if helps else sign.lower()
     found = {"eager": WorkaroundFinding(helps)} if helps else {}
     runs = 1 if sign.isupper() else 2
@@ -340,6 +347,23 @@ def test_the_best_is_recommended_in_one_sentence() -> None:
             id="it may be a loss",
         ),
         pytest.param(
+            {"a": "xoo", "b": "xoo", "c": "ouu"},
+            UpgradeDecision.CANNOT_SAY,
+            Rating.MAY_LOSE,
+            "workarounds were not tried there",
+            id="the loss has a workaround that was not tried",
+        ),
+        pytest.param(
+            {"a": "xoo", "b": "xoo", "c": "ouu", "d": "oxx"},
+            UpgradeDecision.STAY,
+            Rating.LOSES,
+            "loses 1 so",
+            id="of two losses one has nothing left to try",
+        ),
+        pytest.param(
+            {"a": "xoo", "c": "ouu"}, UpgradeDecision.STAY, Rating.NO_GAIN, "outweigh", id="a loss that weighs as much"
+        ),
+        pytest.param(
             {"a": "xoo", "b": " cc"},
             UpgradeDecision.CANNOT_SAY,
             Rating.MAY_LOSE,
@@ -508,7 +532,7 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
         ),
         (
             {"a": "xoo", "b": "xx-"},
-            gains(1, 1, "also good: 1 fail without a workaround, 0 on 27"),
+            gains(1, 1, "also good: 1 fail without a workaround known to help, 0 on 27"),
             "1 gained, none lost",
             (),
         ),

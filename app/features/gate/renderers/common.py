@@ -12,11 +12,12 @@ from urllib.parse import quote
 
 from knowngood.app.domain.issue import CONCERNS
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-from knowngood.app.domain.vocabulary import WORKAROUNDS
+from knowngood.app.domain.vocabulary import STATUSES, WORKAROUNDS, StatusLabel
+from knowngood.app.features.gate import rules
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.json import address
-from knowngood.app.serialization.marks import WITH_WORKAROUND, VerdictMark, in_text
+from knowngood.app.serialization.marks import VerdictMark, in_text
 
 DECISIONS = {
     Decision.PASS: "Pass",
@@ -135,8 +136,8 @@ def mark_of(reason: Reason) -> VerdictMark:
     mark = in_text(reason.verdict)
     match reason.verdict:
         case Verdict.AFFECTED:
-            is_cured = any(workaround.verdict == WorkaroundVerdict.EFFECTIVE for workaround in reason.workarounds)
-            return WITH_WORKAROUND if is_cured else mark
+            term = STATUSES[StatusLabel(reason.sign)]
+            return VerdictMark(term.symbol, term.word)
         case Verdict.NOT_APPLICABLE if reason.why.startswith(CONCERNS):
             return VerdictMark(mark.sign, one_line(reason.why))
         case _:
@@ -190,6 +191,13 @@ def best_workaround(reason: Reason) -> MeasuredWorkaround | None:
     """The workaround to show: the first that was measured to help here and is not in place already."""
     helping = (workaround for workaround in reason.workarounds if workaround.verdict == WorkaroundVerdict.EFFECTIVE)
     return next((workaround for workaround in helping if workaround.id not in reason.applied), None)
+
+
+def not_tried(reason: Reason) -> str:
+    """What is said of a failure for which no workaround is shown; empty where its mark says it all."""
+    if reason.sign is not StatusLabel.UNTRIED and not reason.works_on:
+        return ""
+    return rules.not_tried(one_line(reason.works_on))
 
 
 def other_workarounds(reason: Reason) -> str:

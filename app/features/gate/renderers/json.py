@@ -72,6 +72,8 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "upstream": reason.upstream or None,
         "caveat": reason.caveat,
         "not_covered": list(reason.not_covered),
+        "sign": reason.sign.value,
+        "works_on": reason.works_on,
     }
 
 

@@ -60,7 +60,7 @@ def test_a_refusal_has_the_answer_the_table_and_the_cure() -> None:
             "✕ warns",
             f"pytorch-1 {make_reason().title} (∆ wrong numbers, no error)",
             "cpu-x86_64",
-            "fails, measured 200 days ago, stale",
+            "fails, no workaround found, measured 200 days ago, stale",
             "torch-2.6.0+cu124",
         ],
     ]

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from knowngood.app.domain.issue import CPU_PATH
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.vocabulary import VERDICTS
+from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
 from knowngood.app.features.gate.decision import Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import all_lines, counted, mark_of, snippet_parts
@@ -52,7 +52,8 @@ note      no hardware class was named: every measured one counts
     evidence: https://knowngood.example/team/cells/xla-8464/torch-2.5.1%2Bcu124?hardware=cpu-x86_64
 
 ✕   pytorch-1 · PyTorch/XLA reuses an executable that donates a live buffer: the process aborts
-    fails · high severity: wrong numbers, no error · cpu-x86_64 · measured 200 days ago, stale
+    fails, no workaround found · high severity: wrong numbers, no error · cpu-x86_64 · measured
+      200 days ago, stale
     warns: fails here, and the policy blocks what fails
     first fixed in torch-2.6.0+cu124, the fix came in (2.5.1, 2.6.0]
     evidence: https://knowngood.example/team/cells/pytorch-1/torch-2.5.1%2Bcu124?hardware=cpu-x86_64
@@ -129,7 +130,9 @@ def test_signs_and_words_are_those_of_the_pages() -> None:
         verdict: VERDICTS[verdict].word for verdict in Verdict
     }
     assert mark_of(make_reason()) == ("✕'", "fails, has a workaround")
-    assert mark_of(make_reason(workarounds=(CLONE,))) == ("✕", "fails")
+    assert mark_of(make_reason(sign=StatusLabel.FAILS)) == ("✕", "fails, no workaround found")
+    assert mark_of(make_reason(sign=StatusLabel.UNTRIED)) == ("✕?", "fails, workaround not tried here")
+    assert mark_of(make_reason(sign=StatusLabel.AS_REPORTED)) == ("✓✕", "passes as reported, fails in a variant")
     assert mark_of(make_reason(effect=Effect.PASS)) == ("✓", "passes")
 
 
