@@ -194,7 +194,7 @@ def best_workaround(reason: Reason) -> MeasuredWorkaround | None:
 
 
 def not_tried(reason: Reason) -> str:
-    """What is said of a failure for which no workaround is shown; empty where its mark says it all."""
+    """The words for a failure without a workaround to show; empty where its mark says it all."""
     if reason.sign is not StatusLabel.UNTRIED and not reason.works_on:
         return ""
     return rules.not_tried(one_line(reason.works_on))
