@@ -24,10 +24,16 @@ async def _body(request: Request) -> bytes:
 
 
 def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> str:
-    """Plain text as it is, in whatever encoding: a log may hold anything. JSON is an object with a `text`."""
-    kind = media_of(request.headers.get("content-type", ""))
-    if not kind and not body:
-        raise InvalidParameter("holds the text that is to be explained", "body")
+    """Plain text in whatever encoding, or JSON, an object with a `text`; what is empty or no text is refused."""
+    text = _text(media_of(request.headers.get("content-type", "")), body)
+    if not text.strip():
+        raise InvalidParameter("is empty; it holds the traceback or log that is to be explained", "body")
+    if "\0" in text:
+        raise InvalidParameter("holds a NUL byte, which no text has", "body")
+    return text
+
+
+def _text(kind: str, body: bytes) -> str:
     if kind in {"text/plain", ""}:
         return body.decode(errors="replace")
     if kind != "application/json":
