@@ -13,6 +13,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.release_age import ReleaseAge
 from knowngood.app.domain.issue import Issue, Severity, is_measured_on
 from knowngood.app.domain.measuring.planning import Price
+from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.compare.comparison import Group, IssuePair
@@ -213,34 +214,42 @@ class Candidate:
         return {tally: len(self.of(tally)) for tally in Tally}
 
     @cached_property
-    def scope(self) -> tuple[Item, ...]:
-        """The items by which its measuring is judged: those that are run on the very class that is asked for, or all of
-        them, whichever are measured less. What is the same on every device and was run on the CPU says how the build
-        does, and not how well it is measured on a GPU.
-        """
-        there = tuple(item for item in self.items if item.prospect is not Prospect.DOES_NOT_APPLY)
-        own = tuple(item for item in there if item.is_run_there)
-        return min((own, there), key=_coverage) if own else there
+    def _there(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if item.prospect is not Prospect.DOES_NOT_APPLY)
 
     @property
     def applicable(self) -> int:
-        return len(self.scope)
+        return len(self._there)
+
+    @cached_property
+    def answered_by(self) -> Mapping[str, int]:
+        """How many of the answers there are measured (the empty text), and how many each rule infers."""
+        known = (item.after for item in self._there if item.prospect is not Prospect.NOT_KNOWN)
+        return Counter(cell.basis.rule if cell.basis else "" for cell in known)
 
     @property
     def measured(self) -> int:
-        """How many of these have an answer."""
-        return sum(1 for item in self.scope if item.prospect is not Prospect.NOT_KNOWN)
+        """How many were run on the very class that is asked for, with whatever Python."""
+        return self.answered_by[""] + self.from_python
+
+    @property
+    def from_python(self) -> int:
+        """Of these, how many were run with another Python."""
+        return self.answered_by[PYTHON_RULE]
 
     @property
     def from_cpu(self) -> int:
         """The answers that are no part of `measured`, because they were run on the CPU."""
-        known = len(self.items) - self.counts[Tally.DOES_NOT_APPLY] - self.counts[Tally.NOT_KNOWN]
-        return known - self.measured
+        return self.answered_by[DEVICE_RULE]
 
     @property
     def coverage(self) -> float:
-        """`measured` of `applicable`; 0 where none can exist there."""
-        return _coverage(self.scope)
+        """The share of the applicable issues that have an answer, or of those that are run on the very class, whichever
+        is less; 0 where none can exist there. Answers of the CPU say how the build does, and not how well it is
+        measured on a GPU.
+        """
+        own = [item for item in self._there if item.is_run_there]
+        return min(_coverage(self._there), _coverage(own) if own else 1.0)
 
     @property
     def assurance(self) -> float:

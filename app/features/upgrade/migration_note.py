@@ -63,7 +63,7 @@ def answer_note(advice: UpgradeAdvice, *, base: str = "", page: str = "", now: d
     blocks = [f"**{escaped(answer(advice))}**", _notes(advice)]
     for one in advice.find_out:
         blocks += [f"{escaped(str(one.what))}:", "\n".join(["```sh", *one.commands, "```"])]
-    told = [one for one in advice.candidates if one.measured]
+    told = [one for one in advice.candidates if one.answered_by]
     return _joined([*blocks, _table([advice.base, *told]), _foot(advice, base, page, now)])
 
 

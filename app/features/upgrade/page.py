@@ -355,7 +355,7 @@ def _ways(context: RequestContext, query: UpgradePageQuery, knowledge: Knowledge
 def _answer(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdvice) -> Answer:
     chosen = _chosen(advice, query.to)
     shown = chosen or told_of(advice)
-    known = [one for one in advice.candidates if one.measured]
+    known = [one for one in advice.candidates if one.answered_by]
     rows = tuple(_row(context, query, one, is_shown=one is shown) for one in (advice.base, *known))
     say = partial(_said, context)
     return Answer(
@@ -373,7 +373,7 @@ def _answer(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdv
         rows=rows[:_FIRST],
         more=rows[_FIRST:],
         unmeasured=tuple(
-            _row(context, query, one, is_shown=one is shown) for one in advice.candidates if not one.measured
+            _row(context, query, one, is_shown=one is shown) for one in advice.candidates if not one.answered_by
         ),
         left_out=left_out_by_reason(advice),
         left_out_count=len(advice.left_out),

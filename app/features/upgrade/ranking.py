@@ -562,6 +562,7 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
         start=start,
         measured=base.measured,
         applicable=base.applicable,
+        n=base.from_cpu,
     )
     if missing.count:
         yield Message(
@@ -589,8 +590,8 @@ def _in_its_place(base: Candidate, judged: Sequence[Candidate], enough: float) -
 _HARDLY_WORDS = (
     "{start} is hardly measured: {measured} of {applicable} have an answer there.",
     (
-        "{start} is hardly measured: of what is run on a GPU, {measured} of {applicable} have an answer there; answers "
-        "from the CPU are not counted."
+        "{start} is hardly measured: {measured} of {applicable} were run on what is asked for, and {n} more have an "
+        "answer of the CPU."
     ),
 )
 

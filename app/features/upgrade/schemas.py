@@ -59,11 +59,13 @@ class MissingBody(Body):
 
 
 class CandidateBody(Body):
-    """`coverage` is `measured` of `applicable`: the share of the watched issues that have an answer there; `assurance`
-    the share of those not known to fail there that are known to pass: it decides whether enough is measured. `gain` is
-    the weight of what is gained, less that of what newly needs a workaround. `packages` are those of the environment
-    that are built for one minor release of torch, each with the release that goes with the build. `age` says how long
-    its minor release has been out and how many issues of the catalogue were first reported since (null: not known).
+    """`measured` of the `applicable` issues were run on the very class, `from_python` of these with another Python;
+    `from_cpu` more have an answer of the CPU. `coverage` is the share that has an answer, of all or of those that are
+    run on that class, whichever is less; `assurance` the share of those not known to fail there that are known to pass:
+    it decides whether enough is measured. `gain` is the weight of what is gained, less that of what newly needs a
+    workaround. `packages` are those of the environment that are built for one minor release of torch, each with the
+    release that goes with the build. `age` says how long its minor release has been out and how many issues of the
+    catalogue were first reported since (null: not known).
     """
 
     build: str
@@ -73,6 +75,8 @@ class CandidateBody(Body):
     why: str
     counts: dict[Tally, int]
     measured: int
+    from_python: int
+    from_cpu: int
     applicable: int
     coverage: float
     assurance: float
@@ -148,6 +152,8 @@ def _candidate(one: Candidate, constraints: Constraints) -> CandidateBody:
         why=str(one.why),
         counts=dict(one.counts),
         measured=one.measured,
+        from_python=one.from_python,
+        from_cpu=one.from_cpu,
         applicable=one.applicable,
         coverage=round(one.coverage, 4),
         assurance=round(one.assurance, 4),

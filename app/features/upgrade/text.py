@@ -37,9 +37,9 @@ def upgrade_text(advice: UpgradeAdvice) -> str:
     lines += [line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  ")]
     for one in advice.find_out:
         lines += ["", *wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)]
-    told = [advice.base, *(one for one in advice.candidates if one.measured)]
+    told = [advice.base, *(one for one in advice.candidates if one.answered_by)]
     lines += ["", *_table(told)]
-    silent = [one.build.id for one in advice.candidates if not one.measured]
+    silent = [one.build.id for one in advice.candidates if not one.answered_by]
     if silent:
         lines += ["", *wrapped(f"without any answer ({len(silent)}): {_some(silent)}", later="  ")]
     if advice.left_out:

@@ -40,7 +40,13 @@ COLUMN_WORDS: Mapping[Tally, str] = {
 }
 """Heads of the columns that are counts; `measured` follows them."""
 
-MEASURED_WORDS = ("measured", "{measured} of {applicable}", "{measured} of {applicable}, and {n} from the CPU")
+MEASURED_WORDS = (
+    "measured",
+    "{measured} of {applicable}",
+    "{measured} of {applicable}, and {n} from the CPU",
+    "{measured} of {applicable}, {m} with another Python",
+    "{measured} of {applicable}, {m} with another Python, and {n} from the CPU",
+)
 
 REPORTED_WORDS = "reported since"
 """The last column: issues of the catalogue first reported after the release came out."""
@@ -76,8 +82,9 @@ def _section(item: Item) -> Tally:
 
 
 def measured(candidate: Candidate) -> Message:
-    words = MEASURED_WORDS[2 if candidate.from_cpu else 1]
-    return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=candidate.from_cpu)
+    n, m = candidate.from_cpu, candidate.from_python
+    words = MEASURED_WORDS[1 + bool(n) + 2 * bool(m)]
+    return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=n, m=m)
 
 
 def reported(candidate: Candidate) -> str:

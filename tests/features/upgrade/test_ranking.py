@@ -10,9 +10,10 @@ import pytest
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Requires, Severity
+from knowngood.app.domain.verdicts.inference import PYTHON_RULE
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.status import Prospect, prospect_of
-from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.compare.comparison import Group
 from knowngood.app.features.upgrade.candidates import (
     WEIGHING_WORDS,
@@ -32,6 +33,7 @@ from knowngood.app.features.upgrade.ranking import (
     advise,
     rank_key,
 )
+from knowngood.app.features.upgrade.wording import measured
 from tests.domain import given_claims
 from tests.domain.given_claims import GPU
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -655,10 +657,10 @@ def gpu_world(own: str, alike: str, count: int = 20) -> Known:
 def test_what_is_the_same_on_every_device_does_not_make_a_gpu_look_measured() -> None:
     advice = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(GPU,)))
     assert advice.decision is UpgradeDecision.CANNOT_SAY
-    assert (advice.base.measured, advice.base.applicable, advice.base.from_cpu) == (0, 4, 20)
+    assert (advice.base.measured, advice.base.applicable, advice.base.from_cpu) == (0, 24, 20)
     assert str(advice.why[0]) == (
-        "torch-2.5.1+cu124 is hardly measured: of what is run on a GPU, 0 of 4 have an answer there; answers "
-        "from the CPU are not counted."
+        "torch-2.5.1+cu124 is hardly measured: 0 of 24 were run on what is asked for, and 20 more have an answer of "
+        "the CPU."
     )
     assert advice.base.missing.to_run == tuple(f"gpu-{number}" for number in range(4))
     on_cpu = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(HARDWARE,)))
@@ -673,7 +675,19 @@ def test_beside_rows_that_were_run_there_it_counts() -> None:
 def test_where_nothing_else_is_watched_it_is_what_counts() -> None:
     known = replace(gpu_world("   ", "xoo", count=2), hardware=(HARDWARE, GPU))
     advice = ask(known, watched=["any-0", "any-1"], constraints=Constraints(hardware=(GPU,)))
-    assert (advice.decision, advice.base.measured, advice.base.from_cpu) == (UpgradeDecision.GO, 2, 0)
+    assert (advice.decision, advice.base.measured, advice.base.from_cpu) == (UpgradeDecision.GO, 0, 2)
+
+
+def test_counts_tell_what_was_run_there_from_other_pythons_and_from_the_cpu() -> None:
+    known = gpu_world("xoo", "xoo", count=2)
+    inferred = {
+        place: replace(cell, basis=Basis(PYTHON_RULE, cell.build, GPU, 40, 40))
+        for place, cell in known.cells.items()
+        if place[0] in {"gpu-0", "gpu-1", "gpu-2"}
+    }
+    one = on(ask(replace(known, cells={**known.cells, **inferred}), constraints=Constraints(hardware=(GPU,))), TORCH_27)
+    assert (one.measured, one.from_python, one.from_cpu, one.applicable) == (4, 3, 2, 6)
+    assert str(measured(one)) == "4 of 6, 3 with another Python, and 2 from the CPU"
 
 
 def test_what_is_missing_of_it_is_run_on_the_cpu() -> None:
