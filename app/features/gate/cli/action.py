@@ -18,7 +18,7 @@ from knowngood.app.features.gate.cli.asking import NAMES, answer_in, finish, ser
 from knowngood.app.features.gate.cli.result import Answer, append_to_summary, has_summary, say
 from knowngood.app.knowledge.trust import UNSIGNED
 
-TEXTS = ("build", "requirements", "lock", "severity", "policy", "server", "snapshot", "public_key")
+TEXTS = ("build", "requirements", "lock", "platform", "severity", "policy", "server", "snapshot", "public_key")
 
 _HERE = "knowngood.app.features.upgrade.cli:note_here"
 _FROM_SERVER = "knowngood.app.features.gate.cli.from_server:note_from_server"
@@ -51,7 +51,7 @@ def _asked() -> dict[str, Any]:
     if keys[1:]:
         raise BadRequest("public-key and unsigned exclude each other; leave one of them out")
     is_advice = os.environ.get("GATE_ENFORCE", "") != "true"
-    unsaid = {"here": False, "stdin": "", "python": "", "platform": "", "base": "", "only_new": False, "output": ""}
+    unsaid = {"here": False, "stdin": "", "python": "", "base": "", "only_new": False, "output": ""}
     return {**inputs, **names, **unsaid, "public_keys": keys, "form": "github", "advisory": is_advice}
 
 
