@@ -40,7 +40,6 @@ from knowngood.app.features.upgrade.wording import (
     COLUMN_WORDS,
     MEASURED_WORDS,
     RATING_WORDS,
-    REPORTED_WORDS,
     SECTION_WORDS,
     EnvironmentChange,
     WorkaroundStep,
@@ -49,7 +48,6 @@ from knowngood.app.features.upgrade.wording import (
     index_of,
     left_out_by_reason,
     measured,
-    reported,
     requirements,
     sections,
     steps,
@@ -368,7 +366,7 @@ def _answer(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdv
         because=because(advice, say, context.say(", "), context.say(". ")),
         notes=advice.notes,
         find_out=tuple((say(one.what), "\n".join(one.commands)) for one in advice.find_out),
-        heads=tuple(context.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0], REPORTED_WORDS)),
+        heads=tuple(context.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0])),
         widest=max(_width(one) for one in (advice.base, *known)),
         rows=rows[:_FIRST],
         more=rows[_FIRST:],
@@ -444,15 +442,12 @@ def _row(context: RequestContext, query: UpgradePageQuery, one: Candidate, *, is
     address = f"{UPGRADE}{query.asking(to=one.build.id)}"
     is_told = not is_here and context.leads_to(address)
     figures = [_figure(context, one, tally, address if is_told else "") for tally in COLUMN_WORDS]
+    since = context.say("{n} reported since", n=one.age.reported) if one.age else ""
     return Row(
         build=one.build.id,
         address=f"{address}#candidate" if is_told else build_address(one.build.id),
         bar=tuple(_bar(one)),
-        figures=(
-            *figures,
-            Figure(context.say(MEASURED_WORDS[0]), _said(context, measured(one)), ""),
-            Figure(context.say(REPORTED_WORDS), reported(one), ""),
-        ),
+        figures=(*figures, Figure(context.say(MEASURED_WORDS[0]), _said(context, measured(one)), "", since)),
         rating=one.rating,
         word=context.say(RATING_WORDS[one.rating]),
         why=_said(context, one.why),

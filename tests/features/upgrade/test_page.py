@@ -58,8 +58,8 @@ def test_the_build_one_is_on_is_the_first_row_and_candidates_follow_best_first(c
     answer = answer_of(client, TEAM)
     assert [row.build for row in (*answer.rows, *answer.more, *answer.unmeasured)] == [BAD.id, GOOD.id, NEW.id]
     here, best = answer.rows
-    assert [figure.text for figure in here.figures] == ["1", "1", "0", "0", "0", "0", "0", "2 of 2", "?"]
-    assert [figure.text for figure in best.figures] == ["2", "0", "0", "0", "1", "0", "0", "2 of 2", "?"]
+    assert [figure.text for figure in here.figures] == ["1", "1", "0", "0", "0", "0", "0", "2 of 2"]
+    assert [figure.text for figure in best.figures] == ["2", "0", "0", "0", "1", "0", "0", "2 of 2"]
     assert (here.why, best.rating) == ("where you are", Rating.RECOMMENDED)
     gained = best.figures[4].address
     assert gained.endswith("#gained")
@@ -155,8 +155,7 @@ def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
         for one in said:
             counts = [str(one["counts"][tally]) for tally in COLUMN_WORDS]
             shown_there = [figure.text for figure in rows[one["build"]].figures]
-            reported = one["age"]["reported"] if one["age"] else "?"
-            assert shown_there == [*counts, f"{one['measured']} of {one['applicable']}", str(reported)]
+            assert shown_there == [*counts, f"{one['measured']} of {one['applicable']}"]
             assert rows[one["build"]].why == one["why"]
         assert [one["commands"] for one in told["find_out"]] == [
             commands.splitlines() for _, commands in page.answer.find_out
