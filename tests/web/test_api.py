@@ -32,6 +32,7 @@ CELL_KEYS = [
     "silent",
     "proof",
     "not_covered",
+    "sign",
 ]
 
 

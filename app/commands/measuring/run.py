@@ -71,7 +71,6 @@ def run(
     engine = opened_with_catalogue(settings)
     work = Work(settings, unpacked, _adopt(engine, python))
     chosen = _chosen_for(engine, work, builds, issues, hardware)
-    tell_warnings(chosen.issues)
     wanted = PlanRequest(
         repeat=repeat,
         confirm=confirm,
@@ -90,6 +89,7 @@ def run(
         else:
             tell_price(engine, work.place(asks=sizes), planned)
         return Exit.OK
+    tell_warnings(chosen.issues)
     asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
     places = set(places_of(planned))
     with stoppable() as stop:
