@@ -173,7 +173,8 @@ def particulars(reason: Reason) -> Iterator[str]:
 def fixed(reason: Reason) -> str:
     """Where to go to be rid of it; empty where nobody knows."""
     first, interval = one_line(reason.first_fixed), one_line(reason.fixed_in)
-    said = [f"first fixed in {first}"] if first else []
+    is_sure = interval.endswith("]")  # what stands behind it names releases inside that nobody ran
+    said = [f"{'first fixed in' if is_sure else 'passes on'} {first}"] if first else []
     said += [f"the fix came in {interval}"] if interval else []
     return "; ".join([", ".join(said), *map(one_line, reason.fix_doubts)]) if said else ""
 

@@ -11,7 +11,7 @@ from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
 from knowngood.app.features.gate.decision import Ruling
 from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.renderers.common import all_lines, counted, mark_of, snippet_parts
+from knowngood.app.features.gate.renderers.common import all_lines, counted, fixed, mark_of, snippet_parts
 from knowngood.app.features.gate.renderers.text import answer_text
 from knowngood.app.serialization.marks import in_text
 from tests.features.gate.rulings import (
@@ -201,3 +201,17 @@ def test_a_ruling_without_counts_or_reasons_still_answers() -> None:
     text = answer_text(replace(make_ruling(), counts={}, asked="", hardware=()))
 
     assert text.splitlines()[0].startswith("Cannot say")
+
+
+@pytest.mark.parametrize(
+    ("interval", "says"),
+    [
+        ("(2.5.1, 2.6.0]", "first fixed in torch-2.6.0+cu124, the fix came in (2.5.1, 2.6.0]"),
+        (
+            "(2.4.1, 2.6.0] (2.5.0, 2.5.1 not run)",
+            "passes on torch-2.6.0+cu124, the fix came in (2.4.1, 2.6.0] (2.5.0, 2.5.1 not run)",
+        ),
+    ],
+)
+def test_a_fix_is_called_the_first_only_where_no_release_before_it_is_left_open(interval: str, says: str) -> None:
+    assert fixed(make_reason(first_fixed="torch-2.6.0+cu124", fixed_in=interval)) == says
