@@ -42,7 +42,8 @@ def test_a_run_beside_another_goes_on_when_that_one_has_ended(
     with (tmp_path / "first.log").open("w") as said, told.open("w") as heard:
         first = subprocess.Popen([*run, "toy-hangs-1"], env=environment, cwd=ROOT, stderr=said, stdout=subprocess.PIPE)
         assert eventually(lambda: here.data.exists() and _is_led(here), PATIENCE_S)
-        first.send_signal(signal.SIGSTOP)  # however slow the second starts, it finds the first at work
+        # However slow the second starts, it finds the first at work, and no write of it half done.
+        assert eventually(lambda: _is_stopped_between_writes(first, here), PATIENCE_S)
         second = subprocess.Popen(
             [*run, "toy-fixed-1"], env=environment, cwd=ROOT, stderr=heard, stdout=subprocess.PIPE
         )
@@ -51,6 +52,19 @@ def test_a_run_beside_another_goes_on_when_that_one_has_ended(
         answers = [json.loads(one.communicate(timeout=PATIENCE_S)[0]) for one in (first, second)]
     assert waits, told.read_text()
     assert [[cell["verdict"] for cell in answer["cells"]] for answer in answers] == [["affected"], ["affected"]]
+
+
+def _is_stopped_between_writes(run: subprocess.Popen[bytes], here: Installation) -> bool:
+    run.send_signal(signal.SIGSTOP)
+    engine = connect(here.database)
+    try:
+        with unit_of_work(engine, wait_s=1.0):
+            return True
+    except StoreUnusable:  # it was stopped in the midst of a write, and would keep everybody out
+        run.send_signal(signal.SIGCONT)
+        return False
+    finally:
+        engine.dispose()
 
 
 def _is_led(here: Installation) -> bool:
