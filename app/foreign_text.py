@@ -244,8 +244,7 @@ def serve_template(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C ends the server, and that ends this
     for target in _PRELOADED:
         resolve_name(target)
-    for name, text in _WARM:
-        resolve_name(_READ_ENVIRONMENT)(name, text)
+    _warm_up()
     gc.disable()
     gc.freeze()  # a collection in a child would write to every object, and copy their pages
     shared: object = None
@@ -265,6 +264,11 @@ def serve_template(descriptor: int) -> None:
                 connection.sendall(b"=")
 
 
+def _warm_up() -> None:
+    for name, text in _WARM:
+        resolve_name(_READ_ENVIRONMENT)(name, text)
+
+
 def _forked_ahead(control: socket.socket, shared: object) -> socket.socket:
     """Where a child waits for the connection that it is to answer: forking it took its time before anybody asked."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -272,6 +276,7 @@ def _forked_ahead(control: socket.socket, shared: object) -> socket.socket:
         if os.fork() == 0:
             control.close()
             ours.close()
+            _warm_up()  # its pages are its own by now: copying them took half of what a small text takes
             _, descriptors, _, _ = socket.recv_fds(theirs, 1, 1)
             if not descriptors:
                 os._exit(0)  # another took its place, or nobody will ask any more
