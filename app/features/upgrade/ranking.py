@@ -598,6 +598,8 @@ _HARDLY_WORDS = (
 
 def _praise(best: Candidate) -> Iterator[Message]:
     counts = best.counts
+    if best.age and not best.is_settled:
+        yield Message("Too new to judge ({n} issues reported since its release)", n=best.age.reported)
     yield Message("{n} gained", n=counts[Tally.GAINED])
     if counts[Tally.LOST]:
         yield Message(_LOST_WORDS[counts[Tally.LOST] > 1], n=counts[Tally.LOST])
@@ -606,8 +608,6 @@ def _praise(best: Candidate) -> Iterator[Message]:
     for tally, (one, several) in _ALSO_WORDS.items():
         if counts[tally]:
             yield Message(several if counts[tally] > 1 else one, n=counts[tally])
-    if best.age and not best.is_settled:
-        yield Message("too new to judge: {n} issues reported since its release", n=best.age.reported)
 
 
 _LOST_WORDS = ("{n} lost (it has a workaround)", "{n} lost (each has a workaround)")

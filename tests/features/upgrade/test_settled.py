@@ -69,7 +69,7 @@ def test_the_new_one_is_preferred_where_it_mends_what_is_severe_and_silent(
     advice = ask({"a": "xoo", "b": "xxo"}, silent=silent, severity=severity)
     assert advice.best
     assert advice.best.build == best
-    assert ("too new to judge" in answer(advice)) is (best is NEW)
+    assert ("Too new to judge (0 issues reported" in answer(advice)) is (best is NEW)
 
 
 def test_to_stay_on_a_settled_one_is_better_than_a_new_one_too() -> None:
