@@ -1,6 +1,7 @@
 """Several commands that measure on one store, side by side and one after the other, as people start them."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -49,13 +50,18 @@ def test_a_run_beside_another_goes_on_when_that_one_has_ended(
         )
         waits = eventually(lambda: "measures on this store already" in told.read_text(), PATIENCE_S)
         first.send_signal(signal.SIGCONT)
-        answers = [json.loads(one.communicate(timeout=PATIENCE_S)[0]) for one in (first, second)]
+        answers = [one.communicate(timeout=PATIENCE_S)[0] for one in (first, second)]
     assert waits, told.read_text()
-    assert [[cell["verdict"] for cell in answer["cells"]] for answer in answers] == [["affected"], ["affected"]]
+    assert all(answers), [told.read_text(), (tmp_path / "first.log").read_text()]
+    assert [[cell["verdict"] for cell in json.loads(answer)["cells"]] for answer in answers] == [
+        ["affected"],
+        ["affected"],
+    ]
 
 
 def _is_stopped_between_writes(run: subprocess.Popen[bytes], here: Installation) -> bool:
     run.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, run.pid, os.WSTOPPED)  # a thread that waited for a processor goes on until it gets one
     engine = connect(here.database)
     try:
         with unit_of_work(engine, wait_s=1.0):
