@@ -64,7 +64,8 @@ def _is_stopped_between_writes(run: subprocess.Popen[bytes], here: Installation)
     os.waitid(os.P_PID, run.pid, os.WSTOPPED)  # a thread that waited for a processor goes on until it gets one
     engine = connect(here.database)
     try:
-        with unit_of_work(engine, wait_s=1.0):
+        with unit_of_work(engine, wait_s=1.0) as s:
+            load_lease(s, DISPATCHER)  # a unit of work begins with its first statement
             return True
     except StoreUnusable:  # it was stopped in the midst of a write, and would keep everybody out
         run.send_signal(signal.SIGCONT)
