@@ -21,7 +21,6 @@ RECORDED = HERE.parents[2] / "app" / "catalogue" / "warnings" / "real_failures.t
 SEED = 0x820C0E739A6EDC68D30DE35D3F97705218EBA5B7
 MISSED = {
     "https://github.com/pytorch/pytorch/pull/157242": "sure was wanted; it states no version",
-    "https://github.com/pytorch/pytorch/issues/136525": "sure of a GPU's row; a CPU is in its prose",
 }
 OF_ANOTHER_ROW = {"pytorch-151589 torch-2.8.0+cu128~triton-3.5.1~py312", "pytorch-197896 torch-2.3.1+cu121~py312"}
 """Recorded failures that are no answer of their row, and rightly another's: triton-7835 and pytorch-120233."""
