@@ -29,15 +29,16 @@ dev: $(VENV)/.developer
 
 # More files at a time than there are cores (two): they wait for processes, disks and each other's databases.
 BY_FILE := --dist loadfile --no-loadscope-reorder
+SLOWEST := --durations=15 --durations-min=5
 SHARED_OUT := -n 3 $(BY_FILE)
 
 # What takes minutes is left to test-system.
 test: $(VENV)/.developer
-	$(BIN)/python -m pytest $(SHARED_OUT)
+	$(BIN)/python -m pytest $(SHARED_OUT) $(SLOWEST)
 
 # Only where such tests are: looking into the other files costs each process seconds.
 test-system: $(VENV)/.developer
-	$(BIN)/python -m pytest -n 4 $(BY_FILE) -m "system and not soak" tests/system tests/stories $$(grep -rl --include='test_*.py' 'mark\.system' tests)
+	$(BIN)/python -m pytest -n 4 $(BY_FILE) $(SLOWEST) -m "system and not soak" tests/system tests/stories $$(grep -rl --include='test_*.py' 'mark\.system' tests)
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer

@@ -85,7 +85,7 @@ def test_a_harmless_pattern_is_accepted(pattern: str) -> None:
     [
         r"out of resource: \w[\w ,]*\s+Required: \d+",
         *(
-            pytest.param(pattern, marks=pytest.mark.system)
+            pytest.param(pattern, marks=pytest.mark.soak)
             for pattern in (
                 r"(a+)+$b",
                 r"(a|aa)+$",

@@ -36,8 +36,8 @@ _MODULES = [
 ]
 _FROM_THE_BEGINNING = {"match", "fullmatch"}
 _WAYS = {*_FROM_THE_BEGINNING, "search", "sub", "findall", "finditer", "split"}
-_SIZES = 150, 300
-_LARGER = 1_200, 2_400  # repetitions of at most a hundred are quadratic up to there
+_SIZES = 80, 160
+_LARGER = 1_000, 2_000  # repetitions of at most 400 are quadratic up to there
 _GROWTH, _MORE = 2.3, 1_000
 
 Used = tuple[str, str, int, bool]

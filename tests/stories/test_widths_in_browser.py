@@ -59,7 +59,8 @@ def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
     ("widths", "language"),
     [
         ([768], "en"),
-        *(pytest.param(*one, marks=pytest.mark.system) for one in (([360, 1440], "en"), ([360, 768, 1440], "zh"))),
+        *(pytest.param(*one, marks=pytest.mark.system) for one in (([360, 1440], "en"), ([360], "zh"))),
+        pytest.param([768, 1440], "zh", marks=pytest.mark.soak),
     ],
 )
 def test_no_page_is_cut_off_or_wider_than_its_window(

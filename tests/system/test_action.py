@@ -99,7 +99,13 @@ def hostile(tmp_path: Path) -> Path:
     "variables",
     [pytest.param({}, id="files alone", marks=pytest.mark.soak), pytest.param(LEADING, id="and variables")],
 )
-@pytest.mark.parametrize("server", ["", "http://127.0.0.1:9"], ids=["installed", "asks a server"])
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param("", id="installed"),
+        pytest.param("http://127.0.0.1:9", id="asks a server", marks=pytest.mark.soak),
+    ],
+)
 def test_nothing_of_the_workspace_is_run(
     hostile: Path, tmp_path: Path, server: str, variables: Mapping[str, str]
 ) -> None:

@@ -6,7 +6,7 @@ Pages are found in the application, so that one which is added later is looked a
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -179,12 +179,19 @@ THEMES: dict[str, tuple[dict[str, str], dict[str, object]]] = {
     # Where other things are shown, and others not; nobody touches paper.
     "print": ({"media": "print"}, {"rules": {"target-size": {"enabled": False}}}),
 }
-_PICTURED = {"light", "dark"}
+_PICTURED = ("light", "dark")
 
 
-@pytest.mark.timeout(1200)  # 160 looks of axe
+@pytest.mark.timeout(1200)  # up to 160 looks of axe
+@pytest.mark.parametrize(
+    "themes",
+    [
+        pytest.param(_PICTURED, id="light and dark"),
+        pytest.param([one for one in THEMES if one not in _PICTURED], id="contrast and print", marks=pytest.mark.soak),
+    ],
+)
 def test_no_page_keeps_anybody_out_in_any_theme_or_is_wider_than_a_telephone(
-    browser: Browser, own_notebook: Engine
+    browser: Browser, own_notebook: Engine, themes: Sequence[str]
 ) -> None:
     """axe finds nothing at all, minor things included, in the usual notebook and for somebody who is signed in; the
     browser has no complaint. Pictures are kept where KNOWNGOOD_PICTURES says, for people to look at.
@@ -201,7 +208,8 @@ def test_no_page_keeps_anybody_out_in_any_theme_or_is_wider_than_a_telephone(
             found += [f"{path}: {told}" for told in page.evaluate(_LOOK)]
             keep_picture(page, f"{_name(path)} narrow")
             page.set_viewport_size(WIDE)
-            for theme, (settings, options) in THEMES.items():
+            for theme in themes:
+                settings, options = THEMES[theme]
                 page.emulate_media(**{**_SCREEN, **settings})  # type: ignore[arg-type]
                 found += [f"{path} in {theme}: {told}" for told in kept_out_by(page, **options)]
                 if theme in _PICTURED:

@@ -84,7 +84,6 @@ def test_where_every_compiled_kernel_dies_nothing_is_said_of_torch(
 
 
 @pytest.mark.soak
-@pytest.mark.soak
 def test_without_setuptools_nothing_is_said_of_torch(sound: dict[str, Any], tmp_path: Path) -> None:
     """Our provisioner always installs it, so this environment is made by hand: torch up to 2.6 needs it at run time."""
     catalogue = read_catalogue([shipped_catalogue(), ROOT / "tests" / "real_repros"])

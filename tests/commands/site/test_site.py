@@ -212,9 +212,9 @@ def test_without_a_store_the_shipped_results_are_told(
     assert all("def " in issue.script for issue in asked[0].issues.values())
 
 
-@pytest.mark.system
+@pytest.mark.soak
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("of", ["shipped", pytest.param("150 x 25", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("of", ["shipped", "150 x 25"])
 def test_a_site_is_of_a_size_to_hand_on(of: str, tmp_path: Path) -> None:
     """Under 60 MB, with every link sound. How long it takes says `python -m benchmarks site`."""
     known = read_shipped().knowledge.known if of == "shipped" else large_known(150, 25)
