@@ -27,7 +27,7 @@ from knowngood.app.domain.verdicts.matrix import told_builds
 from knowngood.app.domain.verdicts.verdict import NOT_RUN, Cell
 from knowngood.app.web.json_body import Body
 
-SCHEMA_VERSION = "1.2.0"
+SCHEMA_VERSION = "1.3.0"
 """Raised with every change of the schema, and told in FORMAT.md."""
 
 FORMAT = Path(__file__).with_name("FORMAT.md")

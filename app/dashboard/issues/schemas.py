@@ -8,31 +8,11 @@ from pydantic import AfterValidator, BeforeValidator
 
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue, Signature
+from knowngood.app.domain.issue import Claim, Issue, Left, Link, Signature
 from knowngood.app.domain.verdicts.claims import ClaimStanding, doubts_about, held_claims
 from knowngood.app.domain.verdicts.history import Answer, History
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.web.json_body import Body, IssueUrl, read_from
-
-
-class LinkBody(Body):
-    """`state` is what upstream said of the thread, open or closed, on the day `seen` (empty: it was not looked up)."""
-
-    kind: str
-    url: str
-    title: str
-    state: str
-    seen: date | None
-
-
-class ClaimBody(Body):
-    """Somebody's word, never counted: `says` is affected, fixed, cure, cause or empty."""
-
-    text: str
-    source: str
-    dated: date | None
-    url: str
-    says: str
 
 
 class VariantBody(Body):
@@ -42,16 +22,6 @@ class VariantBody(Body):
     arms: list[str]
     why_not: str
     reported: bool = read_from("is_reported")
-
-
-class LeftBody(Body):
-    """Something that is wrong too on `applies_to` (torch): `variant` measures it, or `why_not` says why none does."""
-
-    what: str
-    variant: str
-    why_not: str
-    applies_to: str
-    what_zh: str
 
 
 class WorkaroundBody(Body):
@@ -102,13 +72,13 @@ class IssueBody(Body, json_schema_serialization_defaults_required=True):
     fidelity: str
     status: str
     reported_on: date | None
-    links: list[LinkBody]
-    claims: list[ClaimBody]
+    links: list[Link]
+    claims: list[Claim]
     requires: RequiresBody
     packages: PackagesBody
     signature: Signature
     variants: list[VariantBody]
-    left: list[LeftBody]
+    left: list[Left]
     workarounds: list[WorkaroundBody]
     timeout_s: float
     url: IssueUrl = read_from("id")
