@@ -47,8 +47,12 @@ _PRELOADED = (
     "knowngood.app.features.gate.policy_file:parse_policy",
     "knowngood.app.features.diagnose.explaining:read_failure",
 )
-_WARM = (("requirements.txt", b"torch==2.6.0+cu124 ; python_version >= '3.9'\n"), ("uv.lock", b"version = 1\n"))
-"""Read once by the template: what a reader does for the first time it does here, and not in each child."""
+_WARM = (
+    ("requirements.txt", b"Jinja2==3.1.6\nnumpy>=2\ntorch==2.6.0+cu124 ; python_version >= '3.9'\ntriton==3.2.0\n"),
+    ("environment.yml", b"dependencies:\n  - python=3.11\n  - pytorch=2.5.1\n  - pip:\n      - triton==3.1.0\n"),
+    ("uv.lock", b'version = 1\nrequires-python = ">=3.11"\n[[package]]\nname = "torch"\nversion = "2.6.0"\n'),
+)
+"""Read by the template, and by each child before its text comes: what a reader does for the first time it does here."""
 _BY_REASON = {
     "memory": f"takes more than {MEMORY_BYTES // 1_000_000} MB of memory to be read",
     "result": f"says more than {RESULT_BYTES // 1_000_000} MB once it is read",

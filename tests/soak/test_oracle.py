@@ -1,7 +1,7 @@
 """The product decides as the rules' text says, for random questions over random stores.
 
 The oracle (tests/oracle.py) tells the rules a second time, by plain loops over every cell. KNOWNGOOD_SOAK_CASES says
-how many questions there are (60 unless set; `make soak` takes 5,000), KNOWNGOOD_SOAK_SEED repeats a run: the seed is
+how many questions there are (300 unless set; `make soak` takes 5,000), KNOWNGOOD_SOAK_SEED repeats a run: the seed is
 printed with every failure. Some of them (200 at most) go through every door: the server over real HTTP, the JSON that
 its page leads to, the command over the store, and, where it can answer, a snapshot.
 """
@@ -42,10 +42,10 @@ from tests.random_stores import BACKGROUNDS, BUILDS, CPU, GPU, ISSUES, OLD_GPU, 
 from tests.soak.doors import KEY, a_server, arguments_of, commanded, comparable, fill, told
 from tests.soak.questions import a_question
 
-CASES = int(os.environ.get("KNOWNGOOD_SOAK_CASES", "60"))
+CASES = int(os.environ.get("KNOWNGOOD_SOAK_CASES", "300"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 CASES_OF_A_WORLD = max(1, min(100, CASES // 2))
-DOORS = min(200, CASES // 3)
+DOORS = min(200, CASES // 15)
 _TWIN = re.compile(r'<a href="([^"]+)" type="application/json"')
 MANY = 300
 """From so many on every decision is bound to occur."""
