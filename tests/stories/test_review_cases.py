@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.dashboard.matrix.table import print_matrix
-from knowngood.app.domain.issue import CPU_PATH, Device, LinkKind, is_measured_on
+from knowngood.app.domain.issue import CPU_PATH, Device, LinkKind, inapplicable
 from knowngood.app.domain.verdicts.inference import holds
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
@@ -234,7 +234,7 @@ def test_an_upgrade_from_a_build_that_is_hardly_measured_says_so_first(web: Test
 
 def coverage(known: Known, build: str, hardware: str) -> tuple[int, int]:
     """Rows with an answer, and those that apply, of the rows that are run on this very class."""
-    rows = [issue for issue in known.issues.values() if is_measured_on(issue, known.builds[build], hardware)]
+    rows = [issue for issue in known.issues.values() if inapplicable(issue, known.builds[build], hardware) is None]
     cells = [known.cell(issue, known.builds[build], hardware) for issue in rows]
     applicable = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
     return sum(1 for cell in applicable if is_answer(cell)), len(applicable)
