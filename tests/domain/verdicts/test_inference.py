@@ -174,6 +174,8 @@ def test_a_device_independent_row_is_inferred_from_the_cpu_of_the_very_same_buil
     reason = f"inferred from {HARDWARE} (independent of the device; agreed in 100 of 100 cells): 2 of 2"
     assert claim == replace(made(row.id, NEW, "x"), hardware=GPU, reason=reason, basis=basis)
     assert ground_of(basis) == HARDWARE
+    assert known.told(row, GPU) == f"as on {HARDWARE}: {known.told(row, HARDWARE)}"
+    assert store([made(row.id, NEW, "x")], row).told(row, GPU) == "no release answered yet"
 
 
 @given(st.integers(0, 90), st.integers(0, 4), st.integers(0, 90))
