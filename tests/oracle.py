@@ -130,7 +130,22 @@ def capability_of(class_: str) -> tuple[int, int]:
 
 def _on_the_cpu(store: Store, issue: Issue, build: Build) -> Cell | None:
     ground = store.cells.get((issue.id, build.id, CPU))
-    return ground if ground is not None and ground.verdict in ANSWERS else None
+    if ground is None or ground.verdict not in ANSWERS or lower_bound(*agreement_of_devices(store)) < 0.95:
+        return None
+    return ground
+
+
+def agreement_of_devices(store: Store) -> tuple[int, int]:
+    """Of the rows that name no device, each build and GPU with an answer there and on the CPU."""
+    if ("cpu", "gpu") not in store.rates:
+        pairs = [
+            (cell.verdict, beside.verdict)
+            for (id_, build_id, class_), cell in store.cells.items()
+            if class_ != CPU and id_ in store.issues and store.issues[id_].requires.device == "any"
+            if (beside := store.cells.get((id_, build_id, CPU))) and {cell.verdict, beside.verdict} <= {*ANSWERS}
+        ]
+        store.rates["cpu", "gpu"] = sum(one == other for one, other in pairs), len(pairs)
+    return store.rates["cpu", "gpu"]
 
 
 def _on_another_python(store: Store, issue: Issue, build: Build, class_: str) -> Cell | None:
@@ -390,7 +405,7 @@ def _sides(
         class_: side
         for class_, side in there.items()
         if any(
-            issue_id == issue.id and place == class_ and cell.verdict not in {"not_run", "not_applicable"}
+            issue_id == issue.id and place == class_ and cell.verdict not in _without_evidence(issue, class_)
             for (issue_id, _, place), cell in store.cells.items()
         )
     }
@@ -735,6 +750,15 @@ def _candidate(store: Store, start: Build, build: Build, watched: Sequence[str],
     return Candidate(build, tuple(rows))
 
 
+def _without_evidence(issue: Issue, class_: str) -> set[str]:
+    """Of a row that names no device, doubt on a GPU is none: it may have run on the CPU."""
+    return {
+        "not_run",
+        "not_applicable",
+        *(["inconclusive"] if issue.requires.device == "any" and class_ != CPU else []),
+    }
+
+
 def _classes_of(store: Store, issue: Issue, classes: Sequence[str]) -> Sequence[str]:
     """Those that are named; else those on which the row was ever measured; else all."""
     if classes:
@@ -742,15 +766,14 @@ def _classes_of(store: Store, issue: Issue, classes: Sequence[str]) -> Sequence[
     measured = {
         class_
         for (row, _, class_), cell in store.cells.items()
-        if row == issue.id and cell.verdict not in {"not_run", "not_applicable"}
+        if row == issue.id and cell.verdict not in _without_evidence(issue, class_)
     }
     return sorted(measured) or store.classes or [CPU]
 
 
 def _row(store: Store, issue: Issue, start: Build, build: Build, class_: str) -> Row:
     before, after = (claim(store, issue, one, class_) for one in (start, build))
-    runs_there = applies(issue, build, class_) and (issue.requires.device != "any" or class_ == CPU)
-    return Row(issue, before, after, class_, runs_there)
+    return Row(issue, before, after, class_, applies(issue, build, class_) and after.rule != "device")
 
 
 def _rank(one: Candidate, enough: float) -> tuple[int, ...]:

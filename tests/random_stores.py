@@ -86,6 +86,7 @@ ISSUES: Mapping[str, Issue] = {
 }
 SMOKE = make_issue("smoke-1", is_smoke=True)
 _PAIRED = tuple(make_issue(f"pair-{number:02}") for number in range(60))
+_CARRIED = tuple(make_issue(f"both-{number:02}", requires=Requires(Device.ANY)) for number in range(20))
 
 PLACES = tuple((issue, build, class_) for issue in ISSUES for build in BUILDS for class_ in CLASSES)
 Place = tuple[str, str, str]
@@ -106,10 +107,12 @@ _ENDS = {
 @dataclass(frozen=True)
 class Background:
     """The ground of inference. `differing` of the 240 cells that each two Pythons have in common say something else on
-    Python 3.11; of `pythons` alone anything was paired; on the builds of `smoked` the smoke row passes.
+    Python 3.11; of `pythons` alone anything was paired; on the builds of `smoked` the smoke row passes. `carried` rows
+    pass on the CPU and on the newer GPU, on each of four builds.
     """
 
     differing: int = 0
+    carried: int = len(_CARRIED)
     pythons: tuple[str, ...] = PYTHONS
     smoked: frozenset[str] = frozenset(build.id for build in _PLAIN)
 
@@ -119,6 +122,7 @@ BACKGROUNDS = (
     Background(smoked=frozenset(build.id for build in _PLAIN if build.python != "3.10")),
     Background(pythons=("3.10", "3.11")),
     Background(differing=12),
+    Background(carried=10),
     Background(smoked=frozenset()),
 )
 
@@ -141,26 +145,30 @@ def store_of(patterns: Mapping[Place, int], background: Background = Background(
 
 def known_of(cells: Iterable[Cell]) -> Known:
     stored = {(cell.issue, cell.build, cell.hardware): cell for cell in cells}
-    issues = {**ISSUES, SMOKE.id: SMOKE, **{issue.id: issue for issue in _PAIRED}}
+    issues = {**ISSUES, SMOKE.id: SMOKE, **{issue.id: issue for issue in (*_PAIRED, *_CARRIED)}}
     return Made(issues, BUILDS, stored, tuple(sorted({class_ for _, _, class_ in stored})), NOON)
 
 
 @cache
 def beside(background: Background) -> tuple[Cell, ...]:
-    """The cells of the rows that nobody asks about: those that show how well Pythons agree, and the smoke row."""
+    """The cells of the rows that nobody asks about: those that show how well Pythons agree, and the CPU with a GPU, and
+    the smoke row.
+    """
     cells = []
     for number, (issue, wheel) in enumerate((issue, wheel) for issue in _PAIRED for wheel in WHEELS):
         for python in background.pythons:
             differs = python == "3.11" and number < background.differing
             cells.append(_plain_cell(issue, _build_of(wheel, python), "x" if differs else "o"))
     cells += [_plain_cell(SMOKE, build, "o" if build.id in background.smoked else "x") for build in _PLAIN]
+    both = product(_CARRIED[: background.carried], WHEELS, (CPU, GPU))
+    cells += [_plain_cell(issue, _build_of(wheel, "3.11"), "o", class_) for issue, wheel, class_ in both]
     return tuple(cells)
 
 
-def _plain_cell(issue: Issue, build: Build, end: str) -> Cell:
+def _plain_cell(issue: Issue, build: Build, end: str, class_: str = CPU) -> Cell:
     passed = make_judged(Outcome.PASS, CONTROL)
     judged = [make_judged(Outcome(one), n=number) for number, one in enumerate(_ENDS[end])]
-    return derive_cell(issue, build, CPU, [passed, *judged])
+    return derive_cell(issue, build, class_, [passed, *judged])
 
 
 @cache

@@ -445,13 +445,12 @@ CONCERNS = "concerns "
 CPU_PATH = f"{CONCERNS}the CPU path: see cpu-x86_64"
 
 
-def is_measured_on(issue: Issue, build: Build, hardware: str) -> bool:
-    """Whether a cell is measured at all: where the issue can exist, and, if it does not depend on the device, under the
-    CPU class alone for as long as its script takes no device. Elsewhere it is inferred.
+def default_device(issue: Issue, hardware: str) -> str:
+    """The device that torch makes tensors on in every arm of an issue, which names none itself (empty: torch's own).
+
+    It is decided by where an arm runs, and no part of its binding: what was measured on the CPU stays what it is.
     """
-    if issue.requires.device is Device.ANY and not hardware.startswith("cpu-"):
-        return False
-    return inapplicable(issue, build, hardware) is None
+    return "cuda" if issue.requires.device is Device.ANY and hardware.startswith("cuda-") else ""
 
 
 def is_asked_on(issue: Issue, build: Build, hardware: str) -> bool:
@@ -460,7 +459,7 @@ def is_asked_on(issue: Issue, build: Build, hardware: str) -> bool:
     """
     if any(_has_isa_classes(issue.requires, build, isa_of(one)) for one in isa_classes(hardware)):
         return False
-    return is_measured_on(issue, build, hardware)
+    return inapplicable(issue, build, hardware) is None
 
 
 _FIRST_WITH_ISA = Version("2.6")  # before it nothing outside of a process chooses the ISA that Inductor takes

@@ -93,7 +93,7 @@ def record_problem(record: RunRecord) -> str | None:
     words = chain(*((path.kind, path.name, path.backend) for path in record.seen))
     counted = chain(
         *(
-            (path.compiled, path.ran, path.raised, path.gave_up, path.refused, path.objects, path.kernels)
+            (path.compiled, path.ran, path.raised, path.gave_up, path.refused, path.objects, path.kernels, path.on_cuda)
             for path in record.seen
         )
     )

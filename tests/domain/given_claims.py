@@ -6,6 +6,7 @@ from typing import Any
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Requires
+from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -73,6 +74,12 @@ def known_of(cells: Iterable[Cell], issues: Iterable[Issue], builds: Mapping[Any
         hardware=tuple(sorted({hardware for _, _, hardware in stored})),
         as_of=NOON,
     )
+
+
+def carrying(known: Known) -> Known:
+    """The same where the CPU and GPUs were seen to agree often enough."""
+    known.claims.__dict__["device_agreement"] = Rate(100, 100)
+    return known
 
 
 def any_device(id_: str = "any-1", **changes: Any) -> Issue:

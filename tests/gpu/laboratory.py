@@ -137,10 +137,11 @@ class Laboratory:
             pass
 
     def attempts(self, issue: str) -> dict[str, AttemptRow]:
-        """The attempts of each arm by now; each has one attempt at most."""
+        """The attempts of each arm by now; each has one attempt at most. Where it has variants, of each of these."""
         engine = connect(f"sqlite:///{self.folder / 'data' / 'knowngood.sqlite3'}")
         with reading(engine) as s:
             rows = load_attempts(s, issue, str(self.torch.build), self.gpus[0].hardware)
         engine.dispose()
-        assert len({row.attempt.arm for row in rows}) == len(rows)
-        return {row.attempt.arm: row for row in rows}
+        found = {row.attempt.arm if row.attempt.variant == "default" else row.attempt.variant: row for row in rows}
+        assert len(found) == len(rows)
+        return found

@@ -116,6 +116,18 @@ def test_an_arm_that_claims_a_launch_and_makes_none_is_no_pass(measured: Laborat
     assert "nothing shows that it exercised triton_launch" in claimed.judgement.reason
 
 
+def test_what_names_no_device_counts_only_if_a_cuda_tensor_entered_it(
+    make_laboratory: Callable[[int], Laboratory],
+) -> None:
+    laboratory = make_laboratory(1)
+    laboratory.run("toy-any-device-1")
+    arms = laboratory.attempts("toy-any-device-1")
+    expected = {"honours": Outcome.PASS, "fails": Outcome.MATCH, "given-up": Outcome.MATCH}
+    expected |= dict.fromkeys(("ignores", "fails-ignoring"), Outcome.HARNESS_ERROR)
+    assert {name: outcome for name, outcome in outcomes(arms).items() if name in expected} == expected, reasons(arms)
+    assert "no CUDA tensor was seen to enter _suspect" in arms["ignores"].judgement.reason
+
+
 def test_every_arm_saw_one_gpu_and_nothing_of_it_names_the_hardware(
     measured: Laboratory, devices: tuple[Device, ...]
 ) -> None:

@@ -25,8 +25,8 @@ def test_the_machines_own_torch_is_a_column(tmp_path: Path) -> None:
 
 def test_the_toys_for_gpus_are_a_sound_catalogue() -> None:
     issues = read_catalogue([TOYS]).issues
-    assert len(issues) == 6
-    assert {issue.requires.device for issue in issues} == {Device.CUDA}
+    assert len(issues) == 7
+    assert {issue.requires.device for issue in issues} == {Device.CUDA, Device.ANY}
 
 
 def test_a_python_without_torch_is_told_by_name(tmp_path: Path) -> None:

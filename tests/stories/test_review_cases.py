@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.dashboard.matrix.table import print_matrix
-from knowngood.app.domain.issue import CPU_PATH, Device, LinkKind, is_measured_on
+from knowngood.app.domain.issue import CPU_PATH, Device, LinkKind, inapplicable
 from knowngood.app.domain.verdicts.inference import holds
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
@@ -234,7 +234,7 @@ def test_an_upgrade_from_a_build_that_is_hardly_measured_says_so_first(web: Test
 
 def coverage(known: Known, build: str, hardware: str) -> tuple[int, int]:
     """Rows with an answer, and those that apply, of the rows that are run on this very class."""
-    rows = [issue for issue in known.issues.values() if is_measured_on(issue, known.builds[build], hardware)]
+    rows = [issue for issue in known.issues.values() if inapplicable(issue, known.builds[build], hardware) is None]
     cells = [known.cell(issue, known.builds[build], hardware) for issue in rows]
     applicable = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
     return sum(1 for cell in applicable if is_answer(cell)), len(applicable)
@@ -363,7 +363,10 @@ def test_rows_about_the_cpu_path_are_not_said_not_to_apply_on_a_gpu(web: TestCli
     assert re.search(r"concerns? the CPU path", page, re.IGNORECASE)
 
 
-def test_device_independent_rows_are_inferred_on_a_gpu_from_the_cpu(web: TestClient, known: Known) -> None:
+def test_rows_that_name_no_device_are_not_known_on_a_gpu_until_it_is_known_to_agree(
+    web: TestClient, known: Known
+) -> None:
+    assert not known.claims.carries_to_gpus
     rows = [one for one in known.issues.values() if one.requires.device is Device.ANY]
     answered = [
         (issue.id, build)
@@ -374,10 +377,7 @@ def test_device_independent_rows_are_inferred_on_a_gpu_from_the_cpu(web: TestCli
     assert answered
     for issue_id, build in answered[:: max(1, len(answered) // 10)]:
         claim = get(web, f"cells/{issue_id}/{build.id}", hardware=GPU)
-        ground = known.cells[issue_id, build.id, CPU]
-        assert (claim["verdict"], claim["assurance"]) == (ground.verdict, Assurance.INFERRED)
-        (told,) = claim["grounds"]
-        assert (told["build"], told["hardware"]) == (build.id, CPU)
+        assert (claim["verdict"], claim["assurance"], claim["grounds"]) == ("not_run", Assurance.NOT_KNOWN, [])
 
 
 def test_other_cpu_rows_say_on_a_gpu_where_to_look(known: Known) -> None:

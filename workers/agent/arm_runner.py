@@ -45,7 +45,7 @@ from knowngood.workers.standalone.sandbox import is_apart
 _SUPERVISOR = Path(supervisor.__file__)
 _HARNESS = _SUPERVISOR.with_name("harness.py")
 
-HARNESS = 2
+HARNESS = 3
 """What its attempts are marked with: raised when it proves more than before. 0 is what marked nothing."""
 
 # What an arm may know of the worker's own environment: where programs, libraries and compilers are. Everything else is
@@ -294,6 +294,7 @@ def _order(
             "function": arm.arm,
             "params": dict(arm.params),
             "exercises": list(arm.exercises),
+            "device": arm.device,
             "packages": list(place.packages),
             "dump_signal": int(supervisor.DUMP_SIGNAL),
             "is_private": not is_apart(place.sandbox_spec.steps),

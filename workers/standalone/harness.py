@@ -40,7 +40,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -104,13 +104,18 @@ def observations_to(fd: int, nonce: str) -> _Tell:
 
 
 def run_arm(arm: Mapping[str, Any], tell: _Tell) -> int:
-    """Import torch, load the script, call the arm's function; tell each. The process's exit status comes back."""
+    """Import torch, load the script, call the arm's function; tell each. The process's exit status comes back.
+
+    The default device is set for this thread of this process: not for threads and processes that the arm starts.
+    """
     _prepare_process(arm)
     try:
         torch = importlib.import_module("torch")
         tell("imported", versions=_versions(torch, arm["packages"]), threads=_threads(torch))
+        if arm["device"]:
+            torch.set_default_device(arm["device"])
         function = getattr(_load_script(arm["script"]), arm["function"])
-        with _probes(arm["exercises"], tell):
+        with _probes(arm["exercises"], tell, _cuda_watch(torch, arm["device"])):
             tell("started")
             try:
                 observed = function(**arm["params"])
@@ -246,17 +251,42 @@ _After = Callable[[Any, Sequence[Any], Mapping[str, Any]], None]
 # not look for them. What watches by standing in the way a little is only installed where the arm exercises it.
 
 _PATHS = 256
-_TALLIES = ("compiled", "ran", "raised", "gave_up", "refused", "objects", "kernels")
+_TALLIES = ("compiled", "ran", "raised", "gave_up", "refused", "objects", "kernels", "on_cuda")
 _NAME_CHARS = 200
+_LOOKED_AT = 1000  # values of one call, with those in containers
+_PARTS = ((list, list.__iter__), (tuple, tuple.__iter__), (dict, dict.values))  # whatever a subclass makes of them
 _WATCHED_CALLS = 2  # of one compiled function: what it loads, it loads when it is compiled or first called
 
 _Path = Callable[..., dict[str, int]]
 _AnyFunction = Callable[..., Any]
 _ReadFiles = Callable[[], set[str]]
+_Look = Callable[[Iterable[Any]], bool]
+
+
+def _cuda_watch(torch: ModuleType, device: str) -> _Look:
+    """A function that tells whether a CUDA tensor is among the values that a call is given, or in containers of them.
+    Where no device was set nobody looks.
+
+    Looking must not be seen: neither modes nor subclasses of tensors hear of it. What stands for a tensor while a graph
+    is traced is none.
+    """
+
+    def holds(values: Iterable[Any]) -> bool:
+        pending = list(values)
+        with torch._C.DisableTorchFunction():  # noqa: SLF001
+            for value in itertools.islice(pending, _LOOKED_AT):
+                if issubclass(type(value), torch.Tensor) and value.is_cuda and not _is_pretended(value):
+                    return True
+                for base, parts in _PARTS:
+                    if issubclass(type(value), base):
+                        pending.extend(itertools.islice(parts(value), _LOOKED_AT))
+        return False
+
+    return lambda values: bool(device and _safely(lambda: holds(values), nothing=False))
 
 
 @contextlib.contextmanager
-def _probes(wanted: Sequence[str], tell: _Tell) -> Iterator[None]:
+def _probes(wanted: Sequence[str], tell: _Tell, look: _Look) -> Iterator[None]:
     """Count what the arm exercises, from the call of its function to its end, however that comes."""
     counts = dict.fromkeys(wanted, 0)
 
@@ -266,16 +296,16 @@ def _probes(wanted: Sequence[str], tell: _Tell) -> Iterator[None]:
             tell("probe", name=probe)
 
     path, paths = _path_book()
-    eager_calls = itertools.count()
+    eager_calls, eager_on_cuda = itertools.count(), itertools.count()
     with contextlib.ExitStack() as stack:
         if "eager" in wanted:
-            stack.enter_context(_eager_mode(eager_calls.__next__))
+            stack.enter_context(_eager_mode(eager_calls.__next__, eager_on_cuda.__next__, look))
         if "triton_launch" in wanted:
             _watch_triton_launches(seen, path)
         if any(probe.startswith(OPERATOR) for probe in wanted):
-            _watch_operators(frozenset(wanted), seen)
-        _watch_exports(path)
-        _watch_dynamo(path, {name: read for probe, (name, read) in _MADE.items() if probe in wanted})
+            _watch_operators(frozenset(wanted), seen, path, look)
+        _watch_exports(path, look)
+        _watch_dynamo(path, {name: read for probe, (name, read) in _MADE.items() if probe in wanted}, look)
         try:
             yield
         finally:
@@ -283,18 +313,18 @@ def _probes(wanted: Sequence[str], tell: _Tell) -> Iterator[None]:
             counts.update({probe: len(_safely(read, set())) for probe, (_, read) in _MADE.items() if probe in wanted})
             if "xla_compile" in wanted:
                 counts["xla_compile"] = _safely(_xla_compilations, 0)
-            if "dynamo_graph" in wanted:
-                counts["dynamo_graph"] = graphs
-            if "export" in wanted:
-                counts["export"] = sum(one["ran"] for one in paths() if one["kind"] == "export")
+            summed = {"dynamo_graph": graphs, "export": sum(one["ran"] for one in paths() if one["kind"] == "export")}
+            counts.update({probe: count for probe, count in summed.items() if probe in wanted})
             if "eager" in wanted and not graphs:
                 counts["eager"] = next(eager_calls)
+            if on_cuda := next(eager_on_cuda):
+                path("eager", "eager")["on_cuda"] = on_cuda
             tell("probes", counts=counts, paths=paths())
 
 
 def _path_book() -> tuple[_Path, Callable[[], list[dict[str, Any]]]]:
-    """Two functions: the tally of a path, by its kind (`frame`, `kernel`, `export`), name and backend; and all
-    tallies.
+    """Two functions: the tally of a path, by its kind (`frame`, `kernel`, `export`; `eager` and `operator` where a CUDA
+    tensor entered), name and backend; and all tallies.
     """
     tallies: dict[tuple[str, str, str], dict[str, int]] = {}
 
@@ -352,7 +382,7 @@ def _xla_compilations() -> int:
     return int(metrics.counter_value("UncachedCompile") or 0)
 
 
-def _watch_dynamo(path: _Path, made: Mapping[str, _ReadFiles]) -> None:
+def _watch_dynamo(path: _Path, made: Mapping[str, _ReadFiles], look: _Look) -> None:
     """Count, for each frame that Dynamo has compiled, the calls of its compiled code that came back.
 
     The function that a backend gives back is called by the bytecode that Dynamo writes, with tracing off, and is never
@@ -371,7 +401,7 @@ def _watch_dynamo(path: _Path, made: Mapping[str, _ReadFiles]) -> None:
             with _making(tally, made):
                 function = compile_graph(self, *args, **kwargs)
             tally["compiled"] += 1
-            return _count_calls(function, tally, made)
+            return _count_calls(function, tally, made, look)
 
         return compile_watched
 
@@ -379,7 +409,7 @@ def _watch_dynamo(path: _Path, made: Mapping[str, _ReadFiles]) -> None:
         _replace(getattr(module, "OutputGraph", None), "call_user_compiler", around_backend)
 
     _once_imported("torch._dynamo.output_graph", watch_graphs)
-    _once_imported("torch._dynamo.convert_frame", lambda module: _watch_conversions(module, path))
+    _once_imported("torch._dynamo.convert_frame", lambda module: _watch_conversions(module, path, look))
 
 
 @contextlib.contextmanager
@@ -392,7 +422,7 @@ def _making(tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> Iterator[N
             tally[name] += len(_safely(read, set()) - before[name])
 
 
-def _count_calls(function: Any, tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> Any:
+def _count_calls(function: Any, tally: dict[str, int], made: Mapping[str, _ReadFiles], look: _Look) -> Any:
     """A stand-in that counts the calls of a compiled function and is to Dynamo what that was: a module stays a
     module, and one that writes its code when first called writes it now, as Dynamo has it do. Else hooks on all
     modules would be called otherwise than unwatched (measured on 2.13.0: pytorch-149502).
@@ -405,15 +435,18 @@ def _count_calls(function: Any, tally: dict[str, int], made: Mapping[str, _ReadF
             function = owner.forward
     module_kind = getattr(sys.modules.get("torch.nn"), "Module", ())
     if not isinstance(function, module_kind):
-        return _counted(function, tally, made)
-    function.forward = _counted(function.forward, tally, made)
+        return _counted(function, tally, made, look)
+    function.forward = _counted(function.forward, tally, made, look)
     return function
 
 
-def _counted(function: _AnyFunction, tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> _AnyFunction:
+def _counted(
+    function: _AnyFunction, tally: dict[str, int], made: Mapping[str, _ReadFiles], look: _Look
+) -> _AnyFunction:
     first_calls = iter(range(_WATCHED_CALLS if made else 0))
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        tally["on_cuda"] += look((*args, *kwargs.values()))
         try:
             if next(first_calls, None) is None:
                 result = function(*args, **kwargs)
@@ -429,14 +462,17 @@ def _counted(function: _AnyFunction, tally: dict[str, int], made: Mapping[str, _
     return call
 
 
-def _watch_conversions(module: ModuleType, path: _Path) -> None:
+def _watch_conversions(module: ModuleType, path: _Path, look: _Look) -> None:
     """Count frames that were given up because of an error, or refused for what Dynamo does not know, whoever swallowed
-    it. A frame that is left to eager mode, or begun anew, is neither.
+    it. A frame that is left to eager mode, or begun anew, is neither. One that is never compiled has its arguments
+    looked at here: globals and locals are the first things that it comes with.
     """
 
     def around(convert: _AnyFunction) -> _AnyFunction:
         @functools.wraps(convert)
         def convert_watched(code: Any, *args: Any, **kwargs: Any) -> Any:
+            if look(args[1:2]):
+                path("frame", _frame_name(getattr(code, "co_qualname", code.co_name)))["on_cuda"] += 1
             try:
                 return convert(code, *args, **kwargs)
             except Exception as failure:
@@ -479,7 +515,7 @@ def _replace(holder: Any, name: str, around: Callable[[_AnyFunction], _AnyFuncti
         setattr(holder, name, around(original))
 
 
-def _watch_exports(path: _Path) -> None:
+def _watch_exports(path: _Path, look: _Look) -> None:
     """Count programs that torch.export gave back, below its public functions: a script may have imported these."""
 
     def around(export: _AnyFunction) -> _AnyFunction:
@@ -487,7 +523,9 @@ def _watch_exports(path: _Path) -> None:
         def export_watched(exported: Any, *args: Any, **kwargs: Any) -> Any:
             program = export(exported, *args, **kwargs)
             name = getattr(exported, "__qualname__", None) or type(exported).__qualname__
-            path("export", name)["ran"] += 1
+            tally = path("export", name)
+            tally["ran"] += 1
+            tally["on_cuda"] += look((*args, *kwargs.values()))
             return program
 
         return export_watched
@@ -499,8 +537,11 @@ def _watch_exports(path: _Path) -> None:
     _once_imported("torch.export._trace", watch)
 
 
-def _eager_mode(tick: Callable[[], int]) -> contextlib.AbstractContextManager[object]:
-    """A mode that sees calls of torch's own functions and counts them by `tick`, which is made in C.
+def _eager_mode(
+    tick: Callable[[], int], tick_on_cuda: Callable[[], int], look: _Look
+) -> contextlib.AbstractContextManager[object]:
+    """A mode that sees calls of torch's own functions and counts them by `tick`, and those with a CUDA tensor by
+    `tick_on_cuda`; both are made in C.
 
     Dynamo guards on all that it can read of an active mode: a counter of Python's would change under its guards and
     fail the arm (measured on 2.7.1). A function that compiles parts of itself, as flex_attention does in eager mode,
@@ -513,27 +554,31 @@ def _eager_mode(tick: Callable[[], int]) -> contextlib.AbstractContextManager[ob
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if not is_traced():
                 tick()
+                if look((*args, *(kwargs or {}).values())):
+                    tick_on_cuda()
             return func(*args, **(kwargs or {}))
 
     mode: contextlib.AbstractContextManager[object] = Eager()
     return mode
 
 
-def _watch_operators(wanted: frozenset[str], seen: Callable[[str], None]) -> None:
+def _watch_operators(wanted: frozenset[str], seen: Callable[[str], None], path: _Path, look: _Look) -> None:
     """Count calls from Python and from compiled graphs, by class: a call finds `__call__` on the type alone.
 
     Propagating shapes while a graph is traced is no run of the operator, so calls with fake tensors do not count.
     """
     ops = importlib.import_module("torch._ops")
+
+    def called(op: Any, values: Sequence[Any], _: Mapping[str, Any]) -> None:
+        schema = getattr(op, "_schema", None)
+        probe = OPERATOR + str(schema.name if schema is not None else getattr(op, "_qualified_op_name", ""))
+        if probe in wanted and not any(_is_pretended(value) for value in values):
+            seen(probe)
+            if look(values):
+                path("operator", probe.removeprefix(OPERATOR))["on_cuda"] += 1
+
     for kind in (ops.OpOverload, ops.OpOverloadPacket):
-        _wrap(kind, "__call__", lambda op, values, _: _operator_seen(op, values, wanted, seen))
-
-
-def _operator_seen(op: Any, values: Sequence[Any], wanted: frozenset[str], seen: Callable[[str], None]) -> None:
-    schema = getattr(op, "_schema", None)
-    probe = OPERATOR + str(schema.name if schema is not None else getattr(op, "_qualified_op_name", ""))
-    if probe in wanted and not any(_is_pretended(value) for value in values):
-        seen(probe)
+        _wrap(kind, "__call__", called)
 
 
 def _is_pretended(value: Any) -> bool:

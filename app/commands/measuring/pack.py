@@ -12,7 +12,7 @@ from knowngood.app.cli.stored import pick_builds, pick_issues
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import BuildNames, minor_python
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request, is_measured_on
+from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import Engine
 from knowngood.workers.pack.builder import PackRequest, make_pack, read_installed
@@ -72,7 +72,7 @@ def _pairs(issues: Sequence[Issue], builds: Sequence[Build]) -> list[tuple[Build
         environment_request(issue, build): build
         for build in builds
         for issue in issues
-        if any(is_measured_on(issue, build, hardware) for hardware in anywhere)
+        if any(inapplicable(issue, build, hardware) is None for hardware in anywhere)
     }
     return [(build, request) for request, build in found.items()]
 

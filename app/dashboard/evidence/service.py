@@ -147,12 +147,6 @@ def how_known(basis: Basis, language: Language = Language.ENGLISH) -> str:
             agreed=basis.agreed,
             all=basis.compared,
         )
-    if not basis.compared:
-        return say(
-            "Inferred from {hardware}, as it does not depend on the device (no cell was measured on both yet)",
-            language,
-            hardware=basis.hardware,
-        )
     return say(
         "Inferred from {hardware}, as it does not depend on the device (the two agreed in {agreed} of {all} cells)",
         language,

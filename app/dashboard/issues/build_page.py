@@ -14,7 +14,6 @@ from knowngood.app.domain.builds.architectures import WheelCode
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.release_age import ReleaseAge
 from knowngood.app.domain.grouping import grouped
-from knowngood.app.domain.issue import is_measured_on
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.inference import ground_of
@@ -177,25 +176,12 @@ def _counted(context: RequestContext, sign: StatusLabel, lines: Sequence[IssueLi
 def _sections(
     context: RequestContext, build: Build, lines: Mapping[StatusLabel, Sequence[IssueLine]]
 ) -> Iterator[Section]:
-    """One per sign that occurs. What concerns the CPU path is no issue that cannot exist, and what is the same on every
-    device is run on the CPU alone: each stands apart.
-    """
+    """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
     for sign, found in lines.items():
-        for apart, some in sorted(grouped(found, partial(_on_the_cpu, build, sign)).items()):
-            word = context.say(_CPU_WORDS[apart] if apart else STATUSES[sign].word)
-            address = build_address(build.id, CPU_CLASS) if apart else ""
-            yield Section(sign, word, tuple(some), apart or sign.value, address)
-
-
-_CPU_WORDS = {"cpu-path": "concerns the CPU path", "any-device": "the same on every device, and not run on the CPU"}
-
-
-def _on_the_cpu(build: Build, sign: StatusLabel, line: IssueLine) -> str:
-    """The anchor of what stands apart, as it is told on the CPU's page; empty for all others."""
-    if concerns_cpu_path([line.cell]):
-        return "cpu-path"
-    is_elsewhere = sign is StatusLabel.NOT_RUN and not is_measured_on(line.issue, build, line.cell.hardware)
-    return "any-device" if is_elsewhere else ""
+        for is_apart, some in sorted(grouped(found, lambda line: concerns_cpu_path([line.cell])).items()):
+            word = context.say("concerns the CPU path" if is_apart else STATUSES[sign].word)
+            address = build_address(build.id, CPU_CLASS) if is_apart else ""
+            yield Section(sign, word, tuple(some), "cpu-path" if is_apart else sign.value, address)
 
 
 def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> IssueLine:

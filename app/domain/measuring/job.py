@@ -28,7 +28,8 @@ class PlannedArm:
 @dataclass(frozen=True)
 class ArmSpec:
     """One attempt to make. `attempt` is its id, the same however often the job is tried: that is what makes a retried
-    job count once. `script` is the digest of the repro's text in `JobSpec.scripts`.
+    job count once. `script` is the digest of the repro's text in `JobSpec.scripts`. `device` is the default device that
+    torch is given before the script is loaded (empty: torch's own); no binding holds it.
     """
 
     attempt: str
@@ -42,6 +43,7 @@ class ArmSpec:
     env: Mapping[str, str]
     exercises: tuple[str, ...]
     timeout_s: float
+    device: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
-from knowngood.app.domain.issue import Device, Issue, is_measured_on
+from knowngood.app.domain.issue import Device, Issue, inapplicable
 from knowngood.app.domain.measuring.machine import CPU_CLASS, Machine
 
 
@@ -187,7 +187,7 @@ def unserved(issues: Iterable[Issue], builds: Collection[Build], served: Collect
 
 
 def _exists(issue: Issue, builds: Collection[Build], classes: Collection[str]) -> bool:
-    return any(is_measured_on(issue, build, hardware) for build in builds for hardware in classes)
+    return any(inapplicable(issue, build, hardware) is None for build in builds for hardware in classes)
 
 
 def _least_class(issue: Issue) -> str:

@@ -36,7 +36,9 @@ Pythons = tuple[str, str]
 Places = tuple[CellPlace, CellPlace]
 
 AGREEMENT = 0.95
-"""The lower end of the 95 % interval of two Pythons' measured agreement; below it neither stands in for the other."""
+"""The lower end of the 95 % interval of two Pythons' measured agreement, or of the CPU's with GPUs; below it neither
+stands in for the other.
+"""
 
 PYTHON_RULE, DEVICE_RULE, VARIANT_RULE = "python", "device", "variant"
 
@@ -106,12 +108,25 @@ class Claims:
     def _inferred(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
         """At most one rule: a cell of the CPU class that itself would have to be inferred stands in for nothing."""
         if issue.requires.device is Device.ANY and hardware != CPU_CLASS:
-            ground = self.stored((issue.id, build.id, CPU_CLASS))
             is_served = serves(build, hardware, self.wheels) is not False
-            if is_served and ground is not None and ground.verdict in CONCLUSIVE:
-                return _standing_in(IdentityKey(ground), build, hardware, DEVICE_RULE, self.device_agreement)
-            return None
+            ground = self.answer_of_cpu(issue, build, hardware) if self.carries_to_gpus and is_served else None
+            return ground and _standing_in(IdentityKey(ground), build, hardware, DEVICE_RULE, self.device_agreement)
         return self._from_another_python(issue, build, hardware)
+
+    def answer_of_cpu(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
+        """The measured cell of the CPU that may stand in for this one: of a row that names no device."""
+        if issue.requires.device is not Device.ANY or hardware == CPU_CLASS:
+            return None
+        ground = self.stored((issue.id, build.id, CPU_CLASS))
+        return ground if ground is not None and ground.verdict in CONCLUSIVE else None
+
+    @cached_property
+    def carries_to_gpus(self) -> bool:
+        """Whether what rows that name no device do on the CPU may be said of a GPU.
+
+        The GPU's side of each pair has an answer only where a CUDA tensor was seen to enter (DECISIONS 104).
+        """
+        return self.infers and holds(self.device_agreement)
 
     def _from_another_python(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
         if issue.requires.python or issue.is_smoke or build.id not in self.smoked:
@@ -295,6 +310,5 @@ def _lead(basis: Basis) -> str:
 def in_words(basis: Basis) -> str:
     """`torch-2.6.0+cu124 (Pythons agreed in 149 of 150 cells)`: what an inferred claim stands on."""
     if basis.rule == DEVICE_RULE:
-        rate = f"; agreed in {basis.agreed} of {basis.compared} cells" if basis.compared else ""
-        return f"{basis.hardware} (independent of the device{rate})"
+        return f"{basis.hardware} (independent of the device; agreed in {basis.agreed} of {basis.compared} cells)"
     return f"{basis.build} (these Pythons agreed in {basis.agreed} of {basis.compared} cells)"

@@ -12,7 +12,7 @@ from knowngood.app.domain.builds.release_age import ReleaseAge, age_of
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
 from knowngood.app.domain.identity_key import remembered
-from knowngood.app.domain.issue import Device, Issue, Requires, unmet
+from knowngood.app.domain.issue import Device, Issue, Requires, default_device, unmet
 from knowngood.app.domain.issue_selectors import Names, names_of
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import FAILING, Fix, History, first_fix, history_of, releases_of
@@ -118,8 +118,12 @@ class Known:
 
     @remembered
     def was_measured(self, issue: str, hardware: str) -> bool:
-        """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
-        return any(cell.verdict not in _NOTHING for _, cell in self.measured(issue, hardware))
+        """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class. On a GPU an
+        issue that names no device has been measured once it has an answer: its scripts had run there on the CPU.
+        """
+        row = self.issues.get(issue)
+        nothing = _NOTHING | {Verdict.INCONCLUSIVE} if row and default_device(row, hardware) else _NOTHING
+        return any(cell.verdict not in nothing for _, cell in self.measured(issue, hardware))
 
     @remembered
     def history(self, issue: str, hardware: str) -> History:
@@ -138,10 +142,10 @@ class Known:
 
     def telling_history(self, issue: Issue, hardware: str) -> tuple[History, str]:
         """The history that is told of an issue on a class, and the class that it is of. An issue that does not depend
-        on the device is told by the CPU where it was measured there alone, as its cells are.
+        on the device is told by the CPU where it was measured there alone, while its cells are.
         """
         own = self.history(issue.id, hardware)
-        if own.measured or not self.infers or issue.requires.device is not Device.ANY:
+        if own.measured or issue.requires.device is not Device.ANY or not self.claims.carries_to_gpus:
             return own, hardware
         on_cpu = self.history(issue.id, CPU_CLASS)
         return (on_cpu, CPU_CLASS) if on_cpu.measured else (own, hardware)

@@ -14,10 +14,12 @@ from knowngood.app.domain.issue import (
     Signature,
     SignatureKind,
     Suspect,
+    default_device,
     digest,
     environment_request,
 )
 from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
+from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.timed_search import LIMIT_S, LINE_CHARACTERS, Searched, search
 from knowngood.app.domain.verdicts.failure_text import raised_text, without_source
 
@@ -100,13 +102,15 @@ class ProofLevel(StrEnum):
 
 @dataclass(frozen=True)
 class SeenPath:
-    """A path that the harness saw: a function that was compiled (`frame`), a kernel that was launched, or a thing that
-    was exported.
+    """A path that the harness saw: a function that was compiled (`frame`), a kernel that was launched, a thing that was
+    exported; an `operator`, or `eager` for all that ran uncompiled, where a CUDA tensor entered it.
 
     `name` is the function's as Dynamo sees its frame (its qualified name; before Python 3.11 its last part), the
     kernel's, or the exported class's or function's. `ran` counts calls that came back, `raised` those that did not.
     `gave_up` counts errors in compiling it, `refused` how often Dynamo would not compile it whole. `objects` and
-    `kernels` are what Inductor loaded, or wrote for Triton, while it was compiled or called.
+    `kernels` are what Inductor loaded, or wrote for Triton, while it was compiled or called. `on_cuda` counts how often
+    a CUDA tensor was among the arguments, also in containers, of a call or of a frame that came to be compiled. Nobody
+    looks where torch's default device was not set, nor did harnesses before 3.
     """
 
     kind: str
@@ -119,6 +123,7 @@ class SeenPath:
     refused: int = 0
     objects: int = 0
     kernels: int = 0
+    on_cuda: int = 0
 
 
 @dataclass(frozen=True)
@@ -188,21 +193,24 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
     log: str,
     kept: Searched | None = None,
     *,
+    hardware: str = CPU_CLASS,
     limit_s: float = LIMIT_S,
 ) -> Judgement:
-    """Say what one attempt means.
+    """Say what one attempt on a hardware class means.
 
     `log` is what the process wrote, as kept. `kept` is what looking for a signature in this record and log came to
     before; while the signature is the same, nobody looks again. Total: every record has an outcome, nothing is raised.
-    Two rules decide arguments: a failure that does not carry the issue's own text is never the issue, and trouble found
-    by a structured probe is never the issue even where the text matches.
-    Source: DECISIONS.md 3 (evidence is stored, verdicts are derived) and 4 (the order of the rules).
+    Three rules decide arguments: a failure that does not carry the issue's own text is never the issue, trouble found
+    by a structured probe is never the issue even where the text matches, and what names no device says nothing of a GPU
+    unless a CUDA tensor was seen to enter it.
+    Source: DECISIONS.md 3 (evidence is stored, verdicts are derived), 4 (the order of the rules) and 104 (devices).
     """
     return (
         _never_measured(record)
         or _wrong_environment(record, issue, build)
-        or _returned(record, issue, arm)
+        or _returned(record, issue, arm, hardware)
         or _trouble(record)
+        or _off_the_gpu(record, issue, arm, hardware)
         or _failed(record, issue, _searched(record, issue, log, kept, limit_s))
     )
 
@@ -242,13 +250,25 @@ def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgeme
     return Judgement(Outcome.ENV_ERROR, f"not the build asked for: {found}") if found else None
 
 
-def _returned(record: RunRecord, issue: Issue, arm: str) -> Judgement | None:
+def _off_the_gpu(record: RunRecord, issue: Issue, arm: str, hardware: str) -> Judgement | None:
+    called = _Called.by(arm, record, issue)
+    if not default_device(issue, hardware) or any(one.on_cuda for one in called.paths):
+        return None
+    names = " or ".join(called.suspect.names) or f"the {arm}"
+    return Judgement(
+        Outcome.HARNESS_ERROR, f"no CUDA tensor was seen to enter {names}: what ran on the CPU says nothing of this GPU"
+    )
+
+
+def _returned(record: RunRecord, issue: Issue, arm: str, hardware: str) -> Judgement | None:
     if record.ending is not Ending.RETURNED:
         return None
     if not record.observed:
         return Judgement(Outcome.HARNESS_ERROR, "returned without saying what it observed, which proves nothing")
+    if off := _off_the_gpu(record, issue, arm, hardware):
+        return off
     wanted = issue.arm(arm).exercises
-    called = _Called(record, issue.suspect if arm == BASELINE else Suspect())
+    called = _Called.by(arm, record, issue)
     counts = called.counts if record.proof is ProofLevel.CALL else record.probes
     doubt = called.doubt if record.proof is ProofLevel.CALL else ""
     missing = [probe for probe in wanted if not counts.get(probe)]
@@ -270,6 +290,11 @@ class _Called:
 
     record: RunRecord
     suspect: Suspect
+
+    @classmethod
+    def by(cls, arm: str, record: RunRecord, issue: Issue) -> "_Called":
+        """The suspect is the baseline's alone."""
+        return cls(record, issue.suspect if arm == BASELINE else Suspect())
 
     @property
     def paths(self) -> list[SeenPath]:

@@ -48,7 +48,7 @@ FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 NOT_RUN = "not run yet"
 """The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
 
-RULES = 6
+RULES = 7
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
 """
@@ -256,7 +256,7 @@ _UNSERVED = frozenset({TroubleCode.DRIVER_TOO_OLD, TroubleCode.NO_VECTOR_ISA})
 
 def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched | None = None) -> Judged:
     """Classify a stored attempt with today's rules and today's signature; `kept` is what looking for one came to."""
-    judgement = classify(attempt.record, issue, attempt.arm, build, log, kept)
+    judgement = classify(attempt.record, issue, attempt.arm, build, log, kept, hardware=attempt.hardware)
     trouble, raised = attempt.record.trouble, attempt.record.raised
     return Judged(
         attempt=attempt.id,

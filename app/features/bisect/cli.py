@@ -11,7 +11,7 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import BuildNames, minor_python
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.issue import Issue, inapplicable, is_measured_on
+from knowngood.app.domain.issue import Issue, inapplicable
 from knowngood.app.domain.measuring.planning import CONFIRMING, KnownAttempts, PlannedJob, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.inference import Claims
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, is_stale
@@ -99,7 +99,7 @@ def choose_hardware(
     if asked:
         return asked
     for class_ in dict.fromkeys((*own, *measured)):
-        if any(is_measured_on(issue, build, class_) for build in line):
+        if any(inapplicable(issue, build, class_) is None for build in line):
             return class_
     reason = inapplicable(issue, line[-1], own[0])
     raise BadRequest(f"{issue.id} exists on no hardware here ({reason}); name a class with --hardware")

@@ -55,7 +55,7 @@ class Agreement:
 class Quality:
     """`flaky` are the cells whose own verdict says so. Pairs and comparisons are all of them, agreeing ones too.
 
-    `devices` is the agreement over issues that do not depend on the device, which are inferred whatever it is.
+    `devices` is the agreement over issues that do not depend on the device.
     """
 
     changed: Rate
@@ -100,7 +100,11 @@ def load_quality(session: Session, claims: Claims) -> Quality:
         provisioned=load_provisioned(session),
         pythons=tuple(_pythons(claims)),
         devices=Agreement(
-            CPU_CLASS, "cuda", claims.device_agreement, infers=True, differing=tuple(_differing(claims.device_pairs))
+            CPU_CLASS,
+            "cuda",
+            claims.device_agreement,
+            claims.carries_to_gpus,
+            tuple(_differing(claims.device_pairs)),
         ),
     )
 

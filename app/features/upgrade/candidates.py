@@ -11,7 +11,7 @@ from functools import cached_property
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.release_age import ReleaseAge
-from knowngood.app.domain.issue import Issue, Severity, is_measured_on
+from knowngood.app.domain.issue import Issue, Severity
 from knowngood.app.domain.measuring.planning import Price
 from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
@@ -66,10 +66,10 @@ class Item(IssuePair):
     def fails(self) -> bool:
         return self.prospect in FAILING_PROSPECTS
 
-    @cached_property
-    def is_run_there(self) -> bool:
-        """Whether it is run on that class at all: what is the same on every device is run on the CPU."""
-        return is_measured_on(self.issue, self.builds[1], self.after.hardware)
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether the answer there is the CPU's."""
+        return self.after.basis is not None and self.after.basis.rule == DEVICE_RULE
 
     @property
     def is_grave(self) -> bool:
@@ -244,21 +244,21 @@ class Candidate:
 
     @property
     def coverage(self) -> float:
-        """The share of the applicable issues that have an answer, or of those that are run on the very class, whichever
+        """The share of the applicable issues that have an answer, or of those without an answer of the CPU's, whichever
         is less; 0 where none can exist there. Answers of the CPU say how the build does, and not how well it is
         measured on a GPU.
         """
-        own = [item for item in self._there if item.is_run_there]
+        own = [item for item in self._there if not item.is_of_cpu]
         return min(_coverage(self._there), _coverage(own) if own else 1.0)
 
     @property
     def assurance(self) -> float:
         """The same without the issues that fail there: of the others, the share that is known to pass; again the lesser
-        of those that are run there and of all.
+        of those without an answer of the CPU's and of all.
 
         It is never above `coverage`, and no failure changes it. 1 where nothing is left open.
         """
-        return min(_assurance(self.items), _assurance(item for item in self.items if item.is_run_there))
+        return min(_assurance(self.items), _assurance(item for item in self.items if not item.is_of_cpu))
 
     @property
     def hope(self) -> int:

@@ -36,6 +36,7 @@ from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.app.domain.verdicts.history import is_release
+from knowngood.app.domain.verdicts.inference import AGREEMENT
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.status import Prospect, untried
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
@@ -106,7 +107,7 @@ class FindOut:
 class UpgradeAdvice:
     """The answer. `base` is the build one is on, as a candidate like the others; `candidates` stand best first;
     `left_out` in the order of releases. `why` are the parts of one sentence, or one of its own. `find_out` is what a
-    "cannot say" would take.
+    "cannot say" would take. `on_cpu_alone` says how many of the answers are the CPU's, which do not count here.
     """
 
     base: Candidate
@@ -121,6 +122,7 @@ class UpgradeAdvice:
     left_out: tuple[LeftOut, ...]
     as_of: datetime
     notes: tuple[str, ...] = ()
+    on_cpu_alone: Message | None = None
 
     @property
     def start(self) -> Build:
@@ -190,6 +192,7 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     if unmeasured:
         decision, find_out = UpgradeDecision.CANNOT_SAY, tuple(map(_find_out, judged[:1]))
         why = tuple(_unmeasured(one, constraints.names.get(one, one), known) for one in unmeasured)
+    best = next((one for one in judged if one.rating is Rating.RECOMMENDED), base)
     return UpgradeAdvice(
         base=base,
         watched=question.watched,
@@ -203,6 +206,27 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
         left_out=tuple(LeftOut(one, broken[one.id]) for one in newer if broken[one.id]),
         as_of=known.as_of,
         notes=question.notes,
+        on_cpu_alone=_on_cpu_alone(best, known),
+    )
+
+
+def _on_cpu_alone(one: Candidate, known: Known) -> Message | None:
+    """The price of a rule that is off: nothing is known of these on the GPU that is asked about."""
+    claims, unknown = known.claims, one.of(Tally.NOT_KNOWN)
+    cells = [item.after for item in unknown if claims.answer_of_cpu(item.issue, one.build, item.after.hardware)]
+    if not cells or claims.carries_to_gpus:
+        return None
+    return Message(
+        "On {build}, {n} of the {m} issues that you watch have only been measured on the CPU. A CPU result does not "
+        "stand in for a GPU until the two are known to agree ({agreed} of {compared} pairs so far; the lower end of "
+        "the interval must be {least}): knowngood run --builds {build} --hardware {hardware} measures them.",
+        build=one.build.id,
+        n=len(cells),
+        m=one.applicable,
+        agreed=claims.device_agreement.part,
+        compared=claims.device_agreement.whole,
+        least=f"{AGREEMENT:.0%}",
+        hardware=",".join(sorted({cell.hardware for cell in cells})),
     )
 
 
@@ -267,10 +291,7 @@ def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> 
     open_ = [item for item in items if item.prospect is Prospect.NOT_KNOWN]
     to_run = [item for item in open_ if item.after.verdict is Verdict.NOT_RUN]
     again = [item for item in open_ if item.after.verdict is Verdict.INCONCLUSIVE]
-    runs = [
-        _job(one.issue, build, one.after.hardware if one.is_run_there else CPU_CLASS, (CONTROL, BASELINE))
-        for one in (*to_run, *again)
-    ]
+    runs = [_job(one.issue, build, one.after.hardware, (CONTROL, BASELINE)) for one in (*to_run, *again)]
     return Missing(
         to_run=_ids(to_run),
         to_ask_again=_ids(again),

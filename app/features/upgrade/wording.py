@@ -108,15 +108,18 @@ _GO_WORDS = ("Go to {build}.", "Go to {build} with {packages}.")
 
 
 def because(advice: UpgradeAdvice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
-    """The reasons that follow it, in one sentence or two, and what of the environment's packages comes along."""
-    packages = [say(part) for part in _packages(advice, say, comma)]
+    """The reasons that follow it, in one sentence or two, what is known on the CPU alone, and what of the environment's
+    packages comes along.
+    """
+    on_cpu = [advice.on_cpu_alone] if advice.on_cpu_alone else []
+    beside = [say(part) for part in (*on_cpu, *_packages(advice, say, comma))]
     best, base = advice.best, advice.base
     if best is None:
-        return " ".join([*map(say, advice.why), *packages])
+        return " ".join([*map(say, advice.why), *beside])
     told = Message(
         "Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base))
     )
-    return " ".join([f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}", *packages])
+    return " ".join([f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}", *beside])
 
 
 def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:

@@ -200,7 +200,9 @@ def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searche
     """
     if attempt.arm not in {arm.id for arm in issue.arms}:
         return Judgement(Outcome.NOT_APPLICABLE, f"{attempt.arm} is no longer an arm of this issue; not judged")
-    judged = classify(attempt.record, issue, attempt.arm, build, log, searched, limit_s=_SHOWN_LIMIT_S)
+    judged = classify(
+        attempt.record, issue, attempt.arm, build, log, searched, hardware=attempt.hardware, limit_s=_SHOWN_LIMIT_S
+    )
     is_missed = attempt.log_digest and not log and heeds_log(attempt.record, issue.signature)
     if is_missed and judged.searched is not searched:
         return replace(judged, reason=f"{judged.reason} (judged without its log, which is not kept any more)")

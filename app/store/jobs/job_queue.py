@@ -14,7 +14,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
-from knowngood.app.domain.issue import Issue, digest
+from knowngood.app.domain.issue import Issue, default_device, digest
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec, PlannedArm
 from knowngood.app.domain.measuring.planning import PlannedJob
 from knowngood.app.serialization import codec
@@ -196,7 +196,7 @@ def _spec(s: Session, id_: str) -> JobSpec:
     for row in left:
         issue = documents.parse_issue(row.doc)
         scripts[digest(issue.script)] = issue.script
-        specs.append(_arm_spec(row, issue))
+        specs.append(_arm_spec(row, issue, job.hardware))
     return JobSpec(
         job=id_,
         try_no=job.try_no,
@@ -208,7 +208,7 @@ def _spec(s: Session, id_: str) -> JobSpec:
     )
 
 
-def _arm_spec(row: Any, issue: Issue) -> ArmSpec:  # noqa: ANN401 - a row of the driver
+def _arm_spec(row: Any, issue: Issue, hardware: str) -> ArmSpec:  # noqa: ANN401 - a row of the driver
     arm = issue.arm(row.arm)
     params = {variant.id: variant.params for variant in issue.variants}
     return ArmSpec(
@@ -223,6 +223,7 @@ def _arm_spec(row: Any, issue: Issue) -> ArmSpec:  # noqa: ANN401 - a row of the
         env=arm.env,
         exercises=arm.exercises,
         timeout_s=issue.timeout_s,
+        device=default_device(issue, hardware),
     )
 
 

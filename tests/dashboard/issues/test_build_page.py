@@ -48,15 +48,13 @@ def test_what_fails_is_not_called_without_a_workaround_where_none_was_run(own: T
     assert "1 fails, no workaround found, 1 fails, workaround not tried here, 1 passes." in text
 
 
-def test_what_is_the_same_on_every_device_is_not_asked_of_a_gpu(own: TestClient, own_engine: Engine) -> None:
-    """`run` asks it of the CPU alone, so that a command for the GPU would have nothing to do."""
+def test_what_names_no_device_is_asked_of_a_gpu_too(own: TestClient, own_engine: Engine) -> None:
     everywhere = replace(given.DYNAMO, requires=Requires(Device.ANY))
     given.save(own_engine, [everywhere, given.GPU_ONLY], given.BUILDS)
     given.run(own_engine, given.Asked([BAD], NOON, issues=[given.GPU_ONLY], hardware=given.GPU_CLASS))
     page = page_of(own, NEW.id, f"?hardware={given.GPU_CLASS}")
     told = [(one.anchor, [line.issue.id for line in one.lines], one.cpu_address) for one in page.sections]
-    on_cpu = f"/builds/{NEW.id.replace('+', '%2B')}?hardware={HARDWARE}"
-    assert told == [("notrun", [given.GPU_ONLY.id], ""), ("any-device", [everywhere.id], on_cpu)]
+    assert told == [("notrun", [everywhere.id, given.GPU_ONLY.id], "")]
 
 
 def test_versions_are_those_of_the_import_and_a_mismatch_is_named(client: TestClient) -> None:

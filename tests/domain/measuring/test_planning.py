@@ -406,10 +406,11 @@ def test_what_the_default_python_said_is_asked_on_another_one() -> None:
     assert left.arms == job.arms[2:]
 
 
-def test_a_row_that_does_not_depend_on_the_device_is_measured_on_the_cpu_alone() -> None:
+def test_a_row_that_names_no_device_is_measured_on_every_class() -> None:
     issue = make_issue(requires=Requires(device=Device.ANY))
     jobs = plan_jobs([issue], BUILDS[:1], [HARDWARE, "cuda-sm_90"], KnownAttempts(), PlanRequest())
-    assert [job.hardware for job in jobs] == [HARDWARE]
+    assert [job.hardware for job in jobs] == [HARDWARE, "cuda-sm_90"]
+    assert jobs[0].arms == jobs[1].arms  # the same bindings: what was measured on the CPU stays what it is
 
 
 def test_issues_that_edit_their_packages_share_no_job() -> None:

@@ -192,7 +192,7 @@ def test_a_history_is_the_same_whatever_else_is_asked(known: Known, rows: list[s
 
 @given(stores)
 def test_without_any_of_its_grounds_a_claim_is_not_known(known: Known) -> None:
-    """An inferred one has four: the cells of its row on that wheel, the smoke row, and (of Pythons) the agreement."""
+    """An inferred one has more: the cells of its row on that wheel, the agreement and, of Pythons, the smoke row."""
     seen: Counter[str] = Counter()
     for issue, build, cell in claims_of(known):
         if cell.verdict not in CONCLUSIVE:
@@ -216,7 +216,8 @@ def grounds_of(known: Known, issue: Issue, build: Build, cell: Cell) -> list[lis
     if cell.basis is None:
         return [alike]
     if cell.basis.rule == DEVICE_RULE:
-        return [[place for place in alike if place[2] == CPU]]
+        on_gpu = [place for place in known.cells if place[0].startswith("both-") and place[2] != CPU]
+        return [[place for place in alike if place[2] == CPU], on_gpu]
     smoke = [place for place in known.cells if known.issues[place[0]].is_smoke and place[1] == build.id]
     pairs = [place for place in known.cells if BUILDS[place[1]].python == build.python]
     return [[place for place in alike if place[2] == cell.hardware], smoke, pairs]
@@ -231,7 +232,7 @@ def test_both_rules_are_tried_where_grounds_are_taken_away() -> None:
 
 
 def without_passes(known: Known, chance: int) -> Known:
-    """About half of the passes taken away, with the agreement between Pythons as it was.
+    """About half of the passes taken away, with the agreement between Pythons, and of the CPU with GPUs, as it was.
 
     What passes on one Python and fails on another lowers their agreement: were it counted anew, a pass less could make
     them agree well enough for others to be inferred. And where a row says different things of one wheel, a pass is no
@@ -243,7 +244,8 @@ def without_passes(known: Known, chance: int) -> Known:
     kept = contradicted(known)
     left = without(known, [one for one in passes if drawn.random() < 0.5 and one not in kept])
     left = replace(left, hardware=known.hardware)
-    left.claims.__dict__["agreement"] = known.claims.agreement
+    for name in ("agreement", "device_agreement"):
+        left.claims.__dict__[name] = getattr(known.claims, name)
     return left
 
 

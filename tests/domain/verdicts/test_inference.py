@@ -1,8 +1,11 @@
 """Claims of a cell that nobody measured: by one rule at most, from the store alone, and it says so."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from knowngood.app.domain.issue import CPU_PATH, Device, Requires
 from knowngood.app.domain.rate import Rate
@@ -16,6 +19,7 @@ from tests.domain.given_claims import (
     WHEELS,
     any_device,
     build_of,
+    carrying,
     known_of,
     made,
     smoked,
@@ -164,16 +168,41 @@ def test_an_unrelated_measured_cell_on_that_python_turns_no_inference_off() -> N
 
 def test_a_device_independent_row_is_inferred_from_the_cpu_of_the_very_same_build() -> None:
     row = any_device()
-    known = store([made(row.id, NEW, "x")], row)
+    known = carrying(store([made(row.id, NEW, "x")], row))
     claim = known.cell(row, NEW, GPU)
-    assert claim.basis is not None
-    assert (claim.verdict, claim.basis.rule, claim.basis.build) == (Verdict.AFFECTED, DEVICE_RULE, NEW.id)
-    assert claim.reason == f"inferred from {HARDWARE} (independent of the device): 2 of 2"
+    basis = Basis(DEVICE_RULE, NEW.id, HARDWARE, 100, 100)
+    reason = f"inferred from {HARDWARE} (independent of the device; agreed in 100 of 100 cells): 2 of 2"
+    assert claim == replace(made(row.id, NEW, "x"), hardware=GPU, reason=reason, basis=basis)
+    assert ground_of(basis) == HARDWARE
+    assert known.told(row, GPU) == f"as on {HARDWARE}: {known.told(row, HARDWARE)}"
+    assert store([made(row.id, NEW, "x")], row).told(row, GPU) == "no release answered yet"
+
+
+@given(st.integers(0, 90), st.integers(0, 4), st.integers(0, 90))
+def test_the_device_rule_is_on_only_where_its_pairs_agree_often_enough(agreed: int, differing: int, gone: int) -> None:
+    """As with Pythons, a pair that disagrees is evidence against: without it the rate is higher. Of those that agree
+    none creates an answer by going.
+    """
+
+    def claim_of(letters: Sequence[str]) -> Cell:
+        row, rows = any_device(), [any_device(f"both-{number}") for number in range(len(letters))]
+        both = zip(rows, letters, strict=True)
+        cells = [
+            made(one.id, PLAIN, letter, at)
+            for one, pair in both
+            for letter, at in zip(pair, (HARDWARE, GPU), strict=True)
+        ]
+        return known_of([made(row.id, NEW, "x"), *cells], [row, *rows]).cell(row, NEW, GPU)
+
+    letters = [*["oo"] * agreed, *["xo"] * differing]
+    before, after = claim_of(letters), claim_of(letters[min(gone, agreed) :])
+    assert before.assurance is (Assurance.INFERRED if holds(Rate(agreed, agreed + differing)) else Assurance.NOT_KNOWN)
+    assert after.assurance is Assurance.NOT_KNOWN or before.assurance is Assurance.INFERRED
 
 
 def test_python_and_hardware_together_are_not_known() -> None:
     row = any_device()
-    known = store([made(row.id, PLAIN, "x")], row)
+    known = carrying(store([made(row.id, PLAIN, "x")], row))
     assert known.cell(row, NEW, HARDWARE).assurance is Assurance.INFERRED
     assert known.cell(row, NEW, GPU).verdict is Verdict.NOT_RUN
 
@@ -236,11 +265,7 @@ def test_the_agreement_of_devices_counts_the_rows_that_do_not_depend_on_them() -
     assert [tuple((cell.build, cell.hardware) for cell in pair) for pair in found] == expected
     assert {cell.issue for pair in found for cell in pair} == {row.id}
     assert known.claims.device_agreement == Rate(2, 3)
-    claim = known.cell(row, NEW, GPU)
-    reason = f"inferred from {HARDWARE} (independent of the device; agreed in 2 of 3 cells): 2 of 2"
-    basis = Basis(DEVICE_RULE, NEW.id, HARDWARE, 2, 3)
-    assert claim == replace(made(row.id, NEW, "x"), hardware=GPU, reason=reason, basis=basis)
-    assert ground_of(basis) == HARDWARE
+    assert known.cell(row, NEW, GPU).verdict is Verdict.NOT_RUN
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from knowngood.app.domain.issue import BASELINE, Signature, SignatureKind, Suspect
+from knowngood.app.domain.issue import BASELINE, Device, Requires, Signature, SignatureKind, Suspect
 from knowngood.app.domain.timed_search import Searched
 from knowngood.app.domain.verdicts.outcome import (
     Ending,
@@ -18,7 +18,8 @@ from knowngood.app.domain.verdicts.outcome import (
     classify,
     search_key,
 )
-from tests.make import SIGNATURE_TEXT, make_build, make_issue, make_record
+from tests.domain.given_claims import GPU
+from tests.make import HARDWARE, SIGNATURE_TEXT, make_build, make_issue, make_record
 
 WRONG = Raised("WrongResult", "expected 1, got 2", "Traceback", marked="wrong_result")
 TYPED = Raised("torch._inductor.exc.InductorError", f"CppCompileError\n{SIGNATURE_TEXT}\nmore", "Traceback")
@@ -375,6 +376,42 @@ def test_what_returned_is_a_pass_only_if_the_suspect_ran(expected: str, seen: li
     found = classify(make_record(harness=2, seen=tuple(seen)), issue, BASELINE, make_build(), "")
     assert expected.replace("Model.forward", "Model.forward or call") in found.reason or expected in found.reason
     assert found.outcome is (Outcome.PASS if expected.startswith("passed") else Outcome.HARNESS_ERROR)
+
+
+ON_GPU = replace(RAN, on_cuda=1)
+ANY, CUDA, CPU = Requires(Device.ANY), Requires(Device.CUDA), Requires(Device.CPU)
+OFF_THE_GPU = "no CUDA tensor was seen to enter {}: what ran on the CPU says nothing of this GPU"
+
+
+@pytest.mark.parametrize(
+    ("requires", "hardware", "arm", "seen", "enters"),
+    [
+        pytest.param(ANY, GPU, BASELINE, [ON_GPU], "", id="entered"),
+        pytest.param(ANY, GPU, BASELINE, [RAN, replace(ON_GPU, backend="", ran=0)], "", id="as it was compiled"),
+        pytest.param(ANY, GPU, BASELINE, [RAN], "Model.forward", id="on the CPU, or an older harness"),
+        pytest.param(ANY, GPU, BASELINE, [RAN, replace(HELPER, on_cuda=1)], "Model.forward", id="a helper alone"),
+        pytest.param(ANY, GPU, "eager", [replace(HELPER, on_cuda=1)], "", id="a workaround by another function"),
+        pytest.param(ANY, GPU, "eager", [RAN], "the eager", id="a workaround on the CPU"),
+        pytest.param(ANY, HARDWARE, BASELINE, [RAN], "", id="asked of the CPU"),
+        pytest.param(CUDA, GPU, BASELINE, [RAN], "", id="a row of GPUs, which names its device"),
+        pytest.param(CPU, HARDWARE, BASELINE, [RAN], "", id="a row of the CPU"),
+    ],
+)
+@pytest.mark.parametrize("ends", [Outcome.PASS, Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.TIMEOUT, Outcome.CRASH])
+def test_what_names_no_device_counts_on_a_gpu_only_if_a_cuda_tensor_entered_it(
+    requires: Requires, hardware: str, arm: str, seen: list[SeenPath], enters: str, ends: Outcome
+) -> None:
+    issue = make_issue(suspect=Suspect(("Model.forward",)), requires=requires, workarounds=("eager",))
+    record = make_record(ends, harness=3, seen=tuple(seen))
+    found = classify(record, issue, arm, make_build(), "", hardware=hardware)
+    assert found.outcome is (Outcome.HARNESS_ERROR if enters else ends)
+    assert not enters or found.reason == OFF_THE_GPU.format(enters)
+
+
+@pytest.mark.parametrize("ends", [Outcome.ENV_ERROR, Outcome.CANCELLED, Outcome.NOT_APPLICABLE])
+def test_trouble_on_a_gpu_is_told_before_the_device(ends: Outcome) -> None:
+    found = classify(make_record(ends), make_issue(requires=ANY), BASELINE, make_build(), "", hardware=GPU)
+    assert found.outcome is ends
 
 
 def test_without_a_suspect_any_compiled_code_that_ran_will_do() -> None:

@@ -33,7 +33,7 @@ from knowngood.app.features.upgrade.ranking import (
     advise,
     rank_key,
 )
-from knowngood.app.features.upgrade.wording import measured
+from knowngood.app.features.upgrade.wording import answer, measured
 from tests.domain import given_claims
 from tests.domain.given_claims import GPU
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -641,8 +641,8 @@ def test_old_evidence_stands() -> None:
 # -- a GPU class -------------------------------------------------------------------------------------------------------
 
 
-def gpu_world(own: str, alike: str, count: int = 20) -> Known:
-    """`count` rows that are the same on every device, run on the CPU, beside four that are run on the GPU."""
+def gpu_world(own: str, alike: str, count: int = 20, *, carries: bool = True) -> Known:
+    """`count` rows that name no device, run on the CPU, beside four of GPUs. `carries`: both are known to agree."""
     cells, issues = [], []
     for number in range(count):
         issues.append(issue_of(f"any-{number}", requires=Requires(device=Device.ANY)))
@@ -651,7 +651,8 @@ def gpu_world(own: str, alike: str, count: int = 20) -> Known:
         issues.append(issue_of(f"gpu-{number}", requires=Requires(device=Device.CUDA)))
         found = zip(own, BUILDS, strict=True)
         cells += [cell_of(f"gpu-{number}", build, sign, GPU) for sign, build in found if sign != " "]
-    return known_of(cells, issues)
+    known = known_of(cells, issues)
+    return given_claims.carrying(known) if carries else known
 
 
 def test_what_is_the_same_on_every_device_does_not_make_a_gpu_look_measured() -> None:
@@ -673,7 +674,7 @@ def test_beside_rows_that_were_run_there_it_counts() -> None:
 
 
 def test_where_nothing_else_is_watched_it_is_what_counts() -> None:
-    known = replace(gpu_world("   ", "xoo", count=2), hardware=(HARDWARE, GPU))
+    known = given_claims.carrying(replace(gpu_world("   ", "xoo", count=2), hardware=(HARDWARE, GPU)))
     advice = ask(known, watched=["any-0", "any-1"], constraints=Constraints(hardware=(GPU,)))
     assert (advice.decision, advice.base.measured, advice.base.from_cpu) == (UpgradeDecision.GO, 0, 2)
 
@@ -685,19 +686,26 @@ def test_counts_tell_what_was_run_there_from_other_pythons_and_from_the_cpu() ->
         for place, cell in known.cells.items()
         if place[0] in {"gpu-0", "gpu-1", "gpu-2"}
     }
-    one = on(ask(replace(known, cells={**known.cells, **inferred}), constraints=Constraints(hardware=(GPU,))), TORCH_27)
+    known = given_claims.carrying(replace(known, cells={**known.cells, **inferred}))
+    one = on(ask(known, constraints=Constraints(hardware=(GPU,))), TORCH_27)
     assert (one.measured, one.from_python, one.from_cpu, one.applicable) == (4, 3, 2, 6)
     assert str(measured(one)) == "4 of 6, 3 with another Python, and 2 from the CPU"
 
 
-def test_what_is_missing_of_it_is_run_on_the_cpu() -> None:
-    known = gpu_world("xoo", "xoo", count=1)
-    cells = {key: cell for key, cell in known.cells.items() if key[:2] != ("any-0", TORCH_27.id)}
-    one = on(
-        ask(known_of(list(cells.values()), list(known.issues.values())), constraints=Constraints(hardware=(GPU,))),
-        TORCH_27,
+def test_while_the_cpu_does_not_count_it_is_said_what_that_costs() -> None:
+    advice = ask(gpu_world("xoo", "xoo", carries=False), constraints=Constraints(hardware=(GPU,)))
+    assert (advice.decision, advice.base.from_cpu) == (UpgradeDecision.CANNOT_SAY, 0)
+    assert advice.base.missing.to_run == tuple(sorted(f"any-{number}" for number in range(20)))
+    assert advice.base.missing.hardware == (GPU,)
+    start = advice.start.id
+    assert str(advice.on_cpu_alone) == (
+        f"On {start}, 20 of the 24 issues that you watch have only been measured on the CPU. A CPU result does not "
+        "stand in for a GPU until the two are known to agree (0 of 0 pairs so far; the lower end of the interval must "
+        f"be 95%): knowngood run --builds {start} --hardware {GPU} measures them."
     )
-    assert (one.missing.to_run, one.missing.hardware) == (("any-0",), (HARDWARE,))
+    assert str(advice.on_cpu_alone) in answer(advice)
+    for known, hardware in ((gpu_world("xoo", "xoo"), GPU), (gpu_world("xoo", "xoo", carries=False), HARDWARE)):
+        assert ask(known, constraints=Constraints(hardware=(hardware,))).on_cpu_alone is None
 
 
 def test_what_is_missing_on_a_gpu_is_run_on_one() -> None:

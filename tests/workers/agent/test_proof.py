@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.domain.issue import BASELINE, Variant
+from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Variant, default_device
 from knowngood.app.domain.measuring.job import ArmSpec
+from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.outcome import (
     Ending,
     Judgement,
@@ -21,8 +22,9 @@ from knowngood.workers.agent.arm_runner import ForkServer, Limits, RunLocation, 
 from tests.workers.toy_environment import make_toy_python
 
 TOYS = Path(__file__).parents[2] / "mini_repros"
-CATALOGUE = read_catalogue([TOYS])
-TRICKS = next(issue for issue in CATALOGUE.issues if issue.id == "toy-tricks-1")
+CATALOGUE = read_catalogue([TOYS, TOYS.with_name("gpu_repros")])
+TRICKS, ANY = (next(one for one in CATALOGUE.issues if one.id == id_) for id_ in ("toy-tricks-1", "toy-any-device-1"))
+GPU = "cuda-sm_90"
 BUILD = next(build for build in CATALOGUE.builds if build.torch == "0.0.2+mini")
 
 SAID = {
@@ -55,18 +57,59 @@ def fork_server(place: RunLocation, tmp_path_factory: pytest.TempPathFactory) ->
         yield process
 
 
-def attempted(variant: Variant, place: RunLocation, source: ForkServer | None, folder: Path) -> RunRecord:
-    arm = TRICKS.arm(BASELINE)
-    spec = ArmSpec("a", TRICKS.id, arm.id, variant.id, 1, "b", "s", variant.params, {}, arm.exercises, 20.0)
+def attempted(  # noqa: PLR0913 - an attempt's key, and where it is made
+    variant: Variant,
+    place: RunLocation,
+    source: ForkServer | None,
+    folder: Path,
+    issue: Issue = TRICKS,
+    id_: str = BASELINE,
+    hardware: str = CPU_CLASS,
+) -> RunRecord:
+    arm, device = issue.arm(id_), default_device(issue, hardware)
+    spec = ArmSpec("a", issue.id, id_, variant.id, 1, "b", "s", variant.params, {}, arm.exercises, 20.0, device)
     with scratch_folder(folder / "scratch") as scratch:
-        done = execute(
-            spec, TRICKS.script, place=place, scratch=scratch, fork_server=source, is_cancelled=lambda: False
-        )
+        done = execute(spec, issue.script, place=place, scratch=scratch, fork_server=source, is_cancelled=lambda: False)
     return done.record
 
 
 def judged(record: RunRecord) -> Judgement:
     return classify(record, TRICKS, BASELINE, BUILD, "")
+
+
+ON_GPU = {
+    "honours": (Outcome.PASS, Outcome.PASS),
+    "ignores": (Outcome.PASS, Outcome.HARNESS_ERROR),
+    "fails": (Outcome.MATCH, Outcome.MATCH),
+    "fails-ignoring": (Outcome.MATCH, Outcome.HARNESS_ERROR),
+    "given-up": (Outcome.MATCH, Outcome.MATCH),
+}
+
+
+@pytest.mark.parametrize("variant", ANY.variants, ids=lambda variant: str(variant.id))
+def test_on_a_gpu_only_what_a_cuda_tensor_entered_counts(
+    variant: Variant, place: RunLocation, fork_server: ForkServer, tmp_path: Path
+) -> None:
+    for hardware, outcome in zip((CPU_CLASS, GPU), ON_GPU[variant.id], strict=True):
+        record = attempted(variant, place, fork_server, tmp_path / hardware, ANY, BASELINE, hardware)
+        found = classify(record, ANY, BASELINE, BUILD, "", hardware=hardware)
+        assert found.outcome is outcome, found.reason
+        if outcome is Outcome.HARNESS_ERROR:
+            assert found.reason == (
+                "no CUDA tensor was seen to enter _suspect: what ran on the CPU says nothing of this GPU"
+            )
+        assert any(path.on_cuda for path in record.seen) is (hardware == GPU and "ignor" not in variant.id)
+
+
+def test_the_control_runs_on_the_default_device_too(place: RunLocation, tmp_path: Path) -> None:
+    plain = Variant("default", "")
+    on_gpu = attempted(plain, place, None, tmp_path / "gpu", ANY, CONTROL, GPU)
+    assert [(path.kind, path.on_cuda) for path in on_gpu.seen] == [("eager", 1)]
+    assert classify(on_gpu, ANY, CONTROL, BUILD, "", hardware=GPU).outcome is Outcome.PASS
+    on_cpu = attempted(plain, place, None, tmp_path / "cpu", ANY, CONTROL)
+    assert on_cpu.seen == ()
+    found = classify(on_cpu, ANY, CONTROL, BUILD, "", hardware=GPU)
+    assert found.reason.startswith("no CUDA tensor was seen to enter the control:")
 
 
 @pytest.mark.parametrize("variant", TRICKS.variants, ids=lambda variant: str(variant.id))

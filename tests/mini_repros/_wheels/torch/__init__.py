@@ -3,21 +3,44 @@
 The version with `IS_AFFECTED` fails to compile in the default mode and is silently wrong with `mode="max-autotune"`.
 """
 
-from torch import _dynamo, overrides, version
+import operator
+
+from torch import _C, _dynamo, overrides, version
 
 __version__ = version.__version__
+
+
+_default = ["cpu"]
 
 
 class CompileError(RuntimeError):
     pass
 
 
+class Tensor(float):
+    device = "cpu"
+
+    @property
+    def is_cuda(self):
+        return self.device == "cuda"
+
+
+def tensor(value, device=None):
+    made = Tensor(value)
+    made.device = device or _default[0]
+    return made
+
+
+def set_default_device(device):
+    _default[0] = device
+
+
 def add(left, right):
-    return overrides.call(lambda: left + right)
+    return overrides.call(operator.add, left, right)
 
 
 def total(values):
-    return overrides.call(lambda: sum(values))
+    return overrides.call(sum, values)
 
 
 def get_num_threads():
@@ -43,7 +66,7 @@ def compile(function, *, backend="inductor", mode="default"):
     def compiled(*args):
         if not graphs:
             try:
-                graphs.append(_dynamo.convert_frame._compile(function.__code__, function, compile_graph))
+                graphs.append(_dynamo.convert_frame._compile(function.__code__, {}, _locals(function, args), function, compile_graph))
             except Exception:
                 if not _dynamo.config.suppress_errors:
                     raise
@@ -51,3 +74,7 @@ def compile(function, *, backend="inductor", mode="default"):
         return graphs[0](*args)
 
     return compiled
+
+
+def _locals(function, args):
+    return dict(zip(function.__code__.co_varnames, args))

@@ -13,11 +13,11 @@ class TorchFunctionMode:
         return func(*args, **(kwargs or {}))
 
 
-def call(function):
+def call(function, *args):
     if not _modes:
-        return function()
+        return function(*args)
     mode = _modes.pop()
     try:
-        return mode.__torch_function__(function, ())
+        return mode.__torch_function__(function, (), args)
     finally:
         _modes.append(mode)
