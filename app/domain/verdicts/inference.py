@@ -62,12 +62,17 @@ class Claims:
     _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
-        """The measured cell; else the inferred one; else not_applicable with its reason, or not_run."""
+        """The measured cell; else the inferred one; else not_applicable with its reason, or not_run. Of a wheel what
+        is told of its Pythons together.
+        """
         key = (issue.id, build.id, hardware)
         made = self._made.get(key)
         if made is None:
             stored = self.stored(key)
-            if stored is None or stored.verdict is Verdict.NOT_RUN:
+            if not build.python:
+                family = sorted(self._families[build.build_id], key=_preferred)
+                made = together([self.of(issue, one, hardware) for one in family], self.builds)
+            elif stored is None or stored.verdict is Verdict.NOT_RUN:
                 made = self._unmeasured(issue, build, hardware, stored)
             else:
                 made = stored
@@ -239,6 +244,39 @@ def _pair(one: str, other: str) -> Pythons:
 
 def _by_pythons(item: tuple[Pythons, object]) -> tuple[tuple[int, ...], ...]:
     return tuple(minor_of(python) for python in item[0])
+
+
+def counted(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Of the claims about several Pythons those that count: answers before none, and measured ones before others."""
+    best = max(map(_weight, cells))
+    return [cell for cell in cells if _weight(cell)[:2] == best[:2]]
+
+
+def tells_most(cells: Iterable[Cell]) -> Cell:
+    """The one that stands for all Pythons of a wheel: the first of those that say most."""
+    return max(cells, key=_weight)
+
+
+def _weight(cell: Cell) -> tuple[bool, bool, bool, bool]:
+    """An answer says more than what was tried in vain, that more than "not run", that more than "does not apply"; what
+    was measured says more than what is inferred.
+    """
+    is_answer = cell.verdict in CONCLUSIVE
+    is_measured = cell.basis is None and cell.measured_at is not None
+    return (is_answer, is_answer and is_measured, is_measured, cell.verdict is not Verdict.NOT_APPLICABLE)
+
+
+def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:
+    """The claim about a wheel, of those about its Pythons, the default one first. Where one fails and another passes
+    nothing is known of it.
+    """
+    told, answers = tells_most(cells), [cell for cell in counted(cells) if cell.verdict in CONCLUSIVE]
+    passing = [builds[cell.build].python for cell in answers if cell.verdict is Verdict.NOT_AFFECTED]
+    failing = [builds[cell.build].python for cell in answers if cell.verdict is not Verdict.NOT_AFFECTED]
+    if not passing or not failing:
+        return told
+    reason = f"fails on Python {', '.join(failing)} and passes on Python {', '.join(passing)}"
+    return Cell(*told.key, Verdict.INCONCLUSIVE, reason, told.measured_at)
 
 
 def _preferred(build: Build) -> tuple[bool, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_re
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.history import listed
-from knowngood.app.domain.verdicts.inference import PYTHON_RULE, VARIANT_RULE
+from knowngood.app.domain.verdicts.inference import PYTHON_RULE, VARIANT_RULE, counted, tells_most
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import helped_elsewhere
 from knowngood.app.domain.verdicts.status import passes_as_reported, status_of
@@ -334,16 +334,18 @@ def _claim(issue: Issue, hardware: str, asked: _PreparedQuestion) -> _Claim:
     is_eased = asked.policy.variants is Variants.REPORTED
     cells = [(twin.python, _cell(issue, twin, hardware, asked)) for twin in asked.twins]
     pythons = dict(sorted(cells, key=lambda pair: is_eased and passes_as_reported(pair[1])))
-    failing = {python: cell for python, cell in pythons.items() if cell.verdict in FAILURES}
-    sound = _SOUND & {cell.verdict for cell in pythons.values()}
+    answers = {cell.build for cell in counted(list(pythons.values()))}
+    failing = {python: one for python, one in pythons.items() if one.build in answers and one.verdict in FAILURES}
+    sound = {one.verdict for one in pythons.values() if one.build in answers or one.verdict is _ABSENT} & _SOUND
     unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
     if failing and sound:
         return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=minor_of)))
-    told = max(pythons.values(), key=lambda one: (one.verdict in CONCLUSIVE, one.verdict is not Verdict.NOT_APPLICABLE))
+    told = tells_most(pythons.values())
     return _Claim(told, unknown_on=tuple(sorted(unknown, key=minor_of)) if told.verdict in CONCLUSIVE else ())
 
 
-_SOUND = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
+_ABSENT = Verdict.NOT_APPLICABLE
+_SOUND = frozenset({Verdict.NOT_AFFECTED, _ABSENT})
 
 
 def _cell(issue: Issue, build: Build, hardware: str, asked: _PreparedQuestion) -> Cell:

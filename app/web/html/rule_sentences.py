@@ -33,6 +33,7 @@ FORM_WORDS = (
     "{said}; one run; this issue is flaky: {n} more would say",
     "one run; this issue is flaky: {n} more would say",
     "{said}; as reported ({variant}) it {clause}",
+    "fails on Python {names} and passes on Python {others}",
     "passes as reported; not covered: {quote}; {said}",
     "the rest of the issue is not covered",
     "with every variant ({n}): {said}",
