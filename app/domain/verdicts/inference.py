@@ -26,10 +26,11 @@ from knowngood.app.domain.verdicts.verdict import (
     Basis,
     Cell,
     CellPlace,
+    FlakyRate,
     Verdict,
     beside_flaky,
     is_flaky,
-    rests_on_one_run,
+    lowest_rates,
 )
 
 Pythons = tuple[str, str]
@@ -80,18 +81,22 @@ class Claims:
         return made
 
     def stored(self, place: CellPlace) -> Cell | None:
-        """The measured cell, as it may be claimed: of a flaky issue nothing is called cured by a single run."""
+        """The measured cell, as it may be claimed: of a flaky issue no pass that may be luck."""
         cell = self.cells.get(place)
         row = (place[0], place[2])
         if cell is None or (self.flaky is not None and row not in self._flaky_rows):
             return cell
-        return _beside_flaky(IdentityKey(cell)) if rests_on_one_run(cell) and self._is_flaky(row) else cell
+        return _beside_flaky(IdentityKey(cell), self._rates(row)) if self._is_flaky(row) else cell
 
     @remembered
     def _is_flaky(self, row: tuple[str, str]) -> bool:
         if self.flaky is not None:
             return row in self._flaky_rows
         return any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
+
+    @remembered
+    def _rates(self, row: tuple[str, str]) -> tuple[tuple[str, FlakyRate], ...]:
+        return tuple(lowest_rates(self.cells[place] for place in self._rows[row]).items())
 
     @cached_property
     def _flaky_rows(self) -> frozenset[tuple[str, str]]:
@@ -312,8 +317,8 @@ def _standing_in(same: IdentityKey[Cell], build: Build, hardware: str, rule: str
 
 # As with `_blank`: the same cell stays the same object.
 @lru_cache(maxsize=65_536)
-def _beside_flaky(same: IdentityKey[Cell]) -> Cell:
-    return beside_flaky(same.it)
+def _beside_flaky(same: IdentityKey[Cell], rates: tuple[tuple[str, FlakyRate], ...]) -> Cell:
+    return beside_flaky(same.it, dict(rates))
 
 
 def ground_of(basis: Basis) -> str:

@@ -32,6 +32,7 @@ FORM_WORDS = (
     "{hardware} (independent of the device)",
     "{said}; one run; this issue is flaky: {n} more would say",
     "one run; this issue is flaky: {n} more would say",
+    "{n} passes needed: fails in {k} of {m} runs on {version}; {runs} run",
     "{said}; as reported ({variant}) it {clause}",
     "fails on Python {names} and passes on Python {others}",
     "passes as reported; not covered: {quote}; {said}",
