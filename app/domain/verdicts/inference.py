@@ -20,6 +20,8 @@ from knowngood.app.domain.identity_key import IdentityKey, remembered
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.rate import Rate
+from knowngood.app.domain.verdicts.history import FAILING
+from knowngood.app.domain.verdicts.status import untried
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
     NOT_RUN,
@@ -31,6 +33,7 @@ from knowngood.app.domain.verdicts.verdict import (
     beside_flaky,
     is_flaky,
     lowest_rates,
+    with_findings_of,
 )
 
 Pythons = tuple[str, str]
@@ -76,7 +79,7 @@ class Claims:
             elif stored is None or stored.verdict is Verdict.NOT_RUN:
                 made = self._unmeasured(issue, build, hardware, stored)
             else:
-                made = stored
+                made = self._with_cures_of_twins(issue, build, stored) if self.infers else stored
             self._made[key] = made
         return made
 
@@ -124,7 +127,7 @@ class Claims:
         return self._from_another_python(issue, build, hardware)
 
     def _from_another_python(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
-        if issue.requires.python or issue.is_smoke or build.id not in self.smoked:
+        if not self._may_stand_in(issue, build):
             return None
         grounds = [
             cell
@@ -139,6 +142,19 @@ class Claims:
             return None
         rate, ground = min(holding, key=lambda pair: (-pair[0].interval[0], *_preferred(self.builds[pair[1].build])))
         return _standing_in(IdentityKey(ground), build, hardware, PYTHON_RULE, rate)
+
+    def _with_cures_of_twins(self, issue: Issue, build: Build, cell: Cell) -> Cell:
+        """With what another Python of the wheel says of workarounds that were not run here, by the rule of cells."""
+        if cell.verdict not in FAILING or not untried(cell) or not self._may_stand_in(issue, build):
+            return cell
+        for one in sorted(self._wheels_alike(build), key=_preferred):
+            twin = self.stored((issue.id, one.id, cell.hardware))
+            if twin and twin.verdict is cell.verdict and holds(self.agreement_of(build.python, one.python)):
+                cell = _with_cures(IdentityKey(cell), IdentityKey(twin))
+        return cell
+
+    def _may_stand_in(self, issue: Issue, build: Build) -> bool:
+        return not issue.requires.python and not issue.is_smoke and build.id in self.smoked
 
     def agreement_of(self, python: str, other: str) -> Rate:
         """How many of the pairs that were measured on both Pythons agree; `Rate(0, 0)` where none was."""
@@ -316,6 +332,11 @@ def _standing_in(same: IdentityKey[Cell], build: Build, hardware: str, rule: str
 
 
 # As with `_blank`: the same cell stays the same object.
+@lru_cache(maxsize=65_536)
+def _with_cures(same: IdentityKey[Cell], twin: IdentityKey[Cell]) -> Cell:
+    return with_findings_of(same.it, twin.it, twin.it.build)
+
+
 @lru_cache(maxsize=65_536)
 def _beside_flaky(same: IdentityKey[Cell], rates: tuple[tuple[str, FlakyRate], ...]) -> Cell:
     return beside_flaky(same.it, dict(rates))

@@ -112,6 +112,7 @@ class WorkaroundFinding:
     passed, those with which it failed, and those with which it has no answer. `runs` is the least number of passes
     among `helped`. `applies` is False where there is nothing to try: it is for other releases, each of its attempts
     said so, or the row leaves it out of every variant that fails. It is unverified then, and nothing is missing.
+    `ground` is the build of another Python on which it was run (empty: on the cell's own).
     """
 
     verdict: WorkaroundVerdict
@@ -121,6 +122,7 @@ class WorkaroundFinding:
     failed: tuple[str, ...] = ()
     untried: tuple[str, ...] = ()
     runs: int = 0
+    ground: str = ""
 
 
 @dataclass(frozen=True)
@@ -579,6 +581,46 @@ def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
         reason = f"{reason}; {_ONE_RUN}"
     workarounds = {id_: _cured_beyond_luck(found, rates) for id_, found in cell.workarounds.items()}
     return replace(cell, verdict=verdict, reason=reason, variants=variants, workarounds=workarounds)
+
+
+def with_findings_of(cell: Cell, other: Cell, ground: str = "") -> Cell:
+    """With what `other` says of workarounds that were not tried here, where the very same variants fail; `ground` is
+    its build, where that is another one.
+    """
+    added = {
+        id_: _run_on(ground, tried) if ground else tried
+        for id_, finding in cell.workarounds.items()
+        if not _is_tried(finding) and (tried := other.workarounds.get(id_)) and _is_tried(tried)
+    }
+    if not added or _failing(cell) != _failing(other):
+        return cell
+    return replace(cell, workarounds={**cell.workarounds, **added})
+
+
+def _run_on(ground: str, found: WorkaroundFinding) -> WorkaroundFinding:
+    note = "; ".join(one for one in (found.note, inferred_from(ground)) if one)
+    return replace(found, ground=ground, note=note)
+
+
+def inferred_from(ground: str) -> str:
+    return f"inferred from {ground}"
+
+
+def tried_here(cell: Cell) -> Cell:
+    """Without what was found of workarounds on another Python."""
+    own = {id_: WorkaroundFinding(_UNVERIFIED, NOT_RUN) if one.ground else one for id_, one in cell.workarounds.items()}
+    return replace(cell, workarounds=own)
+
+
+_UNVERIFIED = WorkaroundVerdict.UNVERIFIED
+
+
+def _is_tried(finding: WorkaroundFinding) -> bool:
+    return finding.verdict is not _UNVERIFIED
+
+
+def _failing(cell: Cell) -> frozenset[str]:
+    return frozenset(one.variant for one in cell.variants if one.verdict in _SEEN)
 
 
 def _needed(rates: Mapping[str, FlakyRate], variant: str, least: int = 0) -> int:

@@ -37,6 +37,8 @@ FORM_WORDS = (
     "fails on Python {names} and passes on Python {others}",
     "passes as reported; not covered: {quote}; {said}",
     "the rest of the issue is not covered",
+    "{said}; inferred from {ground}",
+    "inferred from {ground}",
     "with every variant ({n}): {said}",
     "with {names}: {said}",
     "on {names}: {said}",
