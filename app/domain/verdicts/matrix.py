@@ -48,7 +48,7 @@ class Column:
 
     @property
     def asked(self) -> Build:
-        """What its cells are of: the build, or of several the wheel."""
+        """The build that its cells are of; of several the wheel."""
         return self.head if len(self.builds) == 1 else self.head.wheel
 
 
