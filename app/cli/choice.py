@@ -30,15 +30,19 @@ def issues_of(issues: Mapping[str, Issue], names: Sequence[str]) -> tuple[Issue,
     return find_issues(names, issues) if names else tuple(issues.values())
 
 
-def builds_of(builds: Collection[Build], names: Sequence[str], empty: Callable[[Build], bool]) -> tuple[Build, ...]:
-    """The builds that are named, `all`, `default`, or without a word those that `empty` says."""
+def builds_of(
+    builds: Collection[Build], names: Sequence[str], empty: Callable[[Build], bool], *, whole: bool = False
+) -> tuple[Build, ...]:
+    """The builds that are named, `all`, `default`, or without a word those that `empty` says. A name without a Python
+    means one build, or with `whole` all of the wheel.
+    """
     if not names:
         return tuple(build for build in builds if empty(build))
     if "all" in names:
         return tuple(builds)
     known = BuildNames({build.id: build for build in builds})
-    ids = {known.find(name).id for name in names if name != "default"}
-    return tuple(build for build in builds if build.id in ids or (build.default and "default" in names))
+    ids = {(known.asked if whole else known.find)(name).id for name in names if name != "default"}
+    return tuple(one for one in builds if {one.id, one.wheel.id} & ids or (one.default and "default" in names))
 
 
 def select(
@@ -53,7 +57,7 @@ def select(
     on the line of releases.
     """
     is_shown = (lambda _: True) if builds else _measured_or_on_line(known)
-    columns = asked.columns(builds_of(known.builds.values(), builds, lambda _: True), is_shown)
+    columns = asked.columns(builds_of(known.builds.values(), builds, lambda _: True, whole=True), is_shown)
     return Chosen(asked.issues(issues, columns, hardware, lambda: known, now), columns, hardware)
 
 

@@ -470,8 +470,8 @@ def _has_isa_classes(requires: Requires, build: Build, isa: str) -> bool:
 
 
 def is_for_python(requires: Requires, python: str) -> bool:
-    """Whether an issue with these needs can exist on this Python (`3.12`)."""
-    return not requires.python or Version(python) in SpecifierSet(requires.python)
+    """Whether an issue with these needs can exist on this Python (`3.12`); where that is open it may."""
+    return not requires.python or not python or Version(python) in SpecifierSet(requires.python)
 
 
 def _no_cuda(requires: Requires, build: Build, hardware: str) -> str | None:

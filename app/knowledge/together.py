@@ -8,21 +8,18 @@ nobody measured. Evidence is shared only between rows that run the same.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
     Cell,
     CellPlace,
     Verdict,
-    WorkaroundFinding,
-    WorkaroundVerdict,
     is_flaky,
+    with_findings_of,
 )
 from knowngood.app.knowledge.model import Knowledge, Recorded
 
@@ -104,26 +101,11 @@ def newest_of(own: Cell, other: Cell) -> Cell:
     if own.voided or own.verdict is Verdict.NOT_APPLICABLE:
         return own
     first, second = (own, other) if _rank(own) >= _rank(other) else (other, own)
-    if _failing(first) != _failing(second):
-        return first
-    added = {
-        id_: tried
-        for id_, finding in first.workarounds.items()
-        if not _is_tried(finding) and (tried := second.workarounds.get(id_)) and _is_tried(tried)
-    }
-    return replace(first, workarounds={**first.workarounds, **added}) if added else first
+    return with_findings_of(first, second)
 
 
 def _rank(cell: Cell) -> tuple[bool, datetime]:
     return cell.verdict in CONCLUSIVE, cell.measured_at or _NEVER
-
-
-def _failing(cell: Cell) -> frozenset[str]:
-    return frozenset(one.variant for one in cell.variants if one.verdict in FAILING)
-
-
-def _is_tried(finding: WorkaroundFinding) -> bool:
-    return finding.verdict is not WorkaroundVerdict.UNVERIFIED
 
 
 def _flaky(own: Known, other: Known, cells: Mapping[CellPlace, Cell]) -> frozenset[CellPlace] | None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.matrix import tells_most
+from knowngood.app.domain.verdicts.inference import tells_most
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
 from knowngood.app.query.fields import Kind, about_build, about_cell, about_class, about_issue
 from knowngood.app.query.parser import (

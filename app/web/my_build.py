@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request, Response
 
 from knowngood.app.domain.builds.build import Build, parse_build_id
-from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.builds.build_names import asked_build
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.hardware_names import hardware_named
 
@@ -42,7 +42,7 @@ class MyBuild:
     def build_among(self, builds: Mapping[str, Build]) -> Build | None:
         """None too where the catalogue lacks it: a cookie outlives what it names."""
         with suppress(UnknownBuild):
-            return find_build(self.build, builds) if self.build else None
+            return asked_build(self.build, builds) if self.build else None
         return None
 
     def hardware_among(self, classes: Collection[str]) -> str:

@@ -120,13 +120,16 @@ def test_no_shipped_workaround_is_effective_beside_a_failing_variant_that_it_did
 def test_a_fix_is_not_claimed_without_the_upstream_claim_that_later_builds_are_affected(
     web: TestClient, known: Known
 ) -> None:
-    """pytorch-193183 passes on 2.10.0 and 2.11.0 here; the report says that 2.12 and 2.13 are wrong."""
+    """pytorch-193183 passed on 2.10.0 and 2.11.0 here, too seldom to tell; the report says that 2.12 and 2.13 are
+    wrong.
+    """
     issue = "pytorch-193183"
     (about,) = [claim.about for claim in known.issues[issue].claims if claim.about.startswith(">=2.12")]
     assert about == ">=2.12,<2.14"
     inside = [cell for build, cell in known.measured(issue, GPU) if build.minor in {"2.12", "2.13"} and is_answer(cell)]
     if any(cell.verdict in FAILING for cell in inside):
-        assert len(known.history(issue, GPU).spans) > 1
+        spans = known.history(issue, GPU).spans
+        assert len(spans) > 1 or {"2.10.0", "2.11.0"} <= {one.name for one in spans[0].within}
         return
     failing = [build.id for build, cell in known.measured(issue, GPU) if cell.verdict in FAILING]
     assert failing

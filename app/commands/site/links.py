@@ -79,6 +79,8 @@ class SiteLinks(Container[str]):
         match path.split("/")[1:], dict(asked):
             case ["cells", issue, build], {"hardware": hardware, **more} if not more:
                 return self._cell(issue, build, hardware, "")
+            case ["builds", build], _ if build.startswith("torch-"):
+                return self._find(address.replace("torch-", "", 1))
             case ["issues", issue], {"hardware": hardware, **more} if not more.keys() - {"build"}:
                 return self._cell(issue, more.get("build", ""), hardware, fragment)
         return None

@@ -7,7 +7,7 @@ from itertools import pairwise
 from urllib.parse import urlencode
 
 from knowngood.app.dashboard.matrix.selection import one_class
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.issue import inapplicable
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import measured_line, told_builds
@@ -39,7 +39,8 @@ def pages_of(known: Known) -> Iterator[SitePage]:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
     for build in told_builds(known):
         for hardware in (one for one in classes if one == first or _says_something(known, build, one)):
-            yield SitePage(build_address(build.id, hardware), f"builds/{build.id}.{hardware}.html", "builds")
+            name = build.wheel.id if build.python == DEFAULT_PYTHON else build.id  # one page for both
+            yield SitePage(build_address(name, hardware), f"builds/{build.id}.{hardware}.html", "builds")
     yield SitePage("/charts", "charts.html", "charts")
     for hardware in classes:
         yield SitePage(compare_address(hardware=hardware), _of("compare", hardware, first), "comparisons")

@@ -85,8 +85,8 @@ class Lifespans:
 
     def place_of(self, build: str) -> int | None:
         """Which column is of a build, with whatever Python; None: none is."""
-        family = build.partition("~py")[0]
-        return next((at for at, one in enumerate(self.builds) if one.id.partition("~py")[0] == family), None)
+        family = build.removeprefix("torch-").partition("~py")[0]
+        return next((at for at, one in enumerate(self.builds) if one.wheel.id == family), None)
 
 
 def lifespans_of(issues: Iterable[Issue], known: Known, hardware: str) -> Lifespans:

@@ -44,7 +44,7 @@ def pass_rate(known: Known, hardware: str) -> PassRate:
     return PassRate(
         hardware,
         tuple(
-            ReleaseTally(column.head, _tally(prospect_of(cells[at]) for cells in rows.values()))
+            ReleaseTally(column.asked, _tally(prospect_of(cells[at]) for cells in rows.values()))
             for at, column in enumerate(columns)
         ),
     )

@@ -24,17 +24,12 @@ WORDS: Mapping[Prospect, str] = {one: PROSPECTS[one].word for one in STACKED}
 
 
 def measured_releases(known: Known, hardware: Collection[str]) -> tuple[Column, ...]:
-    """Every release with a result on one of the classes, oldest first.
-
-    All of its Pythons that were measured share the column, also where they disagree; it is named by the default one, or
-    by another where only that was measured.
-    """
-    found = []
-    for release in releases_of(known.builds.values()):
-        measured = [build for build in release if known.is_measured(build, hardware)]
-        if measured:
-            found.append(Column(tuple(sorted(measured, key=lambda build: build.python != DEFAULT_PYTHON))))
-    return tuple(found)
+    """Every release with a result on one of the classes, oldest first. All of its Pythons share the column."""
+    return tuple(
+        Column(tuple(sorted(release, key=lambda build: build.python != DEFAULT_PYTHON)))
+        for release in releases_of(known.builds.values())
+        if any(known.is_measured(build, hardware) for build in release)
+    )
 
 
 def cells_by_release(

@@ -40,7 +40,7 @@ from knowngood.app.store.evidence.changes import load_cell_news
 from knowngood.app.store.queries import AttemptDetail, AttemptRow
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.markdown import excerpt
-from knowngood.app.web.html.status_labels import CAUSES, bare_word
+from knowngood.app.web.html.status_labels import CAUSES, whole_word
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
@@ -183,7 +183,7 @@ def cell_page(
         build_address=build_address(build.id, cell.hardware),
         cell=cell,
         sign=status_of(cell),
-        word=bare_word(cell, context.language),
+        word=whole_word(cell, issue, evidence.known, context.language),
         silence=_silence(context, issue, cell),
         known=how_known(cell.basis, context.language) if cell.basis else "",
         ground=evidence.ground,

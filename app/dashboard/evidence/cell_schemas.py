@@ -124,7 +124,7 @@ def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBo
     is_known = found.verdict is not WorkaroundVerdict.UNVERIFIED
     return WorkaroundVariantsBody(
         verdict=found.verdict,
-        assurance=cell.assurance if is_known else Assurance.NOT_KNOWN,
+        assurance=Assurance.NOT_KNOWN if not is_known else Assurance.INFERRED if found.ground else cell.assurance,
         helped=list(found.helped),
         failed=list(found.failed),
         untried=list(found.untried),

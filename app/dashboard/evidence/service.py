@@ -7,6 +7,7 @@ from datetime import datetime
 
 from knowngood.app.dashboard.lookups import find_build, find_issue
 from knowngood.app.dashboard.matrix.selection import known_classes, known_then
+from knowngood.app.domain.builds import build_names
 from knowngood.app.domain.builds.build import Build, parse_build_id
 from knowngood.app.domain.hardware_classes import whole_class
 from knowngood.app.domain.issue import BASELINE, OPERATOR_PROBE, Issue
@@ -52,6 +53,7 @@ class CellEvidence:
     telling: AttemptDetail | None
     ground: Cell | None
     supporting: tuple[AttemptRow, ...]
+    known: Known
 
     @property
     def machine(self) -> Machine | None:
@@ -75,7 +77,8 @@ def load_cell_evidence(
     Raises NotFound for an unknown issue or build, InvalidParameter for a hardware class that was never measured.
     """
     issue = find_issue(session, issue_id)
-    build, _ = find_build(session, build_id)
+    found, builds = find_build(session, build_id)
+    build = found if found.python else build_names.find_build(build_id, builds)
     if at is not None:
         known = known_then(session, at, issues=[issue.id], builds=[build.id])
     measured = tuple(one for one in known.classes_of(issue.id) if (issue.id, build.id, one) in known.cells)
@@ -88,7 +91,7 @@ def load_cell_evidence(
     supporting = attempts
     if ground is not None:
         supporting = load_attempts(session, issue.id, ground.build, ground.hardware, ATTEMPTS_SHOWN)
-    return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell), ground, supporting)
+    return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell), ground, supporting, known)
 
 
 def timed_of(attempts: Iterable[AttemptRow]) -> Iterator[Timed]:

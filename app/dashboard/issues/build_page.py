@@ -130,8 +130,8 @@ def build_page(
             for class_ in dict.fromkeys([*known.hardware, hardware])
         ),
         pythons=tuple(
-            Choice(one.python, build_address(one.id, hardware), one.id == build.id)
-            for one in builds.values()
+            Choice(one.python or context.say("any"), build_address(one.id, hardware), one.id == build.id)
+            for one in (build.wheel, *builds.values())
             if one.build_id.apart_from_python == build.build_id.apart_from_python
         ),
         older=_beside(build, builds, hardware, -1),
@@ -187,7 +187,7 @@ def _sections(
 def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> IssueLine:
     issue = known.issues[cell.issue]
     elsewhere = helped_elsewhere(issue, cell, known)
-    address = issue_address(issue.id, build=build.id, hardware=cell.hardware)
+    address = issue_address(issue.id, build=cell.build, hardware=cell.hardware)
 
     def links(ids: Sequence[str]) -> tuple[WorkaroundLink, ...]:
         return tuple(
@@ -212,15 +212,21 @@ def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> Is
 
 
 def _beside(build: Build, builds: Mapping[str, Build], hardware: str, step: int) -> Choice | None:
-    """The next build of the same Python."""
-    ids = [one.id for one in builds.values() if one.python == build.python]
+    """The next build of the same Python, or the next wheel."""
+    ids = [one.id for one in _like(build, builds)]
     at = ids.index(build.id) + step
     return Choice(ids[at], build_address(ids[at], hardware), is_chosen=False) if 0 <= at < len(ids) else None
 
 
+def _like(build: Build, builds: Mapping[str, Build]) -> list[Build]:
+    if not build.python:
+        return list({one.wheel.id: one.wheel for one in builds.values()}.values())
+    return [one for one in builds.values() if one.python == build.python]
+
+
 def _comparisons(context: RequestContext, build: Build, builds: Mapping[str, Build], hardware: str) -> Iterator[Choice]:
     """With the release before it and the one after it, the older one first; a foreign Triton with its own."""
-    line = [one for one in builds.values() if is_release(one) and one.python == build.python]
+    line = [one for one in _like(build, builds) if is_release(one)]
     before = [one for one in line if one.build_id < build.build_id][-1:]
     after = [one for one in line if one.build_id > build.build_id][:1]
     for other in (*before, *after):

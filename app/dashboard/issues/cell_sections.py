@@ -94,7 +94,7 @@ def _inferred(cells: Iterable[CellPage]) -> Iterator[Inferred]:
 def _page(context: RequestContext, issue: Issue, known: Known, cell: Cell) -> CellPage:
     """The page that the cell has elsewhere, of what is known without an attempt at hand."""
     ground = known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
-    evidence = CellEvidence(issue, known.builds[cell.build], cell, (), (), None, ground, ())
+    evidence = CellEvidence(issue, known.builds[cell.build], cell, (), (), None, ground, (), known)
     return cell_page(context, evidence, (), ())
 
 

@@ -17,7 +17,7 @@ from knowngood.app.dashboard.evidence.service import how_known
 from knowngood.app.dashboard.issues.cell_sections import CellSections, sections_of
 from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.app.dashboard.lookups import find_issue
-from knowngood.app.dashboard.matrix.selection import Words, named_builds, one_class
+from knowngood.app.dashboard.matrix.selection import Words, asked_builds, named_builds, one_class
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.hardware_classes import isa_of, whole_classes
 from knowngood.app.domain.issue import Issue, Link, LinkKind
@@ -259,7 +259,7 @@ def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, clas
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     hardware = one_class(class_, measured) if class_ else telling_class(cells, measured)
     builds = known.builds
-    build = named_builds(builds.values(), [wanted], "build")[0] if wanted else telling_build(builds, cells, hardware)
+    build = asked_builds(builds.values(), [wanted], "build")[0] if wanted else telling_build(builds, cells, hardware)
     if build is None:
         raise InvalidParameter("the catalogue has no builds yet; run `knowngood up`")
     return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=False)
@@ -302,7 +302,7 @@ def issue_page(
         build_address=build_address(build.id, hardware),
         standings=STANDING_WORDS,
         cell=cell,
-        cell_address=cell_address(issue.id, build.id, hardware),
+        cell_address=cell_address(*cell.key),
         sign=status_of(cell),
         word=whole_word(cell, issue, telling.known, context.language),
         workarounds=workarounds,

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, Issue, arm_inapplicable, variants_of
 from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict, inferred_from
 from knowngood.app.domain.verdicts.workaround_cost import Cost, Timed, costs_of
 from knowngood.app.domain.vocabulary import WORKAROUNDS
 from knowngood.app.web.html.markdown import markdown
@@ -75,7 +75,7 @@ def workarounds_of(
             verdict=finding.verdict,
             sign=WORKAROUNDS[finding.verdict].label,
             word=context.say(WORKAROUNDS[finding.verdict].word),
-            note="" if finding.verdict is WorkaroundVerdict.PARTIAL else finding.note,
+            note=_note(finding),
             rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
             variants=tuple(_variants(issue, one.id, finding, context)),
             runs=finding.runs,
@@ -84,6 +84,13 @@ def workarounds_of(
         )
         for place, (one, finding) in enumerate(found, start=1)
     )
+
+
+def _note(found: WorkaroundFinding) -> str:
+    """Of what helps in part the variants say it all, but for where it was run."""
+    if found.verdict is not WorkaroundVerdict.PARTIAL:
+        return found.note
+    return inferred_from(found.ground) if found.ground else ""
 
 
 VARIANT_WORDS = ("helps with", "fails with", "no answer with", "not tried with")

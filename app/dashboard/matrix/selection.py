@@ -1,6 +1,6 @@
 """The part of the matrix that is asked for: the same parameters for the page and its JSON twin, checked once."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -16,7 +16,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import find_issues
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import Column, Columns, choose_columns, fold, rows_of, unfolded
+from knowngood.app.domain.verdicts.matrix import Column, Columns, choose_columns, families_of, fold, rows_of, unfolded
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.knowledge.loader import load_known_at
@@ -189,16 +189,21 @@ def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence
 def _ground(looked: Looked, query: MatrixQuery, asked: Query, classes: tuple[str, ...], columns: Columns) -> _Ground:
     known = looked.known
     wanted = _issues(looked.issues, query, asked)
-    named = named_builds(looked.builds, query.builds)
-    offered = _offered(named or _of_python(looked.builds, query.python), asked, query.q)
+    named = _named_columns(looked.builds, query.builds)
+    builds = [build for column in named for build in column.builds] or _of_python(looked.builds, query.python)
+    offered = _offered(builds, asked, query.q)
     key = (classes, columns, tuple(one.id for one in wanted), tuple(build.id for build in offered))
     if key in looked.grounds:
         return looked.grounds[key]
     measured = _measured(known, wanted, classes)
     # What the query names is shown, also where these columns would leave it out.
     chosen = offered if named else choose_columns(offered, measured, columns) or offered
-    apart = named or columns is Columns.ALL or not looked.folded
-    standing = unfolded(chosen) if apart else fold(wanted, chosen, classes, known)
+    if named:
+        left = (tuple(build for build in column.builds if build in chosen) for column in named)
+        standing = tuple(Column(builds) for builds in left if builds)
+    else:
+        apart = columns is Columns.ALL or not looked.folded
+        standing = unfolded(chosen) if apart else fold(wanted, chosen, classes, known)
     rows = rows_of(wanted, standing, classes, known)
     ground = _Ground(wanted, tuple(chosen), standing, classes, rows, measured, offered, known)
     return looked.grounds.setdefault(key, ground)
@@ -277,11 +282,28 @@ def speaks_of(issue: Issue, words: str) -> bool:
     return all(term in text for term in words.casefold().split())
 
 
+def _named_columns(builds: Sequence[Build], asked: Sequence[str]) -> tuple[Column, ...]:
+    """Each build that is named for itself; where no Python is named, all of the wheel together."""
+    families = {column.head.wheel.id: column for column in families_of(tuple(builds))}
+    return tuple(families.get(one.id) or Column((one,)) for one in asked_builds(builds, asked))
+
+
 def named_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
     """The builds that a reader means in the parameter `field`, in release order."""
-    names = BuildNames({build.id: build for build in builds})
+    return _meant({build.id: build for build in builds}, BuildNames.find, asked, field)
+
+
+def asked_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
+    """The same; wheels where no Python is named."""
+    return _meant({build.id: build for build in builds}, BuildNames.asked, asked, field)
+
+
+def _meant(
+    builds: Mapping[str, Build], find: Callable[[BuildNames, str], Build], asked: Iterable[str], field: str
+) -> tuple[Build, ...]:
+    names = BuildNames(builds)
     try:
-        found = {build.id: build for build in map(names.find, dict.fromkeys(asked))}
+        found = {build.id: build for build in (find(names, text) for text in dict.fromkeys(asked))}
     except UnknownBuild as error:
         raise InvalidParameter(str(error), field) from None
     return tuple(sorted(found.values(), key=lambda build: build.build_id))

@@ -81,7 +81,7 @@ def _table(title: str, columns: Sequence[Column]) -> Table:
     table = Table(title=title, title_justify="left", header_style="bold", pad_edge=False, box=None)
     table.add_column("issue", no_wrap=True)
     for column in columns:
-        table.add_column(short_name(column.head.id).replace("+", "\n+").replace("~", "\n~"), justify="center")
+        table.add_column(short_name(column.asked.id).replace("+", "\n+").replace("~", "\n~"), justify="center")
     table.add_column("history", overflow="fold")
     return table
 
@@ -96,7 +96,7 @@ def print_line(console: Console, text: str | Text) -> None:
 
 
 def _left_out(columns: Sequence[Column]) -> str:
-    first, last = short_name(columns[0].head.id), short_name(columns[-1].head.id)
+    first, last = short_name(columns[0].asked.id), short_name(columns[-1].asked.id)
     which = f"1 older build ({first}) is" if first == last else f"{len(columns)} older builds ({first} to {last}) are"
     return f"{which} left out; --builds names others, a wider terminal shows more, --json has all"
 
@@ -119,15 +119,15 @@ def print_cells(console: Console, issue: Issue, builds: Sequence[Build], hardwar
     if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row):
         print_line(console, f"  does not apply: {row[-1].reason}" if row else "  no build")
         return
-    widest = max((len(short_name(column.head.id)) for column in columns), default=0)
+    widest = max((len(short_name(column.asked.id)) for column in columns), default=0)
     for column, cell in reversed(list(zip(columns, row, strict=True))):
         mark = mark_of(cell)
         sign = Text(f"{sign_of(cell) or ' ':<4}", style=_style(cell))
         words = (
             f"{mark.word}: {cell.reason}" if cell.reason and mark.word not in cell.reason else cell.reason or mark.word
         )
-        print_line(console, Text(f"  {short_name(column.head.id):<{widest}}  ").append(sign).append(words))
-    unknown = [column.head.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN]
+        print_line(console, Text(f"  {short_name(column.asked.id):<{widest}}  ").append(sign).append(words))
+    unknown = [column.asked.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN]
     if unknown and hardware == CPU_CLASS:
         print_line(console, f"  to measure: knowngood run --issues {issue.id} --builds {','.join(unknown)}")
 

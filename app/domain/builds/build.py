@@ -123,13 +123,13 @@ class Companion:
 class Build:
     """One column of the matrix: what to install, and what must then be found inside the process.
 
-    `id` is `str(BuildId)`. `requirement` is torch's version as asked of the index (`2.6.0` where the import says
-    `2.6.0+cu124`). `cuda` is `torch.version.cuda` (`12.4`; None for a CPU wheel). `triton` is the version beside it,
-    `pinned_triton` that torch's own pin (None: that wheel has none). `origin` is `default` (the default index) or the
-    name of a torch backend (`cu126`, `cpu`). `as_of` is what uv is given as `--exclude-newer`, so that what is resolved
-    is what that release's users had. `default` builds are the small set that `knowngood up` measures anew. `git` is
-    `torch.version.git_version` (40 hex digits; empty where nobody has told it). `companions` are of the packages that
-    are built for one minor release of torch.
+    `id` is `str(BuildId)`; of a wheel, which has no `python`, `2.6.0+cu124`. `requirement` is torch's version as asked
+    of the index (`2.6.0` where the import says `2.6.0+cu124`). `cuda` is `torch.version.cuda` (`12.4`; None for a CPU
+    wheel). `triton` is the version beside it, `pinned_triton` that torch's own pin (None: that wheel has none).
+    `origin` is `default` (the default index) or the name of a torch backend (`cu126`, `cpu`). `as_of` is what uv is
+    given as `--exclude-newer`, so that what is resolved is what that release's users had. `default` builds are the
+    small set that `knowngood up` measures anew. `git` is `torch.version.git_version` (40 hex digits; empty where nobody
+    has told it). `companions` are of the packages that are built for one minor release of torch.
     """
 
     id: str
@@ -153,7 +153,13 @@ class Build:
 
     @property
     def build_id(self) -> BuildId:
-        return parse_build_id(self.id)
+        """Of a wheel that of its build with the default Python."""
+        return parse_build_id(self.id if self.python else f"torch-{self.id}")
+
+    @cached_property
+    def wheel(self) -> "Build":
+        """The same with whatever Python: what a question is about that names none."""
+        return replace(self, id=str(self.build_id.apart_from_python).removeprefix("torch-"), python="")
 
     @property
     def is_mismatched(self) -> bool:

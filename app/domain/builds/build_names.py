@@ -80,6 +80,11 @@ def find_build(text: str, builds: Mapping[str, Build], *, python: str = "") -> B
     return BuildNames(builds).find(text, python=python)
 
 
+def asked_build(text: str, builds: Mapping[str, Build]) -> Build:
+    """The build that a question is about: one that names no Python is about the wheel."""
+    return BuildNames(builds).asked(text)
+
+
 @dataclass(frozen=True)
 class BuildNames:
     """A catalogue's builds by what may be written for them."""
@@ -105,6 +110,11 @@ class BuildNames:
         if found is None:
             raise self._unknown(name, torch, wanted, family)
         return found
+
+    def asked(self, text: str) -> Build:
+        """The same; the wheel where the Python is left out."""
+        found = self.find(text)
+        return found if text in self.builds or read_build_name(text).python else found.wheel
 
     def _unknown(self, name: BuildName, torch: Version, python: str | None, family: Collection[Build]) -> UnknownBuild:
         written = _shown(name.text)

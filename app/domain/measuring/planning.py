@@ -34,10 +34,12 @@ from knowngood.app.domain.verdicts.verdict import (
     INFRASTRUCTURE,
     Cell,
     CellPlace,
+    FlakyRate,
     OfCell,
     Verdict,
     is_flaky,
     is_stale,
+    lowest_rates,
 )
 
 REPEATED = 2  # attempts that a recommendation may rest on
@@ -100,17 +102,24 @@ class PlannedJob:
 
 @dataclass(frozen=True)
 class Doubts:
-    """Cells that answer otherwise than the measured releases before and after them, and flaky issues by class."""
+    """Cells that answer otherwise than the measured releases before and after them, and flaky issues by class, with the
+    lowest rate of each variant.
+    """
 
     odd: Collection[CellPlace] = frozenset()
-    flaky: Collection[tuple[str, str]] = frozenset()
+    flaky: Mapping[tuple[str, str], Mapping[str, FlakyRate]] = field(default_factory=dict)
 
-    def concern(self, arm: Arm, key: ArmKey) -> bool:
-        """Whether one settled attempt is too few. A single control supports all that was measured beside it."""
-        if arm.id == CONTROL:
-            return False
-        is_odd = arm.id == BASELINE and (key.issue, key.build, key.hardware) in self.odd
-        return is_odd or (key.issue, key.hardware) in self.flaky
+    def demand(self, key: ArmKey, settled: Collection[Outcome]) -> int:
+        """How many settled attempts an arm needs that has one: of what passes now and then enough not to be luck. A
+        single control supports all that was measured beside it.
+        """
+        if key.arm == CONTROL:
+            return 0
+        rates = self.flaky.get((key.issue, key.hardware))
+        if rates is None:
+            return CONFIRMING if key.arm == BASELINE and (key.issue, key.build, key.hardware) in self.odd else 0
+        rate = rates.get(key.variant) if set(settled) == {Outcome.PASS} else None
+        return max(CONFIRMING, rate.passes_needed if rate else 0)
 
 
 _NO_DOUBTS = Doubts()
@@ -270,12 +279,13 @@ def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what
         key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
         settled = [outcome for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE]
         target = _asked(arm, wanted)
-        if settled and not is_confirmed and doubts.concern(arm, key):
-            target = max(target, CONFIRMING)
+        needed = doubts.demand(key, settled) if settled else 0
         if is_confirmed:
             is_side = (issue.id, build.id, hardware, variant.id) in changes
             confirming = _confirming(arm, said.get(variant.id, Verdict.NOT_RUN), settled, is_side=is_side)
-            target = max(target, confirming) if confirming else 0
+            target = max(target, confirming, needed if needed > CONFIRMING else 0) if confirming else 0
+        else:
+            target = max(target, needed)
         anew = min(_asked(arm, wanted), target) if is_old or wanted.force else 0
         first = known.ordinals.get(key, 0) + 1
         planned += [
@@ -351,8 +361,9 @@ def find_doubts(
     """The first answers that are worth a second look, along the releases of one Python on one hardware class."""
     rows = [row for issue in issues for class_ in hardware for row in _rows(issue, class_, line, known)]
     odd = frozenset(cell.key for row in rows for cell in _odd(row))
-    flaky = frozenset((key[0], key[2]) for key, cell in known.cells.items() if is_flaky(cell))
-    return Doubts(odd, flaky)
+    flaky = {(key[0], key[2]) for key, cell in known.cells.items() if is_flaky(cell)}
+    of_rows = grouped(known.cells.values(), lambda cell: (cell.issue, cell.hardware)) if flaky else {}
+    return Doubts(odd, {row: lowest_rates(of_rows[row]) for row in flaky})
 
 
 def _rows(issue: Issue, hardware: str, line: Sequence[Build], known: KnownAttempts) -> Iterator[list[Cell]]:

@@ -20,16 +20,20 @@ from knowngood.app.domain.identity_key import IdentityKey, remembered
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.rate import Rate
+from knowngood.app.domain.verdicts.history import FAILING
+from knowngood.app.domain.verdicts.status import untried
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
     NOT_RUN,
     Basis,
     Cell,
     CellPlace,
+    FlakyRate,
     Verdict,
     beside_flaky,
     is_flaky,
-    rests_on_one_run,
+    lowest_rates,
+    with_findings_of,
 )
 
 Pythons = tuple[str, str]
@@ -64,31 +68,40 @@ class Claims:
     _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
-        """The measured cell; else the inferred one; else not_applicable with its reason, or not_run."""
+        """The measured cell; else the inferred one; else not_applicable with its reason, or not_run. Of a wheel what
+        is told of its Pythons together.
+        """
         key = (issue.id, build.id, hardware)
         made = self._made.get(key)
         if made is None:
             stored = self.stored(key)
-            if stored is None or stored.verdict is Verdict.NOT_RUN:
+            if not build.python:
+                family = sorted(self._families[build.build_id], key=_preferred)
+                made = together([self.of(issue, one, hardware) for one in family], self.builds)
+            elif stored is None or stored.verdict is Verdict.NOT_RUN:
                 made = self._unmeasured(issue, build, hardware, stored)
             else:
-                made = stored
+                made = self._with_cures_of_twins(issue, build, stored) if self.infers else stored
             self._made[key] = made
         return made
 
     def stored(self, place: CellPlace) -> Cell | None:
-        """The measured cell, as it may be claimed: of a flaky issue nothing is called cured by a single run."""
+        """The measured cell, as it may be claimed: of a flaky issue no pass that may be luck."""
         cell = self.cells.get(place)
         row = (place[0], place[2])
         if cell is None or (self.flaky is not None and row not in self._flaky_rows):
             return cell
-        return _beside_flaky(IdentityKey(cell)) if rests_on_one_run(cell) and self._is_flaky(row) else cell
+        return _beside_flaky(IdentityKey(cell), self._rates(row)) if self._is_flaky(row) else cell
 
     @remembered
     def _is_flaky(self, row: tuple[str, str]) -> bool:
         if self.flaky is not None:
             return row in self._flaky_rows
         return any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
+
+    @remembered
+    def _rates(self, row: tuple[str, str]) -> tuple[tuple[str, FlakyRate], ...]:
+        return tuple(lowest_rates(self.cells[place] for place in self._rows[row]).items())
 
     @cached_property
     def _flaky_rows(self) -> frozenset[tuple[str, str]]:
@@ -129,7 +142,7 @@ class Claims:
         return self.infers and holds(self.device_agreement)
 
     def _from_another_python(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
-        if issue.requires.python or issue.is_smoke or build.id not in self.smoked:
+        if not self._may_stand_in(issue, build):
             return None
         grounds = [
             cell
@@ -144,6 +157,19 @@ class Claims:
             return None
         rate, ground = min(holding, key=lambda pair: (-pair[0].interval[0], *_preferred(self.builds[pair[1].build])))
         return _standing_in(IdentityKey(ground), build, hardware, PYTHON_RULE, rate)
+
+    def _with_cures_of_twins(self, issue: Issue, build: Build, cell: Cell) -> Cell:
+        """With what another Python of the wheel says of workarounds that were not run here, by the rule of cells."""
+        if cell.verdict not in FAILING or not untried(cell) or not self._may_stand_in(issue, build):
+            return cell
+        for one in sorted(self._wheels_alike(build), key=_preferred):
+            twin = self.stored((issue.id, one.id, cell.hardware))
+            if twin and twin.verdict is cell.verdict and holds(self.agreement_of(build.python, one.python)):
+                cell = _with_cures(IdentityKey(cell), IdentityKey(twin))
+        return cell
+
+    def _may_stand_in(self, issue: Issue, build: Build) -> bool:
+        return not issue.requires.python and not issue.is_smoke and build.id in self.smoked
 
     def agreement_of(self, python: str, other: str) -> Rate:
         """How many of the pairs that were measured on both Pythons agree; `Rate(0, 0)` where none was."""
@@ -256,6 +282,39 @@ def _by_pythons(item: tuple[Pythons, object]) -> tuple[tuple[int, ...], ...]:
     return tuple(minor_of(python) for python in item[0])
 
 
+def counted(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Of the claims about several Pythons those that count: answers before none, and measured ones before others."""
+    best = max(map(_weight, cells))
+    return [cell for cell in cells if _weight(cell)[:2] == best[:2]]
+
+
+def tells_most(cells: Iterable[Cell]) -> Cell:
+    """The one that stands for all Pythons of a wheel: the first of those that say most."""
+    return max(cells, key=_weight)
+
+
+def _weight(cell: Cell) -> tuple[bool, bool, bool, bool]:
+    """An answer says more than what was tried in vain, that more than "not run", that more than "does not apply"; what
+    was measured says more than what is inferred.
+    """
+    is_answer = cell.verdict in CONCLUSIVE
+    is_measured = cell.basis is None and cell.measured_at is not None
+    return (is_answer, is_answer and is_measured, is_measured, cell.verdict is not Verdict.NOT_APPLICABLE)
+
+
+def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:
+    """The claim about a wheel, of those about its Pythons, the default one first. Where one fails and another passes
+    nothing is known of it.
+    """
+    told, answers = tells_most(cells), [cell for cell in counted(cells) if cell.verdict in CONCLUSIVE]
+    passing = [builds[cell.build].python for cell in answers if cell.verdict is Verdict.NOT_AFFECTED]
+    failing = [builds[cell.build].python for cell in answers if cell.verdict is not Verdict.NOT_AFFECTED]
+    if not passing or not failing:
+        return told
+    reason = f"fails on Python {', '.join(failing)} and passes on Python {', '.join(passing)}"
+    return Cell(*told.key, Verdict.INCONCLUSIVE, reason, told.measured_at)
+
+
 def _preferred(build: Build) -> tuple[bool, tuple[int, ...]]:
     return (build.python != DEFAULT_PYTHON, minor_of(build.python))
 
@@ -289,8 +348,13 @@ def _standing_in(same: IdentityKey[Cell], build: Build, hardware: str, rule: str
 
 # As with `_blank`: the same cell stays the same object.
 @lru_cache(maxsize=65_536)
-def _beside_flaky(same: IdentityKey[Cell]) -> Cell:
-    return beside_flaky(same.it)
+def _with_cures(same: IdentityKey[Cell], twin: IdentityKey[Cell]) -> Cell:
+    return with_findings_of(same.it, twin.it, twin.it.build)
+
+
+@lru_cache(maxsize=65_536)
+def _beside_flaky(same: IdentityKey[Cell], rates: tuple[tuple[str, FlakyRate], ...]) -> Cell:
+    return beside_flaky(same.it, dict(rates))
 
 
 def ground_of(basis: Basis) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 
 from knowngood.app.domain.builds.architectures import WheelCode, builds_serving, serves, told_apart
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.builds.release_age import ReleaseAge, age_of
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
@@ -59,6 +59,12 @@ class Known:
         """The claim about a cell: measured, inferred, or not known."""
         return self.claims.of(issue, build, hardware)
 
+    @cached_property
+    def every_wheel(self) -> tuple[Build, ...]:
+        """The wheels of the catalogue, each as its build with the default Python has it, if there is one."""
+        default_last = sorted(self.builds.values(), key=lambda build: build.python == DEFAULT_PYTHON)
+        return tuple({build.wheel.id: build.wheel for build in default_last}.values())
+
     @remembered
     def age(self, build: Build) -> ReleaseAge | None:
         """How long its release has been out, and what was reported since; None where its day is not known."""
@@ -98,8 +104,9 @@ class Known:
         return tuple(self.builds[id_] for id_ in self.tested & self.builds.keys())
 
     def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
-        """Whether anything was measured of it on any of these classes."""
-        return any((build.id, class_) in self._columns for class_ in hardware)
+        """Whether anything was measured of it on any of these classes; of a wheel with any Python."""
+        ids = {build.id} if build.python else {id_ for id_, one in self.builds.items() if one.wheel.id == build.id}
+        return any((id_, class_) in self._columns for class_ in hardware for id_ in ids)
 
     @remembered
     def measured(self, issue: str, hardware: str) -> tuple[tuple[Build, Cell], ...]:

@@ -1,7 +1,7 @@
 """The matrix as values: which builds make its columns, every cell of a selection filled, and what they add up to.
 
-Builds that differ in Python alone share a column for as long as their answers agree. What programs read (JSON, gates)
-is never folded: there every build stands for itself.
+Builds that differ in Python alone share a column for as long as their answers agree. What programs read is not folded:
+there every build stands for itself, and a wheel where one is asked about by a name without a Python.
 """
 
 from collections import Counter
@@ -46,18 +46,23 @@ class Column:
         """The build that names it."""
         return self.builds[0]
 
+    @property
+    def asked(self) -> Build:
+        """The build that its cells are of; of several the wheel."""
+        return self.head if len(self.builds) == 1 else self.head.wheel
+
 
 def choose_columns(builds: Iterable[Build], measured: Collection[str], columns: Columns) -> tuple[Build, ...]:
     """Builds in release order: those that name a column, and their other Pythons that are among `measured` (ids).
 
     A build off the line of releases earns its column by being measured, with whatever Python.
     """
-    families = [_where_measured(family, measured) for family in _families(tuple(builds))]
+    families = [_where_measured(family, measured) for family in families_of(tuple(builds))]
     return tuple(build for family in _chosen(families, measured, columns) for build in family.builds)
 
 
 @lru_cache(maxsize=64)  # one view asks five times for the same builds, and versions are slow to compare
-def _families(builds: tuple[Build, ...]) -> tuple[Column, ...]:
+def families_of(builds: tuple[Build, ...]) -> tuple[Column, ...]:
     """All Pythons of one torch with one Triton together, in release order."""
     in_order = sorted(builds, key=lambda build: build.build_id)
     families = grouped(in_order, lambda build: build.build_id.apart_from_python)
@@ -116,13 +121,13 @@ def unfolded(builds: Iterable[Build]) -> tuple[Column, ...]:
 def fold(
     issues: Iterable[Issue], builds: Iterable[Build], hardware: Collection[str], known: Known
 ) -> tuple[Column, ...]:
-    """The columns of a view: Pythons of one build share theirs wherever the same is claimed of all that were measured.
+    """The columns of a view: Pythons of one build share theirs wherever all that were measured say the same.
 
-    One row that says something else of another Python than of the build that names the column, on any of the classes,
-    unfolds the column for the whole view: a row that counts one Python and a row beside it that counts another would
-    be read as one build. Rows that name a Python are no such rows: they are about one of them.
+    One row of which two Pythons say different things, on any of the classes, unfolds the column for the whole view: a
+    row that counts one Python and a row beside it that counts another would be read as one build. Rows that name a
+    Python are no such rows: they are about one of them.
     """
-    families = tuple(_led(family, hardware, known) for family in _families(tuple(builds)))
+    families = tuple(_led(family, hardware, known) for family in families_of(tuple(builds)))
     several = [family for family in families if len(family.builds) > 1]
     if not several:
         return families
@@ -136,13 +141,10 @@ def fold(
 
 
 def _says_one_thing(family: Column, places: Sequence[tuple[Issue, str]], known: Known) -> bool:
-    for build in family.builds[1:]:
-        for issue, class_ in places:
-            own = known.cells.get((issue.id, build.id, class_))
-            if own is None or own.verdict not in CONCLUSIVE:
-                continue
-            if known.cell(issue, family.head, class_).verdict is not own.verdict:
-                return False
+    for issue, class_ in places:
+        cells = [known.cells.get((issue.id, build.id, class_)) for build in family.builds]
+        if len({cell.verdict for cell in cells if cell and cell.verdict in CONCLUSIVE}) > 1:
+            return False
     return True
 
 
@@ -184,34 +186,12 @@ def complete(
 def rows_of(
     issues: Sequence[Issue], columns: Sequence[Column], hardware: Sequence[str], known: Known
 ) -> dict[tuple[str, str], tuple[Cell, ...]]:
-    """By issue and hardware class, the cell that stands for each column: that of the build that names it, or where
-    that was not run, the answer of another Python.
-
-    A row that names a Python is told by the Pythons of the column that it is about.
-    """
+    """By issue and hardware class, the cell that stands for each column: the claim about the build, or the wheel."""
     return {
-        (issue.id, class_): tuple(_standing(issue, column.builds, class_, known) for column in columns)
+        (issue.id, class_): tuple(known.cell(issue, column.asked, class_) for column in columns)
         for class_ in hardware
         for issue in issues
     }
-
-
-def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Known) -> Cell:
-    named = known.cell(issue, builds[0], hardware)
-    if len(builds) == 1 or (named.verdict is not Verdict.NOT_RUN and not issue.requires.python):
-        return named
-    told = tells_most(known.cell(issue, build, hardware) for build in builds)
-    return told if told.verdict in CONCLUSIVE or issue.requires.python else named
-
-
-def tells_most(cells: Iterable[Cell]) -> Cell:
-    """The one that stands for all Pythons of a build: the first of those that say most."""
-    return max(cells, key=_weight)
-
-
-def _weight(cell: Cell) -> tuple[bool, bool, bool]:
-    """An answer says more than what was tried in vain, that more than "not run", that more than "does not apply"."""
-    return (cell.verdict in CONCLUSIVE, cell.measured_at is not None, cell.verdict is not Verdict.NOT_APPLICABLE)
 
 
 def concerns_cpu_path(cells: Collection[Cell]) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import ceil, log
 from typing import NamedTuple
 
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build import Build, parse_build_id
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import isa_of, whole_class
 from knowngood.app.domain.issue import (
@@ -111,6 +112,7 @@ class WorkaroundFinding:
     passed, those with which it failed, and those with which it has no answer. `runs` is the least number of passes
     among `helped`. `applies` is False where there is nothing to try: it is for other releases, each of its attempts
     said so, or the row leaves it out of every variant that fails. It is unverified then, and nothing is missing.
+    `ground` is the build of another Python on which it was run (empty: on the cell's own).
     """
 
     verdict: WorkaroundVerdict
@@ -120,6 +122,7 @@ class WorkaroundFinding:
     failed: tuple[str, ...] = ()
     untried: tuple[str, ...] = ()
     runs: int = 0
+    ground: str = ""
 
 
 @dataclass(frozen=True)
@@ -528,30 +531,125 @@ def _is_mixed(reason: str) -> bool:
     return reason.removeprefix(_VARIES).startswith(_PASSED_AND_FAILED)
 
 
-def beside_flaky(cell: Cell) -> Cell:
-    """The cell as it is claimed of an issue that is flaky on its class: a single pass is no cure, and is marked."""
-    reason = cell.reason
-    if cell.verdict is Verdict.NOT_AFFECTED and cell.runs == 1:
+class FlakyRate(NamedTuple):
+    """How often a variant failed on a `release`, in how many runs."""
+
+    k: int
+    n: int
+    release: str
+
+    @property
+    def passes_needed(self) -> int:
+        return min(_MOST_PASSES, passes_beyond_luck(self.k / self.n))
+
+
+_MANY_RUNS, _MOST_PASSES, _LUCK = 10, 30, 0.05
+
+
+def passes_beyond_luck(rate: float) -> int:
+    """How many passes in a row are luck at most once in twenty times, of what fails at this rate (between 0 and 1)."""
+    return ceil(round(log(_LUCK) / log(1 - rate), 9))
+
+
+def lowest_rates(cells: Iterable[Cell]) -> Mapping[str, FlakyRate]:
+    """By variant, the lowest rate at which an issue was seen to fail now and then, in ten runs or more on one build."""
+    found = sorted(
+        (one.k / one.n, one.variant, FlakyRate(one.k, one.n, parse_build_id(cell.build).release))
+        for cell in cells
+        for one in cell.variants
+        if one.n >= _MANY_RUNS and 0 < one.k < one.n
+    )
+    return {variant: rate for _, variant, rate in reversed(found)}
+
+
+def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
+    """The cell as it is claimed of an issue that is flaky on its class. Passes that may be luck by the lowest `rates`
+    are no answer; where no rate is known, a single pass is no cure, and is marked.
+    """
+    short = {one.variant: one.n for one in cell.variants if one.n < _needed(rates, one.variant)}
+    variants = tuple(
+        replace(one, verdict=Verdict.INCONCLUSIVE, reason=_too_few(rates[one.variant], one.n))
+        if one.variant in short and one.verdict is Verdict.NOT_AFFECTED
+        else one
+        for one in cell.variants
+    )
+    verdict, reason = cell.verdict, cell.reason
+    if verdict is Verdict.NOT_AFFECTED and short:
+        worst = max(short, key=lambda one: _needed(rates, one))
+        verdict, reason = Verdict.INCONCLUSIVE, f"with {worst}: {_too_few(rates[worst], short[worst])}"
+    elif verdict is Verdict.NOT_AFFECTED and cell.runs == 1:
         reason = f"{reason}; {_ONE_RUN}"
-    workarounds = {id_: _on_one_run(found) for id_, found in cell.workarounds.items()}
-    return replace(cell, reason=reason, workarounds=workarounds)
+    workarounds = {id_: _cured_beyond_luck(found, rates) for id_, found in cell.workarounds.items()}
+    return replace(cell, verdict=verdict, reason=reason, variants=variants, workarounds=workarounds)
+
+
+def with_findings_of(cell: Cell, other: Cell, ground: str = "") -> Cell:
+    """With what `other` says of workarounds that were not tried here, where the very same variants fail; `ground` is
+    its build, where that is another one.
+    """
+    added = {
+        id_: _run_on(ground, tried) if ground else tried
+        for id_, finding in cell.workarounds.items()
+        if not _is_tried(finding) and (tried := other.workarounds.get(id_)) and _is_tried(tried)
+    }
+    if not added or _failing(cell) != _failing(other):
+        return cell
+    return replace(cell, workarounds={**cell.workarounds, **added})
+
+
+def _run_on(ground: str, found: WorkaroundFinding) -> WorkaroundFinding:
+    note = "; ".join(one for one in (found.note, inferred_from(ground)) if one)
+    return replace(found, ground=ground, note=note)
+
+
+def inferred_from(ground: str) -> str:
+    return f"inferred from {ground}"
+
+
+def tried_here(cell: Cell) -> Cell:
+    """Without what was found of workarounds on another Python."""
+    own = {id_: WorkaroundFinding(_UNVERIFIED, NOT_RUN) if one.ground else one for id_, one in cell.workarounds.items()}
+    return replace(cell, workarounds=own)
+
+
+_UNVERIFIED = WorkaroundVerdict.UNVERIFIED
+
+
+def _is_tried(finding: WorkaroundFinding) -> bool:
+    return finding.verdict is not _UNVERIFIED
+
+
+def _failing(cell: Cell) -> frozenset[str]:
+    return frozenset(one.variant for one in cell.variants if one.verdict in _SEEN)
+
+
+def _needed(rates: Mapping[str, FlakyRate], variant: str, least: int = 0) -> int:
+    return max(least, rates[variant].passes_needed) if variant in rates else least
+
+
+def _too_few(rate: FlakyRate, runs: int) -> str:
+    return f"{rate.passes_needed} passes needed: fails in {rate.k} of {rate.n} runs on {rate.release}; {runs} run"
 
 
 _ONE_RUN = f"one run; this issue is flaky: {FLAKY_RUNS - 1} more would say"
 HELPING = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
-def rests_on_one_run(cell: Cell) -> bool:
-    """Whether a pass that is claimed of it was seen once."""
-    cures = (found for found in cell.workarounds.values() if found.verdict in HELPING)
-    return (cell.verdict is Verdict.NOT_AFFECTED and cell.runs == 1) or any(found.runs == 1 for found in cures)
-
-
-def _on_one_run(found: WorkaroundFinding) -> WorkaroundFinding:
-    if found.verdict not in HELPING or found.runs != 1:
+def _cured_beyond_luck(found: WorkaroundFinding, rates: Mapping[str, FlakyRate]) -> WorkaroundFinding:
+    """Of the variants with which it helped, those with too few passes are open again."""
+    short = [one for one in found.helped if found.runs < _needed(rates, one, 2)]
+    if found.verdict not in HELPING or not (short or found.runs == 1):
         return found
-    untried = (*found.helped, *found.untried)
-    return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note=_ONE_RUN, helped=(), untried=untried)
+    helped = tuple(one for one in found.helped if one not in short)
+    worst = max(short, key=lambda one: _needed(rates, one), default="")
+    note = _too_few(rates[worst], found.runs) if worst in rates else _ONE_RUN
+    return replace(
+        found,
+        verdict=WorkaroundVerdict.PARTIAL if helped else WorkaroundVerdict.UNVERIFIED,
+        note=f"helps with {', '.join(helped)}; {note}" if helped else note,
+        helped=helped,
+        untried=(*short, *found.untried),
+    )
 
 
 def _varies_by_machine(attempts: Sequence[Judged]) -> bool:

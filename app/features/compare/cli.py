@@ -10,7 +10,7 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.knowledge import knowledge_here
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.builds.build_names import asked_build
 from knowngood.app.domain.errors import BadRequest, UnknownBuild, UnknownIssue
 from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -93,7 +93,7 @@ def _compared(known: Known, sides: tuple[str, str], hardware: str, issues: Seque
 
 def _found(text: str, side: str, known: Known) -> Build:
     try:
-        return find_build(text, known.builds)
+        return asked_build(text, known.builds)
     except UnknownBuild as error:
         near = f"; nearest: {', '.join(error.nearest)}" if error.nearest else ""
         raise BadRequest(f"{side}: {error.problem}{near}") from None

@@ -21,7 +21,15 @@ from knowngood.app.domain.issue_selectors import SEVERITY_RANK
 from knowngood.app.domain.verdicts.inference import own_reason
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.status import has_workaround, is_untried
-from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_silent, is_stale
+from knowngood.app.domain.verdicts.verdict import (
+    Assurance,
+    Cell,
+    Verdict,
+    WorkaroundVerdict,
+    is_silent,
+    is_stale,
+    passes_beyond_luck,
+)
 
 
 class Transition(StrEnum):
@@ -99,10 +107,6 @@ def _by_two_rules(before: Cell | None, after: Cell | None) -> bool:
     return len(rules) > 1
 
 
-# Passes tell from a flaky failure where it would have stayed away this often by chance at most once in twenty times.
-_LUCK = 0.05
-
-
 def _unless_luck(failing: Cell | None, passing: Cell | None, told: Transition) -> Transition:
     """`told`, unless `failing` is flaky and `passing` may be so too."""
     if failing is None or passing is None or passes_needed(failing, passing) == 0:
@@ -119,15 +123,8 @@ def passes_needed(flaky: Cell, passing: Cell) -> int:
         return 0
     passed = {finding.variant: finding.n - finding.k for finding in passing.variants}
     found = [one for one in flaky.variants if one.verdict is Verdict.FLAKY and 0 < one.k < one.n]
-    short = [needed for one in found if (needed := _to_rule_out_luck(one.k / one.n)) > passed.get(one.variant, 0)]
+    short = [needed for one in found if (needed := passes_beyond_luck(one.k / one.n)) > passed.get(one.variant, 0)]
     return max(short, default=0 if found else 1)
-
-
-def _to_rule_out_luck(rate: float) -> int:
-    needed, luck = 0, 1.0
-    while luck > _LUCK:
-        needed, luck = needed + 1, luck * (1 - rate)
-    return needed
 
 
 def _fails_alike(before: Cell | None, after: Cell | None) -> bool:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from knowngood.app.dashboard.matrix.selection import Names, Words, named_issues, one_class, read_asked, refuse_unknown
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.builds.build_names import asked_build
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
@@ -102,7 +102,7 @@ def _wanted(issues: Sequence[Issue], query: Narrowed) -> tuple[Issue, ...]:
 def _found(text: str, side: str, room: CompareOptions, query: CompareQuery) -> Build:
     """The build that the reader wrote. A refusal leads to the same comparison with the nearest ones in its place."""
     try:
-        return find_build(text, {build.id: build for build in room.builds})
+        return asked_build(text, {build.id: build for build in room.builds})
     except UnknownBuild as error:
         sides = {"before": query.a, "after": query.b}
         changed = "before" if side == "a" else "after"

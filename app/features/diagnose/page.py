@@ -142,7 +142,7 @@ def explain(context: Context, form: Form) -> Response:
 
 def answer_paste(context: RequestContext, text: str, wanted: str = "") -> Response:
     """`wanted` outweighs the build that the text tells of."""
-    problem = ""
+    problem = "" if text.strip() else context.say("Nothing was pasted: the text of the error is missing.")
     try:
         told = told_of(context.state, text, wanted)
     except InvalidParameter as error:

@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.exports.extract import Extract, xml_text
 from knowngood.app.serialization.junit import junit_case, junit_suite
@@ -59,6 +60,7 @@ def _case(extract: Extract, issue: Issue, cell: Cell) -> ET.Element:
 
 def _details(extract: Extract, issue: Issue, cell: Cell) -> Iterator[str]:
     yield issue.title
+    yield f"sign: {status_of(cell)}"
     if cell.line:
         yield cell.line
     for id_, finding in cell.workarounds.items():

@@ -51,7 +51,7 @@ def _table(extract: Extract, title: str, columns: Sequence[Column], rows: Rows) 
     lines = [
         title,
         "",
-        _line(["issue", *(_head(column.head) for column in columns), "history"]),
+        _line(["issue", *(_head(column.asked) for column in columns), "history"]),
         _line([":--", *(":-:" for _ in columns), ":--"]),
         *(_row(extract, issue, cells) for issue, cells in rows),
         "",
@@ -70,7 +70,7 @@ def _head(build: Build) -> str:
     """`2.7.1 cu126`, with whatever else sets it apart."""
     cuda = f"cu{build.cuda.replace('.', '')}" if build.cuda else "cpu"
     triton = f"Triton {build.triton}" if build.is_mismatched else ""
-    python = "" if build.python == DEFAULT_PYTHON else f"py{build.python}"
+    python = "" if build.python in {"", DEFAULT_PYTHON} else f"py{build.python}"
     return escaped(" ".join(part for part in (build.build_id.release, cuda, triton, python) if part))
 
 

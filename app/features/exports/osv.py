@@ -20,6 +20,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, LinkKind, inapplicable
 from knowngood.app.domain.verdicts.claims import doubts_about
 from knowngood.app.domain.verdicts.history import FAILING, FailingSpan
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell
 from knowngood.app.features.exports.extract import Extract, utc
 
@@ -101,6 +102,7 @@ def _measured(extract: Extract, cell: Cell) -> dict[str, Any]:
         "build": cell.build,
         "hardware": cell.hardware,
         "verdict": cell.verdict,
+        "sign": status_of(cell),
         "stale": extract.is_stale(cell),
         "measured_at": utc(cell.measured_at) if cell.measured_at else None,
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},

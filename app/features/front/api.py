@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from knowngood.app.dashboard.matrix.selection import Words, known_classes, named_builds
+from knowngood.app.dashboard.matrix.selection import Words, asked_builds, known_classes
 from knowngood.app.features.front.schemas import OverviewBody, overview_body
 from knowngood.app.features.front.service import Overview, load_overview, usual_class
 from knowngood.app.store.engine import Session
@@ -31,7 +31,7 @@ def overview(context: Context, query: Annotated[OverviewQuery, Query()]) -> Resp
 
     def load(session: Session) -> Overview:
         known = context.known(session)
-        build = named_builds(known.builds.values(), [query.build], "build")[0] if query.build else None
+        build = asked_builds(known.builds.values(), [query.build], "build")[0] if query.build else None
         hardware = known_classes([query.hardware], known.hardware)[0] if query.hardware else usual_class(known)
         return load_overview(session, context.state, context.now, build, hardware)
 

@@ -1,6 +1,6 @@
 """The build and the hardware that a reader says to have."""
 
-from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.builds.build_names import asked_build
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.environments.service import NoSuchBuild, pasted_build
@@ -10,7 +10,7 @@ from knowngood.app.web.my_build import MyBuild
 def chosen_by_name(text: str, known: Known) -> MyBuild:
     """Raises NoSuchBuild."""
     try:
-        return MyBuild(find_build(text, known.builds).id)
+        return MyBuild(asked_build(text, known.builds).id)
     except UnknownBuild as error:
         raise NoSuchBuild(error.problem, error.nearest) from None
 

@@ -177,7 +177,7 @@ def usual_class(known: Known) -> str:
 
 def newest_release(known: Known, hardware: str) -> Build | None:
     measured = measured_releases(known, [hardware])
-    return measured[-1].head if measured else None
+    return measured[-1].asked if measured else None
 
 
 def _newest(known: Known) -> datetime | None:

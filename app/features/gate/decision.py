@@ -15,11 +15,11 @@ from knowngood.app.domain.builds.packages import built_for_another, concerns, na
 from knowngood.app.domain.builds.platforms import TAKEN
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.hardware_names import several_gpus
-from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_request
+from knowngood.app.domain.issue import CONCERNS, Issue, Severity, Workaround, environment_request
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.history import listed
-from knowngood.app.domain.verdicts.inference import PYTHON_RULE, VARIANT_RULE
+from knowngood.app.domain.verdicts.inference import PYTHON_RULE, VARIANT_RULE, counted, tells_most
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import helped_elsewhere
 from knowngood.app.domain.verdicts.status import passes_as_reported, status_of
@@ -29,8 +29,10 @@ from knowngood.app.domain.verdicts.verdict import (
     Basis,
     Cell,
     Verdict,
+    WorkaroundFinding,
     WorkaroundVerdict,
     is_silent,
+    tried_here,
 )
 from knowngood.app.domain.vocabulary import StatusLabel, many
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
@@ -65,13 +67,23 @@ class GateQuestion:
 
 @dataclass(frozen=True)
 class MeasuredWorkaround:
-    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
+    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste. `runs` is how
+    many passes say that it helps, `ground` the build of another Python on which they were made (empty: on this one).
+    """
 
     id: str
     title: str
     verdict: str
     trade_off: str = ""
     snippet: str = ""
+    runs: int = 0
+    ground: str = ""
+
+    @property
+    def how(self) -> str:
+        """`that works here (3 runs)`."""
+        where = f"that works, run on {self.ground}" if self.ground else "that works here"
+        return f"{where} ({many(self.runs, 'run')})" if self.runs else where
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,7 @@ class Reason:
     `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
     `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise. `caveat` is the
     issue's own, `not_covered` the cell's. `sign` is how the cell stands with its workarounds; `works_on` the build on
-    which one helps that was not tried here.
+    which one helps that was not tried here, `elsewhere` that one.
     """
 
     issue: str
@@ -118,6 +130,7 @@ class Reason:
     not_covered: tuple[str, ...] = ()
     sign: StatusLabel = StatusLabel.NOT_RUN
     works_on: str = ""
+    elsewhere: MeasuredWorkaround | None = None
 
 
 @dataclass(frozen=True)
@@ -334,16 +347,18 @@ def _claim(issue: Issue, hardware: str, asked: _PreparedQuestion) -> _Claim:
     is_eased = asked.policy.variants is Variants.REPORTED
     cells = [(twin.python, _cell(issue, twin, hardware, asked)) for twin in asked.twins]
     pythons = dict(sorted(cells, key=lambda pair: is_eased and passes_as_reported(pair[1])))
-    failing = {python: cell for python, cell in pythons.items() if cell.verdict in FAILURES}
-    sound = _SOUND & {cell.verdict for cell in pythons.values()}
+    answers = {cell.build for cell in counted(list(pythons.values()))}
+    failing = {python: one for python, one in pythons.items() if one.build in answers and one.verdict in FAILURES}
+    sound = {one.verdict for one in pythons.values() if one.build in answers or one.verdict is _ABSENT} & _SOUND
     unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
     if failing and sound:
         return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=minor_of)))
-    told = max(pythons.values(), key=lambda one: (one.verdict in CONCLUSIVE, one.verdict is not Verdict.NOT_APPLICABLE))
+    told = tells_most(pythons.values())
     return _Claim(told, unknown_on=tuple(sorted(unknown, key=minor_of)) if told.verdict in CONCLUSIVE else ())
 
 
-_SOUND = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
+_ABSENT = Verdict.NOT_APPLICABLE
+_SOUND = frozenset({Verdict.NOT_AFFECTED, _ABSENT})
 
 
 def _cell(issue: Issue, build: Build, hardware: str, asked: _PreparedQuestion) -> Cell:
@@ -351,6 +366,7 @@ def _cell(issue: Issue, build: Build, hardware: str, asked: _PreparedQuestion) -
     if elsewhere:
         return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, elsewhere)
     cell = asked.known.cell(issue, build, hardware)
+    cell = tried_here(cell) if asked.policy.accept is Accept.MEASURED else cell
     return cell if asked.question.resolved.build else _of_another_variant(cell)
 
 
@@ -395,7 +411,7 @@ def _case(issue: Issue, build: Build, claim: _Claim, asked: _PreparedQuestion) -
         declared=asked.declared.get(issue.id, ()),
         ignores=asked.ignores.get(issue.id, ()),
         strays=_strays(issue, build, asked.question.resolved),
-        works_on=found[1].id if (found := helped_elsewhere(issue, cell, asked.known)) else "",
+        elsewhere=helped_elsewhere(issue, cell, asked.known),
         only_on=claim.only_on,
         unknown_on=claim.unknown_on,
         is_accepted=_is_accepted(cell, asked),
@@ -456,6 +472,7 @@ def _reason(case: Case, policy: Policy, known: Known) -> Reason:
         not_covered=cell.not_covered,
         sign=status_of(cell),
         works_on=case.works_on,
+        elsewhere=_shown(case.elsewhere[0], WorkaroundFinding(WorkaroundVerdict.EFFECTIVE)) if case.elsewhere else None,
     )
 
 
@@ -473,12 +490,19 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
         return ()
     tried = [(one, cell.workarounds[one.id].verdict) for one in issue.workarounds if one.id in cell.workarounds]
     return tuple(
-        MeasuredWorkaround(one.id, one.title, verdict.value, one.trade_off, one.body)
+        _shown(one, cell.workarounds[one.id])
         if wanted is WorkaroundVerdict.EFFECTIVE
         else MeasuredWorkaround(one.id, one.title, verdict.value)
         for wanted in _TRIED
         for one, verdict in tried
         if verdict is wanted
+    )
+
+
+def _shown(one: Workaround, found: WorkaroundFinding) -> MeasuredWorkaround:
+    """One that helps, to be pasted."""
+    return MeasuredWorkaround(
+        one.id, one.title, WorkaroundVerdict.EFFECTIVE.value, one.trade_off, one.body, found.runs, found.ground
     )
 
 

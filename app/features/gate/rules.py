@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from packaging.version import InvalidVersion, Version
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import CONCERNS, Issue
+from knowngood.app.domain.issue import CONCERNS, Issue, Workaround
 from knowngood.app.domain.issue_selectors import is_at_least
 from knowngood.app.domain.verdicts.history import FAILING, Fix
 from knowngood.app.domain.verdicts.status import is_untried, passes_as_reported
@@ -44,7 +44,7 @@ class Case:
     `on_base` is the same cell on the base build (None: none is named, or the catalogue has no such build); `fix` the
     release that passes again, of a failing cell; `declared` the workarounds in place; `ignores` those of this issue;
     `strays` says which of the issue's own packages stand in the environment in a version that was not measured (empty:
-    none). `works_on` is the build on which a workaround helps that was not tried here.
+    none). `elsewhere` is a workaround that was not tried here, and the build on which it helps.
     Of an environment that does not state its Python, `only_on` are the Pythons on which it fails while it does not on
     others, `unknown_on` those of which nothing is known. `is_accepted` is False for an answer with less assurance than
     the policy takes.
@@ -59,10 +59,14 @@ class Case:
     declared: tuple[str, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     strays: str = ""
-    works_on: str = ""
+    elsewhere: tuple[Workaround, Build] | None = None
     only_on: tuple[str, ...] = ()
     unknown_on: tuple[str, ...] = ()
     is_accepted: bool = True
+
+    @property
+    def works_on(self) -> str:
+        return self.elsewhere[1].id if self.elsewhere else ""
 
     @property
     def verdict(self) -> Verdict:

@@ -12,13 +12,17 @@ from knowngood.app.features.gate.policy import Effect
 
 
 class MeasuredWorkaroundBody(BaseModel):
-    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
+    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste. `runs` is how
+    many passes say that it helps, `ground` the build of another Python on which they were made (empty: on this one).
+    """
 
     id: str
     title: str
     verdict: WorkaroundVerdict
     trade_off: str
     snippet: str
+    runs: int = 0
+    ground: str = ""
 
 
 class ReasonBody(BaseModel):
@@ -34,7 +38,7 @@ class ReasonBody(BaseModel):
     `not_covered` is what is left wrong, of a pass that says nothing of it. `sign` says how the cell stands with its
     workarounds (the name of its sign, as `/signs` shows it): `untried` is a failure on which not all of them were run,
     `fails` one on which all were and none helps, `variant` one that passes as reported. `works_on` is a build on which
-    one helps that was not tried here (empty: none is known).
+    one helps that was not tried here (empty: none is known), `elsewhere` that one.
     """
 
     issue: str
@@ -66,6 +70,7 @@ class ReasonBody(BaseModel):
     not_covered: list[str] = []
     sign: StatusLabel = StatusLabel.NOT_RUN
     works_on: str = ""
+    elsewhere: MeasuredWorkaroundBody | None = None
 
 
 class RefusalBody(BaseModel):

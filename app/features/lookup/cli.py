@@ -106,7 +106,11 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
         **detail.model_dump(mode="json"),
         "here": decision_body(answer.ruling),
         "is_example": answer.is_example,
-        "elsewhere": [{**vars(one), "workaround": vars(one.workaround)} for one in answer.elsewhere],
+        "elsewhere": [
+            {"hardware": one.hardware, "build": one.works_on, "workaround": vars(one.elsewhere)}
+            for one in answer.ruling.reasons
+            if one.elsewhere
+        ],
     }
 
 

@@ -10,36 +10,25 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import ALL, SEVERITY_RANK
 from knowngood.app.domain.verdicts.history import History
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import helped_elsewhere, telling_build, telling_class
+from knowngood.app.domain.verdicts.matrix import telling_build, telling_class
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.app.features.environments.resolve import ResolvedBuild
-from knowngood.app.features.gate.decision import MeasuredWorkaround, Reason, Ruling, decide
+from knowngood.app.features.gate.decision import Reason, Ruling, decide
 from knowngood.app.features.gate.request import GateRequest, read_question
 from knowngood.app.features.gate.rules import FAILURES
 from knowngood.app.knowledge.model import Knowledge
 
 
 @dataclass(frozen=True)
-class HelpElsewhere:
-    """A workaround that nobody tried on the environment, and a build of the same class on which it was effective."""
-
-    hardware: str
-    build: str
-    workaround: MeasuredWorkaround
-
-
-@dataclass(frozen=True)
 class IssueAnswer:
     """An issue, its history by measured class, and what it does on one environment: `ruling` has the reasons. Where
-    nobody named an environment `is_example`: the build is then the newest that is affected. `elsewhere` has a line for
-    each reason that fails with nothing known to help.
+    nobody named an environment `is_example`: the build is then the newest that is affected.
     """
 
     issue: Issue
     histories: Mapping[str, History]
     ruling: Ruling
     is_example: bool
-    elsewhere: tuple[HelpElsewhere, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,19 +52,7 @@ def answer_issue(issue: Issue, asked: GateRequest | None, knowledge: Knowledge, 
     histories = {class_: known.history(issue.id, class_) for class_ in sorted(classes)}
     request = asked or GateRequest(build=_example(issue, known))
     ruling = decide(read_question(replace(request, issues=(issue.id,)), knowledge, now), known)
-    failing = (one for one in ruling.reasons if one.verdict in FAILURES and not has_workaround(one))
-    elsewhere = tuple(found for one in failing if (found := _elsewhere(issue, one, known)))
-    return IssueAnswer(issue, histories, ruling, is_example=asked is None, elsewhere=elsewhere)
-
-
-def _elsewhere(issue: Issue, reason: Reason, known: Known) -> HelpElsewhere | None:
-    cell = known.cell(issue, known.builds[reason.build], reason.hardware)
-    found = helped_elsewhere(issue, cell, known)
-    if found is None:
-        return None
-    best, build = found
-    shown = MeasuredWorkaround(best.id, best.title, WorkaroundVerdict.EFFECTIVE.value, best.trade_off, best.body)
-    return HelpElsewhere(reason.hardware, build.id, shown)
+    return IssueAnswer(issue, histories, ruling, is_example=asked is None)
 
 
 def _example(issue: Issue, known: Known) -> str:

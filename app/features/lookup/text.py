@@ -20,7 +20,7 @@ from knowngood.app.features.gate.renderers.common import (
 )
 from knowngood.app.features.gate.renderers.text import fact_lines, help_lines, workaround_lines
 from knowngood.app.features.gate.rules import FAILURES
-from knowngood.app.features.lookup.service import EnvironmentAnswer, HelpElsewhere, IssueAnswer
+from knowngood.app.features.lookup.service import EnvironmentAnswer, IssueAnswer
 from knowngood.app.features.search.service import Hit, HitKind, SearchAnswer
 
 _INDENT = "    "
@@ -32,8 +32,7 @@ def issue_text(answer: IssueAnswer) -> str:
     lines += [_whose(answer), *_facts(ruling, with_build=not answer.is_example)]
     for reason in ruling.reasons if ruling.build else ():
         lines += ["", *_told(reason)]
-        for help_ in answer.elsewhere:
-            lines += _elsewhere(help_) if help_.hardware == reason.hardware else ()
+        lines += _elsewhere(reason)
     if not ruling.build:
         lines += wrapped(f"not known on this environment; nearest tested: {', '.join(ruling.nearest) or 'none'}")
     return "\n".join([*lines, "", f"Each cell with its reason: knowngood matrix {issue.id}"]) + "\n"
@@ -46,9 +45,10 @@ def _told(reason: Reason) -> Iterator[str]:
     yield from help_lines(reason)
 
 
-def _elsewhere(help_: HelpElsewhere) -> Iterator[str]:
-    yield from wrapped(f"workaround not tried here; works on {one_line(help_.build)}:", _INDENT, _INDENT)
-    yield from workaround_lines(help_.workaround)
+def _elsewhere(reason: Reason) -> Iterator[str]:
+    if reason.elsewhere:
+        yield from wrapped(f"workaround not tried here; works on {one_line(reason.works_on)}:", _INDENT, _INDENT)
+        yield from workaround_lines(reason.elsewhere)
 
 
 def _heading(issue: Issue) -> Iterator[str]:

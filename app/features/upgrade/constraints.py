@@ -40,8 +40,9 @@ class VersionPin:
 
 @dataclass(frozen=True)
 class Constraints:
-    """`python` is `3.12` (empty: that of the build one is on); `driver` as `nvidia-smi` says it (empty: any);
-    `hardware` the classes that count (none: every measured one); `names` are the names by which they were asked for.
+    """`python` is `3.12` (empty: that of the build one is on, or any from a wheel); `driver` as `nvidia-smi` says it
+    (empty: any); `hardware` the classes that count (none: every measured one); `names` are those by which they were
+    asked for.
     `packages` are those of the environment, by canonical name: what is built for one minor release of torch must have
     one for the build's.
     """
@@ -116,7 +117,7 @@ def violations(
 
 def _violations(build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]) -> Iterator[str]:
     wanted = constraints.python or start.python
-    if build.python != wanted:
+    if wanted and build.python != wanted:
         yield f"is listed for Python {build.python} and not for {wanted}"
     yield from (
         f"has no {one.package} that is built for it (PyPI, asked {one.asked})"

@@ -172,14 +172,16 @@ def rank_key(candidate: Candidate, enough: float) -> tuple[int, ...]:
 
 
 def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
-    """Rank every newer build of the catalogue for what is watched. Total; no build is dropped without a word.
+    """Rank every newer build of the catalogue for what is watched; from a wheel, every newer wheel. Total; no build is
+    dropped without a word.
 
     Which classes count: those that are named; else each issue counts on the classes where it was ever measured, and
     where it counts on two the more severe one does. On a GPU that nobody measured nothing is recommended: a list that
     was read in a wheel rules it out, and is no pass.
     """
     start, constraints = question.start, question.constraints
-    newer = sorted((one for one in known.builds.values() if _is_newer(one, start)), key=lambda one: one.build_id)
+    there = known.builds.values() if start.python else known.every_wheel
+    newer = sorted((one for one in there if _is_newer(one, start)), key=lambda one: one.build_id)
     broken = {one.id: violations(one, constraints, start, known.wheels) for one in newer}
     eligible = [one for one in newer if not broken[one.id]]
     places = _places(question, known)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.builds.build_names import find_build, read_build_name
+from knowngood.app.domain.builds.build_names import asked_build, find_build, read_build_name
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.builds.platforms import TAKEN, platform_of_gpus, platform_said, why_not_tested
@@ -138,7 +138,8 @@ def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[st
     if other := why_not_tested(platforms):
         raise UntestedStart(other)
     try:
-        start = _with_python(find_build(written, builds), asked.python, builds)
+        is_named = asked.python or any(pin.strip().casefold().startswith("python") for pin in asked.pin)
+        start = _with_python((find_build if is_named else asked_build)(written, builds), asked.python, builds)
     except UnknownBuild as error:
         raise UnknownStart(str(error), error.nearest) from None
     known = read_build_name(written).python or start.python if asked.python else ""

@@ -5,7 +5,7 @@ workarounds.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.builds.packages import coming_along
 from knowngood.app.domain.issue import Workaround
 from knowngood.app.domain.verdicts.status import Prospect
@@ -150,8 +150,8 @@ def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:
         above = minors[minors.index(held[-1]) + 1 :] if held else minors
         lacking = [*(one for one in minors if one not in (*held, *above)), *above[:1]]
         if lacking:
-            words = _LACKING_WORDS[len(above) > 1]
-            yield Message(words, package=name, minors=comma.join(lacking), python=python, asked=bound[name])
+            words, for_python = _LACKING_WORDS[len(above) > 1], python or DEFAULT_PYTHON
+            yield Message(words, package=name, minors=comma.join(lacking), python=for_python, asked=bound[name])
 
 
 _LACKING_WORDS = (

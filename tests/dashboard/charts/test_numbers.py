@@ -41,29 +41,29 @@ def stands(cell: Cell) -> str:
 
 
 def lines_of(known: Known, hardware: str) -> dict[str, list[Build]]:
-    """By release, the measured builds of the default index with their own Triton, the default Python first."""
-    measured = {build for _, build, class_ in known.cells if class_ == hardware}
+    """By release of the default index with its own Triton, of which any Python was measured: all, the default first."""
     found: dict[str, list[Build]] = {}
     for build in sorted(
         known.builds.values(), key=lambda build: (build.build_id.version, build.python != "3.11", build.python)
     ):
-        if build.id in measured and build.origin == "default" and build.triton == build.pinned_triton:
+        if build.origin == "default" and build.triton == build.pinned_triton:
             found.setdefault(build.torch.partition("+")[0], []).append(build)
-    return found
+    measured = {build for _, build, class_ in known.cells if class_ == hardware}
+    return {release: builds for release, builds in found.items() if any(one.id in measured for one in builds)}
 
 
 def standing(known: Known, issue: Issue, builds: Sequence[Build], hardware: str) -> Cell:
-    """The default Python's cell; of another Python where that was not run, or where the row names a Python."""
+    """The first Python's with an answer that was run there, else with one from the CPU, unless two contradict each
+    other; where none has one, the first that was tried, or else may be.
+    """
     cells = [known.cell(issue, build, hardware) for build in builds]
-    conclusive = {"affected", "not_affected", "flaky", "different_failure"}
-    if len(cells) == 1 or (cells[0].verdict is not Verdict.NOT_RUN and not issue.requires.python):
-        return cells[0]
-    answers = [cell for cell in cells if cell.verdict.value in conclusive]
-    if answers or not issue.requires.python:
-        return answers[0] if answers else cells[0]
+    answers = [cell for cell in cells if stands(cell) in {"passes", "needs_workaround", "fails"}]
+    told = [cell for cell in answers if cell.basis is None] or answers
+    if {stands(cell) == "passes" for cell in told} == {True, False}:
+        return Cell(issue.id, told[0].build, hardware, Verdict.INCONCLUSIVE, "")
     tried = [cell for cell in cells if cell.measured_at]
     possible = [cell for cell in cells if cell.verdict.value != "not_applicable"]
-    return (tried or possible or cells)[0]
+    return (told or tried or possible or cells)[0]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

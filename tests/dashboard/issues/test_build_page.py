@@ -75,11 +75,17 @@ def test_the_same_build_with_another_python_is_one_link_away(own: TestClient, ow
     twin = make_build(BAD.torch, pinned_triton=BAD.pinned_triton, python="3.12")
     given.save(own_engine, given.ISSUES, [*given.BUILDS, twin])
     page = page_of(own, BAD.id)
-    assert [(choice.label, choice.is_chosen) for choice in page.pythons] == [("3.11", True), ("3.12", False)]
+    said = [(choice.label, choice.is_chosen) for choice in page.pythons]
+    assert said == [("any", False), ("3.11", True), ("3.12", False)]
+    wheel = page_of(own, BAD.wheel.id)
+    assert [choice.label for choice in wheel.pythons if choice.is_chosen] == ["any"]
+    assert wheel.counts == page.counts, "nothing was run with 3.12"
+    assert wheel.newer is not None
+    assert wheel.newer.label == MISMATCHED.wheel.id
     assert page.newer is not None
     assert page.newer.label == MISMATCHED.id
     other = page_of(own, twin.id)
-    assert other.pythons[0].address == f"/builds/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
+    assert other.pythons[1].address == f"/builds/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
     assert (other.older, other.newer) == (None, None)
 
 

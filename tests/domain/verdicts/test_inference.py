@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 from knowngood.app.domain.issue import CPU_PATH, Device, Requires
 from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
-from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import (
+    NOT_RUN,
+    Assurance,
+    Basis,
+    Cell,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+    tried_here,
+)
 from tests.domain.given_claims import (
     BUILDS,
     GPU,
@@ -281,3 +291,36 @@ def test_an_agreement_is_good_enough_where_the_lower_end_of_its_interval_is(
 def test_a_view_of_the_past_infers_nothing() -> None:
     known = replace(store([made(ROW.id, PLAIN, "o")]), infers=False)
     assert known.cell(ROW, NEW, HARDWARE).verdict is Verdict.NOT_RUN
+
+
+_NEVER = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, NOT_RUN)
+_HELPS = WorkaroundFinding(WorkaroundVerdict.EFFECTIVE, helped=("default",), runs=3)
+
+
+@pytest.mark.parametrize(
+    ("own", "there", "twin", "kept", "why"),
+    [
+        (_NEVER, _HELPS, "x", {}, "as the cell would be"),
+        (WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE), _HELPS, "x", {}, "what was tried here stands"),
+        (_NEVER, _NEVER, "x", {}, "it was tried nowhere"),
+        (_NEVER, _HELPS, "~", {}, "the two cells differ"),
+        (_NEVER, _HELPS, "x", {"pairs": 40}, "the Pythons are not known to agree"),
+        (_NEVER, _HELPS, "x", {"smoke": False}, "nothing shows that its compiler works"),
+    ],
+)
+def test_what_another_python_says_of_a_workaround_stands_in_as_a_cell_would(
+    own: WorkaroundFinding, there: WorkaroundFinding, twin: str, kept: dict[str, Any], why: str
+) -> None:
+    here, other = BUILDS[WHEELS[0], "3.12"], BUILDS[WHEELS[0], "3.11"]
+    cells = [
+        made(ROW.id, here, "x", workarounds={"aot_eager": own}),
+        made(ROW.id, other, twin, workarounds={"aot_eager": there}),
+    ]
+    cell = store(cells, **kept).cell(ROW, here, HARDWARE)
+    found = cell.workarounds["aot_eager"]
+    assert cell.assurance is Assurance.MEASURED
+    if why != "as the cell would be":
+        assert found == own, why
+        return
+    assert (found.verdict, found.ground, found.note) == (there.verdict, other.id, f"inferred from {other.id}")
+    assert tried_here(cell) == cells[0]

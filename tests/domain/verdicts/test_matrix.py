@@ -94,22 +94,35 @@ def told(issue: str, signs: str, hardware: str = HARDWARE) -> list[Cell]:
 
 
 @pytest.mark.parametrize(
-    ("signs", "verdict", "assurance"),
+    ("signs", "verdict", "ground"),
     [
-        ("o..", Verdict.NOT_AFFECTED, Assurance.MEASURED),
-        ("..o", Verdict.NOT_AFFECTED, Assurance.INFERRED),
-        (".xx", Verdict.AFFECTED, Assurance.INFERRED),
-        ("?.o", Verdict.INCONCLUSIVE, Assurance.NOT_KNOWN),
-        ("..?", Verdict.NOT_RUN, Assurance.NOT_KNOWN),
-        ("...", Verdict.NOT_RUN, Assurance.NOT_KNOWN),
+        ("o..", Verdict.NOT_AFFECTED, "3.11"),
+        ("..o", Verdict.NOT_AFFECTED, "3.12"),
+        (".xx", Verdict.AFFECTED, "3.10"),
+        ("x.!", Verdict.AFFECTED, "3.11"),
+        ("?.o", Verdict.NOT_AFFECTED, "3.12"),
+        ("..?", Verdict.INCONCLUSIVE, "3.12"),
+        ("...", Verdict.NOT_RUN, "3.11"),
+        ("o.x", Verdict.INCONCLUSIVE, "3.11"),
+        ("~o.", Verdict.INCONCLUSIVE, "3.11"),
     ],
 )
-def test_a_folded_column_shows_what_is_claimed_of_the_build_that_names_it(
-    signs: str, verdict: Verdict, assurance: Assurance
+def test_a_wheel_is_told_by_the_python_that_says_most_and_not_known_where_two_contradict(
+    signs: str, verdict: Verdict, ground: str
 ) -> None:
     known = store(told(ROW.id, signs))
-    row = rows_of([ROW], [Column(FAMILY)], [HARDWARE], known)[ROW.id, HARDWARE]
-    assert [(cell.build, cell.verdict, cell.assurance) for cell in row] == [(FAMILY[0].id, verdict, assurance)]
+    ((cell,),) = rows_of([ROW], [Column(FAMILY)], [HARDWARE], known).values()
+    assert (cell.verdict, known.builds[cell.build].python, cell.basis) == (verdict, ground, None)
+    assert cell is known.cell(ROW, FAMILY[2].wheel, HARDWARE), "whichever Python names the column"
+    assert (cell.reason == "fails on Python 3.12 and passes on Python 3.11") is (signs == "o.x")
+
+
+def test_what_was_run_on_the_class_outweighs_what_is_inferred_from_the_cpu() -> None:
+    row = make_issue("toy-2", requires=Requires(Device.ANY))
+    known = store([*told(row.id, "o.."), *told(row.id, "..x", "cuda-sm_90")], row)
+    assert known.cell(row, FAMILY[0], "cuda-sm_90").verdict is Verdict.NOT_AFFECTED
+    cell = known.cell(row, FAMILY[0].wheel, "cuda-sm_90")
+    assert (cell.build, cell.verdict, cell.basis) == (FAMILY[2].id, Verdict.AFFECTED, None)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +135,7 @@ def test_a_folded_column_shows_what_is_claimed_of_the_build_that_names_it(
         pytest.param("x.!", "...", False, id="another failure is another answer"),
         pytest.param("x.~", "...", False, id="so is a flaky one"),
         pytest.param("o.?", "x.0", True, id="what gives no answer contradicts none"),
-        pytest.param("?.o", "...", False, id="an answer beside a doubt of the default one"),
+        pytest.param("?.o", "...", True, id="an answer beside a doubt of the default one"),
     ],
 )
 def test_a_column_unfolds_for_the_whole_view_where_two_pythons_disagree(one: str, other: str, is_folded: bool) -> None:

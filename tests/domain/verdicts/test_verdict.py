@@ -33,6 +33,7 @@ from knowngood.app.domain.verdicts.verdict import (
     Basis,
     Cell,
     Difference,
+    FlakyRate,
     Judged,
     VariantFinding,
     Verdict,
@@ -44,8 +45,8 @@ from knowngood.app.domain.verdicts.verdict import (
     is_silent,
     is_stale,
     judge,
+    lowest_rates,
     mixture,
-    rests_on_one_run,
 )
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_judged, make_record
 
@@ -873,7 +874,7 @@ def test_beside_a_flaky_cell_a_single_run_cures_nothing_and_a_single_pass_is_mar
     mixed = cell(control(), make_judged(F), make_judged(P, n=2))
     cured = cell(control(), make_judged(M), make_judged(P, "aot_eager"))
     assert [is_flaky(one) for one in (flaky, mixed, cured)] == [True, True, False]
-    found = beside_flaky(cured).workarounds["aot_eager"]
+    found = beside_flaky(cured, {}).workarounds["aot_eager"]
     assert (found.verdict, found.note, found.helped, found.untried) == (
         WorkaroundVerdict.UNVERIFIED,
         ONE_RUN,
@@ -881,11 +882,51 @@ def test_beside_a_flaky_cell_a_single_run_cures_nothing_and_a_single_pass_is_mar
         ("default",),
     )
     twice = cell(control(), make_judged(M), make_judged(P, "aot_eager"), make_judged(P, "aot_eager", n=2))
-    assert not rests_on_one_run(twice)
-    assert beside_flaky(twice) == twice
+    assert beside_flaky(twice, {}) == twice
     passed = cell(control(), make_judged(P))
-    assert rests_on_one_run(passed)
-    assert beside_flaky(passed) == replace(passed, reason=f"{passed.reason}; {ONE_RUN}")
+    assert beside_flaky(passed, {}) == replace(passed, reason=f"{passed.reason}; {ONE_RUN}")
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "passes"),
+    [(4, 10, 6), (2, 10, 14), (9, 10, 2), (1, 10, 29), (1, 30, 30), (19, 20, 1), (4, 9, None), (10, 10, None)],
+)
+def test_passes_of_a_flaky_issue_are_an_answer_where_they_are_too_many_to_be_luck(
+    k: int, n: int, passes: int | None
+) -> None:
+    """By the lowest rate of ten runs or more; of fewer none is known."""
+    rates = lowest_rates([seen(3, 4), seen(k, n), seen(19, 20), seen(0, 12)])
+    (rate,) = rates.values()
+    assert rate.passes_needed == (passes or 1)
+    for runs in range(1, 31):
+        passed = cell(control(), *(make_judged(P, n=at) for at in range(runs)))
+        cured = cell(control(), make_judged(M), *(make_judged(P, "aot_eager", n=at) for at in range(runs)))
+        is_enough = runs >= rate.passes_needed
+        claimed = beside_flaky(passed, rates)
+        assert claimed.verdict is (Verdict.NOT_AFFECTED if is_enough else Verdict.INCONCLUSIVE)
+        if not is_enough:
+            said = f"{rate.passes_needed} passes needed: fails in {k} of {n} runs on 2.6.0; {runs} run"
+            assert (claimed.reason, claimed.runs) == (f"with default: {said}", 0)
+            assert beside_flaky(cured, rates).workarounds["aot_eager"].note == said
+        found = beside_flaky(cured, rates).workarounds["aot_eager"]
+        assert (found.verdict is WorkaroundVerdict.EFFECTIVE) is (is_enough and runs > 1), "a cure is run twice"
+
+
+def seen(k: int, n: int) -> Cell:
+    return cell(control(), *(make_judged(M if at < k else P, n=at) for at in range(n)))
+
+
+def test_a_failure_stays_one_beside_variants_that_passed_too_seldom() -> None:
+    rates = {"b": FlakyRate(4, 10, "2.7.1")}
+    variants = (VariantFinding("a", Verdict.AFFECTED, "", 3, 3), VariantFinding("b", Verdict.NOT_AFFECTED, "", 0, 3))
+    helps = WorkaroundFinding(WorkaroundVerdict.EFFECTIVE, helped=("a", "b"), runs=3)
+    failing = replace(cell(control(), make_judged(M)), variants=variants, workarounds={"aot_eager": helps})
+    claimed = beside_flaky(failing, rates)
+    assert (claimed.verdict, claimed.reason) == (failing.verdict, failing.reason)
+    assert [one.verdict for one in claimed.variants] == [Verdict.AFFECTED, Verdict.INCONCLUSIVE]
+    found = claimed.workarounds["aot_eager"]
+    assert (found.verdict, found.helped, found.untried) == (WorkaroundVerdict.PARTIAL, ("a",), ("b",))
+    assert found.note == "helps with a; 6 passes needed: fails in 4 of 10 runs on 2.7.1; 3 run"
 
 
 def test_what_passed_on_one_machine_and_failed_on_another_is_as_little_to_be_called_cured_by_one_run() -> None:

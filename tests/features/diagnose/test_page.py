@@ -87,8 +87,10 @@ def test_what_nobody_knows_says_so_and_how_to_add_it(client: TestClient) -> None
     assert "knowngood new-issue" in page.text
 
 
-def test_nothing_pasted_is_the_empty_box_again(client: TestClient) -> None:
-    assert answered(client, " \r\n ").answered is None
+def test_nothing_pasted_is_the_box_again_with_what_is_missing(client: TestClient) -> None:
+    response = client.post("/errors", content=urlencode({"text": " \r\n "}), headers=FORM)
+    assert (response.status_code, "the text of the error is missing" in response.text) == (422, True)
+    assert "We know this one" not in response.text
 
 
 def test_markup_in_a_paste_stays_text(client: TestClient) -> None:

@@ -80,6 +80,7 @@ def test_a_failure_tells_the_line_the_workarounds_and_where_the_evidence_is() ->
     (said,) = next(document(every_verdict()).iter("testcase"))
     assert said.text is not None
     assert said.text.splitlines()[1:] == [
+        "sign: cure",
         "error: conflicting",
         "workaround good: effective",
         "workaround bad: ineffective (still fails)",

@@ -19,12 +19,14 @@ def call(call_notebook: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
 def test_the_answer_is_the_first_line(call: Call) -> None:
     done = call("--from", "2.7.1", "--watch", "vision-team", "--driver", "550")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"Go to {GOOD.id}. 1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are.\n")
-    assert f"You are on {BAD.id}. You watch 2 issues. Must have: cpu-x86_64, driver 550." in done.out
+    assert done.out.startswith(
+        f"Go to {GOOD.wheel.id}. 1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are.\n"
+    )
+    assert f"You are on {BAD.wheel.id}. You watch 2 issues. Must have: cpu-x86_64, driver 550." in done.out
     first, second = (line.split() for line in done.out.splitlines() if " of 2  " in line)
-    assert first == [BAD.id, "1", "1", "0", "0", "0", "0", "0", "2", "of", "2", "?", "where", "you", "are"]
-    assert second == [GOOD.id, "2", "0", "0", "0", "1", "0", "0", "2", "of", "2", "?", "recommended"]
-    assert f"without any answer (1): {NEW.id}" in done.out
+    assert first == [BAD.wheel.id, "1", "1", "0", "0", "0", "0", "0", "2", "of", "2", "?", "where", "you", "are"]
+    assert second == [GOOD.wheel.id, "2", "0", "0", "0", "1", "0", "0", "2", "of", "2", "?", "recommended"]
+    assert f"without any answer (1): {NEW.wheel.id}" in done.out
     assert "in place of its own" in done.out
     assert "  install: torch==2.8.0\n" in done.out
 
@@ -43,10 +45,10 @@ def test_programs_and_pull_requests_have_their_own_forms(call: Call) -> None:
 def test_what_cannot_be_said_has_its_price_and_no_upgrade(call: Call) -> None:
     done = call("--from", "2.7.1")
     assert (done.code, done.out.splitlines()[0][:15]) == (0, "Cannot say yet.")
-    assert f"knowngood run --builds {GOOD.id} --issues " in done.out
+    assert f"knowngood run --builds {GOOD.wheel.id} --issues " in done.out
     note = call("--from", "2.7.1", "--format", "markdown").out
     assert note.startswith("**Cannot say yet.")
-    assert f"knowngood run --builds {GOOD.id} --issues " in note
+    assert f"knowngood run --builds {GOOD.wheel.id} --issues " in note
     for told in (done.out, note):
         assert "torch==" not in told
 

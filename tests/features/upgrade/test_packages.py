@@ -46,7 +46,7 @@ def test_with_torch_xla_2_9_1_is_the_newest_and_the_first_line_says_why(
         for one in advice.left_out
         if "has no torch-xla that is built for it (PyPI, asked 2026-11-27)" in one.reasons
     ]
-    assert {one.build.minor for one in out if one.build.python == "3.11"} == {f"2.{minor}" for minor in range(10, 16)}
+    assert {one.build.minor for one in out} == {f"2.{minor}" for minor in range(10, 16)}
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_where_there_is_none_that_is_said(knowledge: Knowledge, start: str, pyth
 def test_a_recommendation_names_the_release_and_installs_it(knowledge: Knowledge) -> None:
     advice = advised(knowledge, "torch_xla", component=("PyTorch/XLA",))
     body = upgrade_body(advice)
-    assert body.answer.startswith("Go to torch-2.6.0+cu124 with torch-xla 2.6.0. ")
+    assert body.answer.startswith("Go to 2.6.0+cu124 with torch-xla 2.6.0. ")
     assert body.requirements == ["torch==2.6.0", "torch-xla==2.6.0"]
-    assert {one.build: one.packages for one in body.candidates}["torch-2.9.1+cu128"] == {"torch-xla": "2.9.0"}
+    assert {one.build: one.packages for one in body.candidates}["2.9.1+cu128"] == {"torch-xla": "2.9.0"}
     assert "install: torch==2.6.0  torch-xla==2.6.0" in upgrade_text(advice)
 
 
@@ -82,7 +82,7 @@ def test_without_it_nothing_is_left_out_and_nothing_said(knowledge: Knowledge, h
 def test_that_its_rows_have_no_build_rules_nothing_out(knowledge: Knowledge) -> None:
     """Somebody may have made a wheel of it: where nothing is known of the packages the rows say what they say."""
     advice = advised(knowledge, issues=("xla-8464",))
-    there = {one.build.id: one.items for one in advice.candidates}["torch-2.10.0+cu128"]
+    there = {one.build.id: one.items for one in advice.candidates}["2.10.0+cu128"]
     assert [item.after.verdict for item in there] == [Verdict.NO_BUILD]
 
 

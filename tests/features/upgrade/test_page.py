@@ -202,10 +202,17 @@ def test_the_twin_counts_what_it_lists(client: TestClient) -> None:
     assert client.get(first["items"][0]["evidence_url"]).status_code == 200
 
 
-@pytest.mark.parametrize("written", ["2.7.1", "torch-2.7.1", "torch==2.7.1", "2.7.1 cu126", "torch-2.7.1+cu126"])
-def test_a_version_is_as_good_as_a_build_id(client: TestClient, written: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "is_open"),
+    [("2.7.1", True), ("torch==2.7.1", True), ("2.7.1 cu126", True), ("torch-2.7.1", False), ("2.7.1~py311", False)],
+)
+def test_a_version_is_as_good_as_a_build_id_and_leaves_the_python_open(
+    client: TestClient, written: str, is_open: bool
+) -> None:
     told = client.get("/api/v1/upgrade", params={"from": written, "watch": "vision-team"}).json()
-    assert (told["start"], told["build"]) == (BAD.id, GOOD.id)
+    start, build = (BAD.wheel, GOOD.wheel) if is_open else (BAD, GOOD)
+    assert (told["start"], told["build"]) == (start.id, build.id)
+    assert client.get(told["base"]["url"]).status_code == 200
 
 
 def test_an_unknown_build_is_answered_with_the_nearest(client: TestClient) -> None:

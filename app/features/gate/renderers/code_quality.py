@@ -23,7 +23,7 @@ def answer_code_quality(ruling: Ruling, base: str = "", *, where: str = "") -> s
     found: list[dict[str, Any]] = []
     for reason in reasons:
         workaround = best_workaround(reason)
-        help_ = f"workaround that works here: {one_line(workaround.title)}" if workaround else ""
+        help_ = f"workaround {one_line(workaround.how)}: {one_line(workaround.title)}" if workaround else ""
         says = [
             f"{one_line(reason.issue)} on {one_line(reason.hardware)}: {one_line(reason.why)}",
             fixed(reason),

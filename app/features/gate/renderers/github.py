@@ -83,7 +83,7 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
         yield one_line(fixed(reason))
     workaround = best_workaround(reason)
     if workaround:
-        yield f"Workaround that works here, {one_line(workaround.id)}: {one_line(workaround.title)}"
+        yield f"Workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}"
         for piece in snippet_parts(workaround.snippet):
             yield from (f"  {line}" for line in piece.lines)
     if reason.upstream:

@@ -74,6 +74,7 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "not_covered": list(reason.not_covered),
         "sign": reason.sign.value,
         "works_on": reason.works_on,
+        "elsewhere": vars(reason.elsewhere) if reason.elsewhere else None,
     }
 
 

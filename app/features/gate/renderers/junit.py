@@ -83,7 +83,7 @@ def _story(reason: Reason, base: str) -> list[str]:
     workaround = best_workaround(reason)
     if workaround:
         lines += [
-            f"workaround that works here, {one_line(workaround.id)}: {one_line(workaround.title)}",
+            f"workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}",
             *all_lines(workaround.snippet),
         ]
     if other_workarounds(reason):

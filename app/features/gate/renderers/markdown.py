@@ -134,7 +134,8 @@ def _told(reason: Reason) -> str:
     if workaround:
         trade_off = f" ({escaped(workaround.trade_off)})" if workaround.trade_off else ""
         lines.append(
-            f"Workaround that works here, **{escaped(workaround.id)}**: {escaped(workaround.title)}{trade_off}"
+            f"Workaround {escaped(workaround.how)}, "
+            f"**{escaped(workaround.id)}**: {escaped(workaround.title)}{trade_off}"
         )
         lines.append(quoted(workaround.snippet))
     if other_workarounds(reason):

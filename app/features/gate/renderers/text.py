@@ -75,7 +75,7 @@ def help_lines(reason: Reason) -> Iterator[str]:
         yield from _indented(fixed(reason))
     workaround = best_workaround(reason)
     if workaround:
-        yield from workaround_lines(workaround, "workaround that works here, ")
+        yield from workaround_lines(workaround, f"workaround {one_line(workaround.how)}, ")
     if other_workarounds(reason):
         yield from _indented(
             f"workarounds: {other_workarounds(reason)}" if workaround is None else other_workarounds(reason)

@@ -1,0 +1,111 @@
+"""A question that names no Python has one answer at every door: of each shipped release, on each class."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from knowngood.app.domain.verdicts.matrix import families_of
+from knowngood.app.knowledge.shipped import read_shipped
+from knowngood.app.store.engine import connect, unit_of_work
+from knowngood.app.store.evidence.known_copy import save_known
+from tests.fixtures.databases import NewStore
+from tests.web.asking import client_of
+from tests.web.given import NOW
+
+KNOWN = read_shipped().knowledge.known
+EVERY = ",".join(KNOWN.issues)
+OF_SOME_PYTHONS = {issue.id for issue in KNOWN.issues.values() if issue.requires.python}
+PLACES = [
+    (family.head.wheel.id, hardware)
+    for family in families_of(tuple(KNOWN.builds.values()))
+    for hardware in KNOWN.hardware
+    if KNOWN.is_measured(family.head.wheel, [hardware])
+]
+START = "2.1.2"
+COUNTED = ("passes", "fails", "not_known")
+
+
+@pytest.fixture(scope="module")
+def client(new_store: NewStore) -> Iterator[TestClient]:
+    engine = connect(new_store())
+    with unit_of_work(engine) as s:
+        save_known(s, KNOWN, NOW)
+    yield client_of(engine)
+    engine.dispose()
+
+
+def sums(told: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Of a class: how many pass, fail and are not known; of the answers how many were run there, or on the CPU."""
+    found: Counter[str] = Counter()
+    for one in told:
+        if one["verdict"] == "not_applicable":
+            continue
+        if one["assurance"] == "not_known":
+            found["not_known"] += 1
+            continue
+        found["passes" if one["verdict"] == "not_affected" else "fails"] += 1
+        found["from_cpu" if [ground["rule"] for ground in one["grounds"]] == ["device"] else "measured"] += 1
+    return found
+
+
+def matrix(client: TestClient, build: str, hardware: str) -> Counter[str]:
+    told = client.get("/api/v1/matrix", params={"builds": build, "hardware": hardware}).json()
+    assert len(told["cells"]) == len(KNOWN.issues)
+    return sums(told["cells"])
+
+
+def build_page(client: TestClient, build: str, hardware: str) -> Counter[str]:
+    return sums(client.get(f"/api/v1/builds/{build}", params={"hardware": hardware}).json()["cells"])
+
+
+def gate(client: TestClient, build: str, hardware: str) -> Counter[str]:
+    """What exists on some Pythons alone is said to depend on the Python, and not to fail: it blocks nobody."""
+    asked = {"build": build, "issues": EVERY, "hardware": hardware}
+    told = client.get("/api/v1/gate", params=asked).json()["reasons"]
+    failing = OF_SOME_PYTHONS & {one["issue"] for one in told if one["verdict"] == "affected"}
+    return sums({**one, "assurance": "measured"} if one["issue"] in failing else one for one in told)
+
+
+def counted(body: Mapping[str, Any]) -> Counter[str]:
+    fails = body["fails"] + body["needs_workaround"]
+    return Counter(passes=body["passes"], fails=fails, not_known=body["not_known"])
+
+
+def upgrade(client: TestClient, build: str, hardware: str) -> Counter[str]:
+    asked = {"from": START, "issues": EVERY, "hardware": hardware, "pin": "triton>0"}
+    told = client.get("/api/v1/upgrade", params=asked).json()
+    (one,) = (one for one in (told["base"], *told["candidates"]) if one["build"] == build)
+    return counted(one["counts"]) + Counter(measured=one["measured"], from_cpu=one["from_cpu"])
+
+
+def front(client: TestClient, build: str, hardware: str) -> Counter[str]:
+    told = client.get("/api/v1/overview", params={"build": build, "hardware": hardware}).json()
+    return counted(told["standing"])
+
+
+DOORS: Mapping[str, Callable[[TestClient, str, str], Counter[str]]] = {
+    door.__name__: door for door in (build_page, gate, upgrade, front)
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_release_has_one_answer_on_a_class_wherever_it_is_asked_about(client: TestClient, door: str) -> None:
+    for build, hardware in PLACES:
+        expected, found = matrix(client, build, hardware), DOORS[door](client, build, hardware)
+        assert +found == Counter({name: expected[name] for name in found if expected[name]}), (build, hardware)
+
+
+def test_what_was_run_on_a_class_counts_there_with_whatever_python(client: TestClient) -> None:
+    """3.12, with which nearly everything on the H100 was run, and 3.11, with which nothing was, are one wheel."""
+    assert matrix(client, "2.11.0+cu130", "cuda-sm_90")["measured"] == 48
+
+
+def test_charts_and_the_front_page_count_a_release_as_the_matrix_does(client: TestClient) -> None:
+    releases = client.get("/api/v1/overview").json()["releases"]
+    assert {(one["build"], one["hardware"]) for one in releases} == {place for place in PLACES if "~" not in place[0]}
+    for one in releases:
+        expected = matrix(client, one["build"], one["hardware"])
+        assert counted(one) == {name: expected[name] for name in COUNTED}
