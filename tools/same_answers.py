@@ -204,6 +204,8 @@ class Checkout:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+        except TimeoutError:
+            return 0, "no answer in time"
 
     def _run(self, arguments: list[str]) -> tuple[int, str]:
         ran = subprocess.run(

@@ -650,6 +650,9 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
     first = judged[0]
     gained, best = first.counts[Tally.GAINED], first.build.id
     match first.rating:
+        case Rating.NOT_ENOUGH if not first.applicable:
+            said = Message("Nothing that you watch can exist on {start}.", start=best)
+            return UpgradeDecision.CANNOT_SAY, (said,), ()
         case Rating.NOT_ENOUGH:
             said = Message(
                 "No newer build is measured enough: most is known of {best}, {measured} of {applicable}.",
