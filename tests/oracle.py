@@ -417,13 +417,15 @@ def _side(store: Store, policy: Policy, issue: Issue, ids: Sequence[str], class_
     if is_variant:
         claims = [(build, _of_another_wheel(one, class_)) for build, one in claims]
     claims.sort(key=lambda pair: policy.variants == "reported" and pair[1].is_good_as_reported)
-    failing = [pair for pair in claims if pair[1].verdict in FAILS]
-    sound = [pair for pair in claims if pair[1].verdict in {"not_affected", "not_applicable"}]
-    if failing and sound:
-        return _Side(failing[0][1], failing[0][0], is_split=True)
     answers = [pair for pair in claims if pair[1].verdict in ANSWERS]
+    answers = [pair for pair in answers if pair[1].assurance == "measured"] or answers
+    failing = [pair for pair in answers if pair[1].verdict in FAILS]
+    sound = [pair for pair in answers if pair not in failing]
+    if failing and (sound or any(one.verdict == "not_applicable" for _, one in claims)):
+        return _Side(failing[0][1], failing[0][0], is_split=True)
+    tried = [pair for pair in claims if pair[1].ground is not None and pair[1].verdict != "not_applicable"]
     others = [pair for pair in claims if pair[1].verdict != "not_applicable"]
-    build, told = (answers or others or claims)[0]
+    build, told = (answers or tried or others or claims)[0]
     return _Side(told, build)
 
 

@@ -84,9 +84,9 @@ def _short(text: str | None) -> str:
 
 
 def _in_words(build: str) -> str:
-    """`torch 2.7.1 cu126` of an id; what is none, as it stands."""
+    """`torch 2.7.1 cu126` of an id, a wheel's too; what is none, as it stands."""
     try:
-        id_ = parse_build_id(build)
+        id_ = parse_build_id(build if build.startswith("torch-") else f"torch-{build}")
     except UnknownBuild:
         return build
     parts = (

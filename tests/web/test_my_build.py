@@ -71,7 +71,7 @@ def test_a_build_is_told_in_a_few_words(said: MyBuild, words: str) -> None:
 @pytest.mark.parametrize(
     ("form", "cookies"),
     [
-        pytest.param({"build": "2.7.1"}, {"build": BAD.id}, id="a version"),
+        pytest.param({"build": "2.7.1"}, {"build": BAD.wheel.id}, id="a version"),
         pytest.param({"build": BAD.id, "hardware": "H100"}, {"build": BAD.id, "hardware": "H100"}, id="a GPU"),
         pytest.param({"hardware": "cuda-sm_90"}, {"hardware": "cuda-sm_90"}, id="a class alone"),
         pytest.param({"environment": COLLECTED}, {"build": BAD.id, "hardware": "H100"}, id="collect_env"),
@@ -137,7 +137,7 @@ def test_a_page_of_another_site_chooses_nothing_for_its_readers(
 ) -> None:
     sent = reader.post(MY_BUILD, data={"build": "2.7.1"}, headers=headers)
     assert sent.status_code == (303 if is_kept else 403)
-    assert kept(reader) == ({"build": BAD.id} if is_kept else {})
+    assert kept(reader) == ({"build": BAD.wheel.id} if is_kept else {})
     for link in ("/issues/fla-160/use?build=2.5.1", "/preferences?theme=dark&lang=zh"):
         reader.cookies.clear()
         assert reader.get(link, headers=headers, follow_redirects=False).status_code == 303
@@ -153,23 +153,23 @@ def test_nobody_is_led_off_this_server(reader: TestClient) -> None:
 def test_the_front_door_is_about_it_and_every_header_says_it(reader: TestClient) -> None:
     assert standing(reader, "/") == (GOOD.id, HARDWARE, True)
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
-    assert standing(reader, "/") == (BAD.id, GPU_CLASS, False)
+    assert standing(reader, "/") == (BAD.wheel.id, GPU_CLASS, False)
     for address in ("/", "/runs", "/matrix", "/signs", "/nothing"):
         assert "2.7.1 cu126 · H100</b>" in reader.get(address).text
 
 
 def test_an_address_outweighs_the_cookies_whole(reader: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
-    assert standing(reader, "/?mine=2.5.1") == (OLD.id, HARDWARE, False)
-    assert standing(reader, "/?mine=2.5.1&gpu=H200") == (OLD.id, GPU_CLASS, False)
-    assert kept(reader) == {"build": BAD.id, "hardware": "H100"}
+    assert standing(reader, "/?mine=2.5.1") == (OLD.wheel.id, HARDWARE, False)
+    assert standing(reader, "/?mine=2.5.1&gpu=H200") == (OLD.wheel.id, GPU_CLASS, False)
+    assert kept(reader) == {"build": BAD.wheel.id, "hardware": "H100"}
 
 
 def test_the_link_to_share_means_the_same_to_everybody(reader: TestClient, client: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
     page = shown(reader, "/", FrontPage)
     assert page.yours is not None
-    assert page.yours.shared_address == shared_address("/", BAD.id, GPU_CLASS)
+    assert page.yours.shared_address == shared_address("/", BAD.wheel.id, GPU_CLASS)
     assert standing(client, page.yours.shared_address) == standing(reader, "/")
 
 
@@ -192,9 +192,9 @@ def test_an_issue_is_answered_for_it_and_what_its_address_says_comes_first(reade
     issue = "/issues/pytorch-151290"
     reader.post(MY_BUILD, data={"build": "2.5.1"})
     page = shown(reader, issue, IssuePage)
-    assert (page.build.id, page.is_remembered, page.cell.verdict) == (OLD.id, True, Verdict.NOT_AFFECTED)
+    assert (page.build.id, page.is_remembered, page.cell.verdict) == (OLD.wheel.id, True, Verdict.NOT_AFFECTED)
     page = shown(reader, f"{issue}?mine=2.8.0", IssuePage)
-    assert (page.build.id, page.is_remembered) == (GOOD.id, False)
+    assert (page.build.id, page.is_remembered) == (GOOD.wheel.id, False)
     page = shown(reader, f"{issue}?mine=2.8.0&build={quote(BAD.id)}", IssuePage)
     assert (page.build.id, page.is_remembered) == (BAD.id, False)
 
@@ -208,8 +208,8 @@ def test_the_build_chosen_on_an_issues_page_is_the_same_one(reader: TestClient) 
 
 def test_forms_that_ask_for_a_build_begin_with_it(reader: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.5.1"})
-    assert f'name="from" value="{OLD.id}"' in reader.get("/upgrade").text
-    assert f'name="a" value="{OLD.id}"' in reader.get("/compare").text
+    assert f'name="from" value="{OLD.wheel.id}"' in reader.get("/upgrade").text
+    assert f'name="a" value="{OLD.wheel.id}"' in reader.get("/compare").text
 
 
 def test_a_copy_of_a_page_belongs_to_one_build_and_json_to_everybody(reader: TestClient) -> None:

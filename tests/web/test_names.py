@@ -9,15 +9,15 @@ from knowngood.app.web.urls import MATRIX
 from tests.web.given import BAD, GOOD, GPU_CLASS, ISSUES, MASK, MISMATCHED, OLD
 
 BUILDS = [
-    ("2.7.1", BAD.id),
-    ("v2.7.1", BAD.id),
-    ("torch 2.7.1", BAD.id),
-    ("torch==2.7.1+cu126", BAD.id),
-    ("2.7.1 cu126", BAD.id),
-    ("torch-2.7.1", BAD.id),
-    ("torch-2.7.1 cu126", BAD.id),
-    ("2.7.1~triton-3.2.0", MISMATCHED.id),
-    ("2.7.1+cpu", "torch-2.7.1+cpu"),
+    ("2.7.1", BAD.wheel.id),
+    ("v2.7.1", BAD.wheel.id),
+    ("torch 2.7.1", BAD.wheel.id),
+    ("torch==2.7.1+cu126", BAD.wheel.id),
+    ("2.7.1 cu126", BAD.wheel.id),
+    ("torch-2.7.1", BAD.wheel.id),
+    ("torch-2.7.1 cu126", BAD.wheel.id),
+    ("2.7.1~triton-3.2.0", MISMATCHED.wheel.id),
+    ("torch==2.7.1+cpu", "2.7.1+cpu"),
 ]
 TELLS_WHAT_WAS_OPEN = {"/api/v1/upgrade?from={}", "/api/v1/gate?build={}&issues=fla-160"}
 DOORS = [

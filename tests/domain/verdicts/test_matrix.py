@@ -119,7 +119,7 @@ def test_a_wheel_is_told_by_the_python_that_says_most_and_not_known_where_two_co
 
 def test_what_was_run_on_the_class_outweighs_what_is_inferred_from_the_cpu() -> None:
     row = make_issue("toy-2", requires=Requires(Device.ANY))
-    known = store([*told(row.id, "o.."), *told(row.id, "..x", "cuda-sm_90")], row)
+    known = claims.carrying(store([*told(row.id, "o.."), *told(row.id, "..x", "cuda-sm_90")], row))
     assert known.cell(row, FAMILY[0], "cuda-sm_90").verdict is Verdict.NOT_AFFECTED
     cell = known.cell(row, FAMILY[0].wheel, "cuda-sm_90")
     assert (cell.build, cell.verdict, cell.basis) == (FAMILY[2].id, Verdict.AFFECTED, None)
