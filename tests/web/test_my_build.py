@@ -59,7 +59,7 @@ def kept(client: TestClient) -> Mapping[str, str]:
         ),
         (MyBuild("torch-2.7.1+cu126", ""), "torch 2.7.1 cu126"),
         (MyBuild("", "cpu-x86_64"), "cpu-x86_64"),
-        (MyBuild("2.7.1", ""), "2.7.1"),
+        (MyBuild("2.7.1", ""), "torch 2.7.1"),
         (MyBuild("<b>", ""), "<b>"),
         (MyBuild(), ""),
     ],
