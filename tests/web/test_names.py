@@ -14,8 +14,8 @@ BUILDS = [
     ("torch 2.7.1", BAD.wheel.id),
     ("torch==2.7.1+cu126", BAD.wheel.id),
     ("2.7.1 cu126", BAD.wheel.id),
-    ("torch-2.7.1", BAD.wheel.id),
-    ("torch-2.7.1 cu126", BAD.wheel.id),
+    ("torch-2.7.1", BAD.id),
+    ("torch-2.7.1 cu126", BAD.id),
     ("2.7.1~triton-3.2.0", MISMATCHED.wheel.id),
     ("torch==2.7.1+cpu", "2.7.1+cpu"),
 ]
