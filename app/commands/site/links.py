@@ -81,6 +81,8 @@ class SiteLinks(Container[str]):
                 return self._cell(issue, build, hardware, "")
             case ["builds", build], _ if build.startswith("torch-"):
                 return self._find(address.replace("torch-", "", 1))
+            case ["upgrade"], {"from": start} if start.startswith("torch-"):
+                return self._find(address.replace("from=torch-", "from=", 1))
             case ["issues", issue], {"hardware": hardware, **more} if not more.keys() - {"build"}:
                 return self._cell(issue, more.get("build", ""), hardware, fragment)
         return None

@@ -39,8 +39,7 @@ def pages_of(known: Known) -> Iterator[SitePage]:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
     for build in told_builds(known):
         for hardware in (one for one in classes if one == first or _says_something(known, build, one)):
-            name = build.wheel.id if build.python == DEFAULT_PYTHON else build.id  # one page for both
-            yield SitePage(build_address(name, hardware), f"builds/{build.id}.{hardware}.html", "builds")
+            yield SitePage(build_address(_name(build), hardware), f"builds/{build.id}.{hardware}.html", "builds")
     yield SitePage("/charts", "charts.html", "charts")
     for hardware in classes:
         yield SitePage(compare_address(hardware=hardware), _of("compare", hardware, first), "comparisons")
@@ -48,6 +47,11 @@ def pages_of(known: Known) -> Iterator[SitePage]:
     for hardware in classes:
         yield SitePage(_upgrade(hardware=hardware), _of("upgrade", hardware, first), "upgrades")
         yield from _upgrades(known, hardware)
+
+
+def _name(build: Build) -> str:
+    """A wheel and its build with the usual Python have one page."""
+    return build.wheel.id if build.python == DEFAULT_PYTHON else build.id
 
 
 def _says_something(known: Known, build: Build, hardware: str) -> bool:
@@ -75,9 +79,9 @@ def _upgrades(known: Known, hardware: str) -> Iterator[SitePage]:
     asked_of = [issue for issue in known.issues.values() if not issue.is_smoke and not issue.requires.package]
     names = file_names(issue.component for issue in asked_of)
     for start in _line(known, hardware):
-        asked = {"from": start, "hardware": hardware}
-        yield SitePage(_upgrade(**asked), f"upgrade/{start}.{hardware}.html", "upgrades")
         build = known.builds[start]
+        asked = {"from": _name(build), "hardware": hardware}
+        yield SitePage(_upgrade(**asked), f"upgrade/{start}.{hardware}.html", "upgrades")
         existing = {issue.component for issue in asked_of if inapplicable(issue, build, hardware) is None}
         for component, name in names.items():
             if component not in existing:  # the page could say no more than that
