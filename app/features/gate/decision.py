@@ -73,7 +73,7 @@ class MeasuredWorkaround:
 
     id: str
     title: str
-    verdict: str
+    verdict: WorkaroundVerdict
     trade_off: str = ""
     snippet: str = ""
     runs: int = 0
@@ -492,7 +492,7 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
     return tuple(
         _shown(one, cell.workarounds[one.id])
         if wanted is WorkaroundVerdict.EFFECTIVE
-        else MeasuredWorkaround(one.id, one.title, verdict.value)
+        else MeasuredWorkaround(one.id, one.title, verdict)
         for wanted in _TRIED
         for one, verdict in tried
         if verdict is wanted
@@ -502,7 +502,7 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
 def _shown(one: Workaround, found: WorkaroundFinding) -> MeasuredWorkaround:
     """One that helps, to be pasted."""
     return MeasuredWorkaround(
-        one.id, one.title, WorkaroundVerdict.EFFECTIVE.value, one.trade_off, one.body, found.runs, found.ground
+        one.id, one.title, WorkaroundVerdict.EFFECTIVE, one.trade_off, one.body, found.runs, found.ground
     )
 
 

@@ -5,24 +5,10 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Verdict
 from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.features.gate.decision import Decision
+from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Refusal
 from knowngood.app.features.gate.policy import Effect
-
-
-class MeasuredWorkaroundBody(BaseModel):
-    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste. `runs` is how
-    many passes say that it helps, `ground` the build of another Python on which they were made (empty: on this one).
-    """
-
-    id: str
-    title: str
-    verdict: WorkaroundVerdict
-    trade_off: str
-    snippet: str
-    runs: int = 0
-    ground: str = ""
 
 
 class ReasonBody(BaseModel):
@@ -55,7 +41,7 @@ class ReasonBody(BaseModel):
     age_days: int | None
     stale: bool
     evidence_url: str | None
-    workarounds: list[MeasuredWorkaroundBody]
+    workarounds: list[MeasuredWorkaround]
     applied: list[str]
     ignored: str
     fixed_in: str
@@ -70,15 +56,7 @@ class ReasonBody(BaseModel):
     not_covered: list[str] = []
     sign: StatusLabel = StatusLabel.NOT_RUN
     works_on: str = ""
-    elsewhere: MeasuredWorkaroundBody | None = None
-
-
-class RefusalBody(BaseModel):
-    """A fact read in the wheel that blocks whatever is watched: `gpu_not_served`."""
-
-    code: str
-    hardware: str
-    why: str
+    elsewhere: MeasuredWorkaround | None = None
 
 
 class DecisionBody(BaseModel):
@@ -98,7 +76,7 @@ class DecisionBody(BaseModel):
     hardware: list[str]
     counts: dict[Effect, int]
     notes: list[str]
-    refusals: list[RefusalBody] = []
+    refusals: list[Refusal] = []
     decided_at: datetime | None
     known_at: datetime | None
     reasons: list[ReasonBody]

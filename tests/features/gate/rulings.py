@@ -17,14 +17,14 @@ SERVER = "https://knowngood.example/team"
 NO_ALIASING = MeasuredWorkaround(
     "no_aliasing",
     "Turn buffer donation off",
-    "effective",
+    WorkaroundVerdict.EFFECTIVE,
     "About a second copy of all parameters.",
     "In the environment, before the process starts:\n\n```bash\nexport XLA_ENABLE_PARAM_ALIASING=0\n```\n",
 )
 OUT_OF_PLACE = MeasuredWorkaround(
-    "out_of_place", "Update out of place", "effective", "", "```python\nt1 = t1 + t0\n```\n"
+    "out_of_place", "Update out of place", WorkaroundVerdict.EFFECTIVE, "", "```python\nt1 = t1 + t0\n```\n"
 )
-CLONE = MeasuredWorkaround("clone", "Clone the tensor first", "ineffective")
+CLONE = MeasuredWorkaround("clone", "Clone the tensor first", WorkaroundVerdict.INEFFECTIVE)
 
 
 def make_reason(issue: str = "xla-8464", effect: Effect = Effect.BLOCK, **changes: Any) -> Reason:

@@ -10,7 +10,7 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.app.domain.verdicts.verdict import Assurance, Basis, VariantFinding, Verdict
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, VariantFinding, Verdict, WorkaroundVerdict
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
@@ -884,8 +884,8 @@ def test_a_reason_holds_all_that_is_known_of_the_issue_there() -> None:
         measured_at=NOON - timedelta(days=3),
         age_days=3,
         workarounds=(
-            MeasuredWorkaround("eager", "eager", "effective", "slower", "```python\nx\n```"),
-            MeasuredWorkaround("clone", "clone", "ineffective"),
+            MeasuredWorkaround("eager", "eager", WorkaroundVerdict.EFFECTIVE, "slower", "```python\nx\n```"),
+            MeasuredWorkaround("clone", "clone", WorkaroundVerdict.INEFFECTIVE),
         ),
         applied=("clone",),
         fixed_in="(2.6.0, 2.7.1]",

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import headline, one_line, told
@@ -116,7 +117,7 @@ def test_no_text_ends_a_command_or_begins_one(ruling: Ruling, where: str) -> Non
 
 
 def test_a_summary_fits_what_github_takes() -> None:
-    huge = MeasuredWorkaround("c", "C", "effective", "", "```\n" + "x" * 200_000 + "\n```")
+    huge = MeasuredWorkaround("c", "C", WorkaroundVerdict.EFFECTIVE, "", "```\n" + "x" * 200_000 + "\n```")
     many = make_ruling(*(make_reason(f"toy-{number}", workarounds=(huge,)) for number in range(14)))
 
     for ruling in (BLOCKED, many, make_ruling(make_reason(why="y" * 2_000_000)), make_ruling(why="z" * 2_000_000)):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker
 
-from knowngood.app.features.gate.decision import MeasuredWorkaround, Reason, Ruling
+from knowngood.app.features.gate.decision import Reason, Ruling
 from knowngood.app.features.gate.renderers.json import address, decision_body, dump_decision
-from knowngood.app.features.gate.schemas import DecisionBody, MeasuredWorkaroundBody, ReasonBody
+from knowngood.app.features.gate.schemas import DecisionBody, ReasonBody
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
 SCHEMA = Draft202012Validator(DecisionBody.model_json_schema(mode="serialization"), format_checker=FormatChecker())
@@ -72,12 +72,11 @@ def test_a_base_comes_before_paths_alone(base: str, path: str, expected: str) ->
 
 def test_every_field_of_a_ruling_stands_in_the_document() -> None:
     def fields(value: type) -> set[str]:
-        return set(value.__dataclass_fields__)  # type: ignore[attr-defined]  # all three are dataclasses
+        return set(value.__dataclass_fields__)  # type: ignore[attr-defined]  # both are dataclasses
 
     renamed: Mapping[str, str] = {"evidence": "evidence_url", "basis": "grounds"}
     assert fields(Ruling) == set(DecisionBody.model_fields)
     assert {renamed.get(name, name) for name in fields(Reason)} == set(ReasonBody.model_fields)
-    assert fields(MeasuredWorkaround) == set(MeasuredWorkaroundBody.model_fields)
 
 
 def test_a_reason_without_evidence_links_nowhere() -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.gate.decision import MeasuredWorkaround, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import DECISIONS, one_line, told
@@ -147,7 +148,7 @@ def inside_a_quote(tokens: list[Token], wanted: Token) -> bool:
     ],
 )
 def test_what_a_snippet_leaves_open_ends_with_it(snippet: str) -> None:
-    workaround = MeasuredWorkaround("c", "C", "effective", "", snippet)
+    workaround = MeasuredWorkaround("c", "C", WorkaroundVerdict.EFFECTIVE, "", snippet)
     text = answer_markdown(make_ruling(make_reason(workarounds=(workaround,)), make_reason("toy-2", Effect.PASS)))
 
     assert top(GITHUB.parse(text))[-2:] == ["blockquote_open", "bullet_list_open"]
@@ -156,7 +157,7 @@ def test_what_a_snippet_leaves_open_ends_with_it(snippet: str) -> None:
 def test_code_in_a_snippet_stays_as_it_is() -> None:
     snippet = "```python\nif a < b:\n\treturn '|', \"`\", '*'\n```"
     text = answer_markdown(
-        make_ruling(make_reason(workarounds=(MeasuredWorkaround("c", "C", "effective", "", snippet),)))
+        make_ruling(make_reason(workarounds=(MeasuredWorkaround("c", "C", WorkaroundVerdict.EFFECTIVE, "", snippet),)))
     )
 
     fences = [token for token in GITHUB.parse(text) if token.type == "fence"]

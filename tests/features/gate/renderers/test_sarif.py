@@ -8,6 +8,7 @@ from hypothesis import given
 from jsonschema import Draft4Validator
 from markdown_it import MarkdownIt
 
+from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.sarif import PLACEHOLDER, answer_sarif
@@ -143,7 +144,7 @@ def test_any_ruling_is_valid_sarif(ruling: Ruling, where: str) -> None:
 
 
 def test_a_snippet_that_is_left_open_ends_before_what_follows() -> None:
-    workaround = MeasuredWorkaround("c", "C", "effective", "", "```\nopen")
+    workaround = MeasuredWorkaround("c", "C", WorkaroundVerdict.EFFECTIVE, "", "```\nopen")
     [rule] = run_of(make_ruling(make_reason(workarounds=(workaround, replace(workaround, id="d")))))["tool"]["driver"][
         "rules"
     ]
