@@ -36,7 +36,6 @@ from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.app.domain.verdicts.history import is_release
-from knowngood.app.domain.verdicts.inference import AGREEMENT
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.status import Prospect, untried
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
@@ -219,16 +218,13 @@ def _on_cpu_alone(one: Candidate, known: Known) -> Message | None:
     if not cells or claims.carries_to_gpus:
         return None
     return Message(
-        "On {build}, {n} of the {m} issues that you watch have only been measured on the CPU. A CPU result does not "
-        "stand in for a GPU until the two are known to agree ({agreed} of {compared} pairs so far; the lower end of "
-        "the interval must be {least}): knowngood run --builds {build} --hardware {hardware} measures them.",
+        "On {build}, {n} of the {m} issues have only been measured on the CPU, which does not count for a GPU until "
+        "the two are known to agree (so far {agreed} of {compared} pairs do).",
         build=one.build.id,
-        n=len(cells),
         m=one.applicable,
+        n=len(cells),
         agreed=claims.device_agreement.part,
         compared=claims.device_agreement.whole,
-        least=f"{AGREEMENT:.0%}",
-        hardware=",".join(sorted({cell.hardware for cell in cells})),
     )
 
 
