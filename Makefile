@@ -61,7 +61,7 @@ bench: $(VENV)/.developer
 
 # Everything at length: also what test-system leaves out, which is more of the same (other widths, levels, sizes).
 soak: $(VENV)/.developer
-	KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 KNOWNGOOD_SOAK_FAULTS=300 KNOWNGOOD_SOAK_MINUTES=10 KNOWNGOOD_SOAK_HOSTILE_S=600 KNOWNGOOD_SOAK_SLOW=500 KNOWNGOOD_SOAK_SLOW_S=60 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak tests/hostile/test_doors.py
+	KNOWNGOOD_SOAK_SEED=$$(od -An -N3 -tu4 /dev/urandom | tr -d " ") KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 KNOWNGOOD_SOAK_FAULTS=300 KNOWNGOOD_SOAK_MINUTES=10 KNOWNGOOD_SOAK_HOSTILE_S=600 KNOWNGOOD_SOAK_SLOW=500 KNOWNGOOD_SOAK_SLOW_S=60 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak tests/hostile/test_doors.py
 	KNOWNGOOD_E2E=1 $(BIN)/python -m pytest $(SHARED_OUT) -m soak --ignore tests/soak
 	KNOWNGOOD_PACKAGE_CASES=200 $(BIN)/python -m pytest -m system tests/system/test_package.py
 	KNOWNGOOD_EXAMPLES=500 $(BIN)/python -m pytest $(SHARED_OUT) -m hypothesis

@@ -1,15 +1,14 @@
 """schemathesis over the whole API for as long as KNOWNGOOD_SOAK_API_S says (20 minutes), all checks and phases on."""
 
 import os
-import random
 
 import pytest
 
 from tests.fixtures.databases import NewStore
+from tests.soak.seed import SEED
 from tests.web.whole_api import ask_everything, served
 
 SOAK_S = int(os.environ.get("KNOWNGOOD_SOAK_API_S", "1200"))
-SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 
 
 @pytest.mark.soak

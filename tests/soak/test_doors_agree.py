@@ -32,9 +32,9 @@ from tests.oracle import Store
 from tests.random_stores import BACKGROUNDS, random_patterns, store_of
 from tests.soak import questions
 from tests.soak.doors import KEY, a_server, arguments_of, comparable, fill, told
+from tests.soak.seed import SEED
 
 CASES = int(os.environ.get("KNOWNGOOD_SOAK_CASES", "60"))
-SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 CASES_OF_A_WORLD = max(1, min(100, CASES // 2))
 MANY = 300
 """From so many on every decision is bound to occur."""

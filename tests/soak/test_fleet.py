@@ -46,13 +46,13 @@ from tests.soak.faults import Progress, Storm, lanes_of, report
 from tests.soak.fleet import WORKERS, Fleet, a_fleet, make_catalogue, make_packages, tear_down
 from tests.soak.hosts import Service, held, why_no_hosts
 from tests.soak.reader import Calm, Reader
+from tests.soak.seed import SEED
 from tests.soak.test_kill import doubles, results_per_planned_arm, unfinished, with_mark
 from tests.store.given import planned
 from tests.waiting import eventually
 
 FAULTS = int(os.environ.get("KNOWNGOOD_SOAK_FAULTS", "0"))
 MINUTES = float(os.environ.get("KNOWNGOOD_SOAK_MINUTES", "10"))
-SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 ISSUES, BUILDS = (60, 12) if FAULTS else (6, 3)
 PAUSE_S = 3.0 if FAULTS else 1.0
 PATIENCE_S = 3600.0 if FAULTS else 600.0

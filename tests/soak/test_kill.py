@@ -38,12 +38,12 @@ from knowngood.app.store.tables import arms, attempts, jobs, runs
 from knowngood.workers.common.trees import remove_tree
 from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
+from tests.soak.seed import SEED
 from tests.store.given import given_run
 
 # By the agent again and again; by the supervisor at the last strike; of uv or of a probe, which is then no answer.
 LOST = ("given up", "died before it could report", "was killed (SIGKILL)")
 KILLS = int(os.environ.get("KNOWNGOOD_SOAK_KILLS", "8"))
-SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 PATIENCE_S = 300.0
 
 PipelineOf = Callable[[str, Path], AbstractContextManager["Pipeline"]]

@@ -41,9 +41,9 @@ from tests import oracle
 from tests.random_stores import BACKGROUNDS, BUILDS, CPU, GPU, ISSUES, OLD_GPU, random_patterns, store_of
 from tests.soak.doors import KEY, a_server, arguments_of, commanded, comparable, fill, told
 from tests.soak.questions import a_question
+from tests.soak.seed import SEED
 
 CASES = int(os.environ.get("KNOWNGOOD_SOAK_CASES", "300"))
-SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 CASES_OF_A_WORLD = max(1, min(100, CASES // 2))
 DOORS = min(200, CASES // 15)
 _TWIN = re.compile(r'<a href="([^"]+)" type="application/json"')

@@ -299,7 +299,8 @@ def _weight(cell: Cell) -> tuple[bool, bool, bool, bool]:
     """
     is_answer = cell.verdict in CONCLUSIVE
     is_measured = cell.basis is None and cell.measured_at is not None
-    return (is_answer, is_answer and is_measured, is_measured, cell.verdict is not Verdict.NOT_APPLICABLE)
+    applies = cell.verdict is not Verdict.NOT_APPLICABLE
+    return (is_answer, is_answer and is_measured, is_measured and applies, applies)
 
 
 def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:

@@ -69,6 +69,7 @@ def test_a_strict_policy_takes_a_measured_one() -> None:
         ({"3.10": "o", "3.11": "o", "3.12": "?"}, Decision.PASS, "not known on Python 3.12"),
         ({"3.11": "x", "3.12": "?"}, Decision.BLOCK, "not known on Python 3.12"),
         ({}, Decision.INSUFFICIENT, "not run"),
+        ({"3.12": "-"}, Decision.INSUFFICIENT, "not run"),
     ],
 )
 def test_an_environment_that_does_not_state_its_python_is_judged_by_all_that_it_may_have(
@@ -125,9 +126,9 @@ def test_another_variant_answers_only_where_the_policy_takes_it() -> None:
     taken = ask(known, PLAIN, variant=PLAIN.id, accept_variant=True)
     assert (refused.decision, refused.build) == (Decision.INSUFFICIENT, None)
     assert (taken.decision, taken.build) == (Decision.PASS, PLAIN.id)
-    assert (only(taken).assurance, only(taken).basis) == (
+    assert (only(taken).assurance, only(taken).grounds) == (
         Assurance.INFERRED,
-        Basis(VARIANT_RULE, PLAIN.id, HARDWARE),
+        (Basis(VARIANT_RULE, PLAIN.id, HARDWARE),),
     )
     assert any("another variant, answers for it" in note for note in taken.notes)
 
@@ -141,14 +142,14 @@ def test_another_variant_is_taken_by_no_policy_that_wants_measured_answers() -> 
 def test_another_variant_that_has_no_answer_itself_is_asked_in_vain() -> None:
     known = store([made(ROW.id, PLAIN, "?")])
     reason = only(ask(known, PLAIN, variant=PLAIN.id, accept_variant=True))
-    assert (reason.verdict, reason.basis) == (Verdict.INCONCLUSIVE, None)
+    assert (reason.verdict, reason.grounds) == (Verdict.INCONCLUSIVE, ())
 
 
 def test_another_variant_and_another_python_together_are_not_known() -> None:
     known = store([made(ROW.id, PLAIN, "o")])
     reason = only(ask(known, NEW, variant=NEW.id, accept_variant=True))
     assert (reason.effect, reason.assurance) == (Effect.INSUFFICIENT, Assurance.NOT_KNOWN)
-    assert (reason.why, reason.basis) == ("not run: would rest on more than one inference", None)
+    assert (reason.why, reason.grounds) == ("not run: would rest on more than one inference", ())
 
 
 def test_another_variant_says_nothing_of_a_gpu() -> None:
