@@ -15,9 +15,9 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from knowngood.app.dashboard.matrix.selection import Names, Words
+from knowngood.app.features.gate.decision import Ruling
 from knowngood.app.features.gate.renderers import MEDIA, Form, RenderOptions, render
 from knowngood.app.features.gate.request import BadField, GateRequest, read_request, rule
-from knowngood.app.features.gate.schemas import DecisionBody
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.web.errors import InvalidParameter, UnsupportedMediaType
 from knowngood.app.web.middleware.request_bodies import MOST_NAMES, look_at_json, media_of
@@ -105,7 +105,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/gate", response_model=DecisionBody, responses=_ANSWER)
+@router.get("/gate", response_model=Ruling, responses=_ANSWER)
 def gate(context: Context, query: Annotated[GateGet, Query()]) -> Response:
     """May this build be used? The decision is in the answer; it never changes the status."""
     return context.answer_from(
@@ -171,7 +171,7 @@ _REQUEST = {
 }
 
 
-@router.post("/gate", response_model=DecisionBody, responses=_ANSWER, openapi_extra=_REQUEST, operation_id="post_gate")
+@router.post("/gate", response_model=Ruling, responses=_ANSWER, openapi_extra=_REQUEST, operation_id="post_gate")
 def gate_with_files(
     context: Context, sent: Annotated[Sent, Depends(_sent)], query: Annotated[FormQuery, Query()]
 ) -> Response:

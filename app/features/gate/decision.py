@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from knowngood.app.domain.builds.build import Build, minor_of
 from knowngood.app.domain.builds.package_names import canonical_package
@@ -91,15 +91,21 @@ class Reason:
     """The effect of one watched issue on one hardware class on the decision, and why in one sentence.
 
     An issue has one for each class that is asked for (see `decide`). Where no tested build was found `build` is empty,
-    and `hardware` too unless the policy names one class. `applied` are the workarounds declared for the issue, whether
-    they help or not; `ignored` is empty unless an ignore that still holds is what lets it pass.
-    `first_fixed` is the oldest later tested release that passes (empty: none known); `fixed_in` the interval of it.
-    `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
-    `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
-    `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise. `caveat` is the
-    issue's own, `not_covered` the cell's. `sign` is how the cell stands with its workarounds; `works_on` the build on
-    which one helps that was not tried here, `elsewhere` that one.
+    and `hardware` too unless the policy names one class. `workarounds` come best first; `applied` are those that the
+    policy declares to be in place, whether they help or not. `ignored` says who accepts the issue and why (empty:
+    nobody). `fixed_in` is an interval with what was not measured inside it, `first_fixed` the oldest later tested
+    release that passes (empty: none known), `fix_doubts` what upstream says otherwise. `evidence_url` is a path below
+    the server's address. `is_new` compares with the policy's base build (null: nothing to compare).
+    `assurance` says whether the answer was measured on this very build, Python and class, or is inferred from the cell
+    in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported,
+    `caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others),
+    `not_covered` is what is left wrong, of a pass that says nothing of it. `sign` says how the cell stands with its
+    workarounds (the name of its sign, as `/signs` shows it): `untried` is a failure on which not all of them were run,
+    `fails` one on which all were and none helps, `variant` one that passes as reported. `works_on` is a build on which
+    one helps that was not tried here (empty: none is known), `elsewhere` that one.
     """
+
+    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}  # none is ever left out
 
     issue: str
     title: str
@@ -119,12 +125,12 @@ class Reason:
     ignored: str = ""
     fixed_in: str = ""
     first_fixed: str = ""
-    evidence: str = ""
+    evidence_url: str | None = None
     is_new: bool | None = None
     assurance: Assurance = Assurance.NOT_KNOWN
-    basis: Basis | None = None
+    grounds: tuple[Basis, ...] = ()
     runs: int = 0
-    upstream: str = ""
+    upstream: str | None = None
     fix_doubts: tuple[str, ...] = ()
     caveat: str = ""
     not_covered: tuple[str, ...] = ()
@@ -144,11 +150,15 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Ruling:
-    """The answer. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build.
+    """May this environment be used, and why (the first line that a person reads).
 
-    `counts` has the number of reasons of each effect. `why` is the first line that a person reads; `line` that of the
-    environment's file that states torch (0: none does). `refusals` block whatever the reasons say.
+    `build` is the tested build that it is (null: none, and `nearest` names tested builds beside it, which were not
+    used). `line` is that of the environment's file that states torch (null: none does). `counts` has the number of
+    reasons of each effect. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build;
+    `refusals` block whatever the reasons say.
     """
+
+    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}  # none is ever left out
 
     decision: Decision
     why: str
@@ -161,7 +171,7 @@ class Ruling:
     counts: Mapping[Effect, int] = field(default_factory=dict)
     decided_at: datetime | None = None
     known_at: datetime | None = None
-    line: int = 0
+    line: int | None = None
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -461,12 +471,12 @@ def _reason(case: Case, policy: Policy, known: Known) -> Reason:
         ignored=weighed.ignored,
         fixed_in=fix.in_words if fix else "",
         first_fixed=fix.build.id if fix else "",
-        evidence=f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}" + (hardware and f"?hardware={hardware}"),
+        evidence_url=f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}" + (hardware and f"?hardware={hardware}"),
         is_new=case.is_new,
         assurance=Assurance.NOT_KNOWN if case.only_on else cell.assurance,
-        basis=cell.basis,
+        grounds=(cell.basis,) if cell.basis else (),
         runs=cell.runs,
-        upstream=case.issue.report.url if case.issue.report else "",
+        upstream=case.issue.report.url if case.issue.report else None,
         caveat=case.issue.caveat,
         fix_doubts=doubts_about_fix(case.issue, fix, known, hardware) if fix else (),
         not_covered=cell.not_covered,
@@ -530,9 +540,9 @@ def _of_untested(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Reaso
         why=weighed.why,
         applied=tuple(dict.fromkeys(asked.declared.get(issue.id, ()))),
         ignored=weighed.ignored,
-        evidence=f"/issues/{issue.id}",
+        evidence_url=f"/issues/{issue.id}",
         sign=StatusLabel.NOT_APPLICABLE if elsewhere else StatusLabel.NOT_RUN,
-        upstream=issue.report.url if issue.report else "",
+        upstream=issue.report.url if issue.report else None,
         caveat=issue.caveat,
     )
 
@@ -558,7 +568,7 @@ def _ruling(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         counts={effect: counts[effect] for effect in Effect},
         decided_at=question.now,
         known_at=asked.known.as_of,
-        line=question.resolved.line,
+        line=question.resolved.line or None,
         refusals=asked.refusals,
     )
 
@@ -642,9 +652,9 @@ def _grounds(asked: _PreparedQuestion, reasons: Iterable[Reason]) -> Iterable[st
     passing = [one for one in reasons if one.verdict is Verdict.NOT_AFFECTED]
     builds = asked.known.builds
     inferred = Counter(
-        f"Python {builds[one.basis.build].python}" if one.basis.rule == PYTHON_RULE else one.basis.hardware
+        f"Python {builds[ground.build].python}" if ground.rule == PYTHON_RULE else ground.hardware
         for one in passing
-        if one.basis
+        for ground in one.grounds
     )
     if inferred:
         yield f"{inferred.total()} inferred, {listed([f'{n} from {ground}' for ground, n in inferred.most_common()])}"

@@ -49,7 +49,7 @@ def _finding(reason: Reason, issue: Issue, resolved: ResolvedBuild) -> Finding:
         issue=issue.id,
         title=issue.title,
         signature=issue.signature.kind.value,
-        upstream=reason.upstream,
+        upstream=reason.upstream or "",
         build=reason.build,
         hardware=reason.hardware,
         affected=_is_affected(reason),

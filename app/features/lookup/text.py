@@ -138,7 +138,7 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
 def _failing(reason: Reason) -> Iterator[str]:
     sign, word = mark_of(reason)
     yield from wrapped(f"{sign:<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
-    inferred = f"inferred from {one_line(reason.basis.build)}" if reason.basis else ""
+    inferred = "".join(f"inferred from {one_line(ground.build)}" for ground in reason.grounds)
     once = "one run" if reason.runs == 1 else ""
     silent = ": wrong numbers, no error" if reason.silent else ""
     words = (word, f"{reason.severity} severity{silent}", one_line(reason.hardware), inferred, once, reason.caveat)

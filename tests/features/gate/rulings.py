@@ -44,7 +44,7 @@ def make_reason(issue: str = "xla-8464", effect: Effect = Effect.BLOCK, **change
         "workarounds": () if effect is Effect.PASS else (NO_ALIASING, OUT_OF_PLACE, CLONE),
         "fixed_in": "" if effect is Effect.PASS else "(2.5.1, 2.6.0]",
         "first_fixed": "" if effect is Effect.PASS else "torch-2.6.0+cu124",
-        "evidence": f"/cells/{issue}/torch-2.5.1%2Bcu124?hardware={HARDWARE}",
+        "evidence_url": f"/cells/{issue}/torch-2.5.1%2Bcu124?hardware={HARDWARE}",
     }
     made = {**fields, **changes}
     helps = any(one.verdict == "effective" for one in made["workarounds"])
@@ -92,10 +92,22 @@ BLOCKED = make_ruling(
 )
 UNTESTED = make_ruling(
     make_reason(
-        "pytorch-1", Effect.INSUFFICIENT, build="", hardware="", verdict=Verdict.NOT_RUN, workarounds=(), evidence=""
+        "pytorch-1",
+        Effect.INSUFFICIENT,
+        build="",
+        hardware="",
+        verdict=Verdict.NOT_RUN,
+        workarounds=(),
+        evidence_url=None,
     ),
     make_reason(
-        "pytorch-2", Effect.INSUFFICIENT, build="", hardware="", verdict=Verdict.NOT_RUN, workarounds=(), evidence=""
+        "pytorch-2",
+        Effect.INSUFFICIENT,
+        build="",
+        hardware="",
+        verdict=Verdict.NOT_RUN,
+        workarounds=(),
+        evidence_url=None,
     ),
     build=None,
     nearest=("torch-2.5.1+cu124", "torch-2.6.0+cu124"),
@@ -161,7 +173,7 @@ reasons = st.builds(
     ignored=texts,
     fixed_in=texts,
     first_fixed=texts,
-    evidence=_paths,
+    evidence_url=_paths,
     is_new=st.none() | st.booleans(),
 )
 rulings = st.builds(

@@ -54,7 +54,7 @@ def test_the_list_of_another_wheel_changes_no_answer(knowledge: Knowledge, build
 
 def test_what_the_cpu_says_reaches_no_gpu_without_code(knowledge: Knowledge) -> None:
     ruling = asked(knowledge, build="torch-2.6.0+cu124")
-    assert not [reason.issue for reason in ruling.reasons if reason.basis]
+    assert not [reason.issue for reason in ruling.reasons if reason.grounds]
 
 
 def test_the_gpus_that_an_environment_names_are_asked_about(knowledge: Knowledge) -> None:

@@ -240,7 +240,7 @@ def test_a_build_that_nobody_tested_is_insufficient_and_never_its_neighbour() ->
     assert ruling.decision is Decision.INSUFFICIENT
     assert ruling.why == "not tested: torch 2.6.5; nearest tested builds are torch-2.6.0+cu124, torch-2.7.1"
     assert (only(ruling).verdict, only(ruling).effect, only(ruling).build) == (Verdict.NOT_RUN, INSUFFICIENT, "")
-    assert only(ruling).evidence == "/issues/toy-1"
+    assert only(ruling).evidence_url == "/issues/toy-1"
     assert ruling.build is None
     assert ruling.notes == ("no torch 2.6.5 was tested",)
 
@@ -372,7 +372,7 @@ def test_a_platform_that_is_stated_is_not_taken_for_granted_and_a_policy_may_ask
 def test_with_nothing_measured_at_all_the_answer_is_still_an_answer() -> None:
     ruling = ask(make_known([]))
     assert (ruling.decision, only(ruling).hardware) == (Decision.INSUFFICIENT, "")
-    assert only(ruling).evidence == "/cells/toy-1/torch-2.5.1%2Bcu124"
+    assert only(ruling).evidence_url == "/cells/toy-1/torch-2.5.1%2Bcu124"
     assert only(ruling).why == "not run: nothing was measured here yet"
     assert ruling.notes[-1] == "no hardware class was named: every measured one counts (none yet), and the worst wins"
 
@@ -862,7 +862,7 @@ def test_a_verdict_is_not_said_twice() -> None:
 
 def test_a_reason_carries_where_and_when_it_was_measured() -> None:
     reason = only(ask(make_known(row("x", days=3))))
-    assert reason.evidence == "/cells/toy-1/torch-2.5.1%2Bcu124?hardware=cpu-x86_64"
+    assert reason.evidence_url == "/cells/toy-1/torch-2.5.1%2Bcu124?hardware=cpu-x86_64"
     assert (reason.measured_at, reason.age_days) == (NOON - timedelta(days=3), 3)
 
 
@@ -890,7 +890,7 @@ def test_a_reason_holds_all_that_is_known_of_the_issue_there() -> None:
         applied=("clone",),
         fixed_in="(2.6.0, 2.7.1]",
         first_fixed="torch-2.7.1+cu126",
-        evidence="/cells/toy-1/torch-2.6.0%2Bcu124?hardware=cpu-x86_64",
+        evidence_url="/cells/toy-1/torch-2.6.0%2Bcu124?hardware=cpu-x86_64",
         is_new=False,
         assurance=Assurance.MEASURED,
         upstream="https://github.com/pytorch/pytorch/issues/1",
@@ -901,7 +901,7 @@ def test_a_reason_holds_all_that_is_known_of_the_issue_there() -> None:
 def test_a_reason_on_a_build_that_nobody_tested_holds_what_is_known_of_the_issue() -> None:
     issue = make_issue(severity=Severity.CRITICAL, silent=True)
     policy: dict[str, Any] = {"applied": {"toy-1": ("eager", "eager")}, "hardware": (HARDWARE,)}
-    assert only(ask(make_known(row("x"), make_issue(links=())), resolved=UNTESTED)).upstream == ""
+    assert only(ask(make_known(row("x"), make_issue(links=())), resolved=UNTESTED)).upstream is None
     assert only(ask(make_known(row("x"), issue), resolved=UNTESTED, **policy)) == Reason(
         "toy-1",
         "toy-1 fails to compile",
@@ -914,7 +914,7 @@ def test_a_reason_on_a_build_that_nobody_tested_holds_what_is_known_of_the_issue
         effect=INSUFFICIENT,
         why="not run: the build is not tested",
         applied=("eager",),
-        evidence="/issues/toy-1",
+        evidence_url="/issues/toy-1",
         upstream="https://github.com/pytorch/pytorch/issues/1",
     )
     several = only(ask(make_known(row("x"), issue), resolved=UNTESTED, hardware=(HARDWARE, GPU)))

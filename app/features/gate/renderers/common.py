@@ -160,8 +160,8 @@ def particulars(reason: Reason) -> Iterator[str]:
         yield one_line(reason.hardware)
     if measured(reason):
         yield measured(reason)
-    if reason.basis:
-        yield f"inferred from {one_line(reason.basis.build)}"
+    for ground in reason.grounds:
+        yield f"inferred from {one_line(ground.build)}"
     if reason.runs == 1:
         yield "one run"
     if reason.is_new:
@@ -184,8 +184,9 @@ _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|disc
 
 def upstream_name(reason: Reason) -> str:
     """`pytorch/pytorch#151290` of a thread on GitHub; any other address as it is."""
-    found = _THREAD.match(reason.upstream)
-    return f"{found[1]}#{found[2]}" if found else one_line(reason.upstream)
+    thread = reason.upstream or ""
+    found = _THREAD.match(thread)
+    return f"{found[1]}#{found[2]}" if found else one_line(thread)
 
 
 def best_workaround(reason: Reason) -> MeasuredWorkaround | None:

@@ -88,8 +88,8 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
             yield from (f"  {line}" for line in piece.lines)
     if reason.upstream:
         yield f"Upstream: {one_line(reason.upstream)}"
-    if base and reason.evidence:
-        yield f"Evidence: {one_line(address(base, reason.evidence))}"
+    if base and reason.evidence_url:
+        yield f"Evidence: {one_line(address(base, reason.evidence_url))}"
 
 
 def _rest(ruling: Ruling, count: int, base: str) -> str:

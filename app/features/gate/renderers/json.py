@@ -2,7 +2,7 @@
 
 Plain dictionaries, since the command line client writes it too and has to start fast: a process that imports
 this module took 173 ms of CPU, and 336 ms with a pydantic adapter for Ruling (medians of 30, 2026-11-21, 2 cores under
-load; 139 and 268 ms at best). `gate.schemas` tells the same shape to OpenAPI; a test holds the two together.
+load; 139 and 268 ms at best). OpenAPI tells the shape of the ruling itself; a test holds the two together.
 """
 
 import json
@@ -20,7 +20,7 @@ def decision_body(ruling: Ruling, base: str = "") -> dict[str, Any]:
         "why": ruling.why,
         "build": ruling.build,
         "asked": ruling.asked,
-        "line": ruling.line or None,
+        "line": ruling.line,
         "nearest": list(ruling.nearest),
         "hardware": list(ruling.hardware),
         "counts": {effect.value: ruling.counts.get(effect, 0) for effect in Effect},
@@ -58,7 +58,7 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "measured_at": _written(reason.measured_at),
         "age_days": reason.age_days,
         "stale": reason.stale,
-        "evidence_url": address(base, reason.evidence) if reason.evidence else None,
+        "evidence_url": address(base, reason.evidence_url) if reason.evidence_url else None,
         "workarounds": [vars(workaround) for workaround in reason.workarounds],
         "applied": list(reason.applied),
         "ignored": reason.ignored,
@@ -67,9 +67,9 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "fix_doubts": list(reason.fix_doubts),
         "is_new": reason.is_new,
         "assurance": reason.assurance.value,
-        "grounds": [vars(reason.basis)] if reason.basis else [],
+        "grounds": [vars(ground) for ground in reason.grounds],
         "runs": reason.runs,
-        "upstream": reason.upstream or None,
+        "upstream": reason.upstream,
         "caveat": reason.caveat,
         "not_covered": list(reason.not_covered),
         "sign": reason.sign.value,

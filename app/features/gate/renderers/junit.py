@@ -90,8 +90,8 @@ def _story(reason: Reason, base: str) -> list[str]:
         lines.append(f"workarounds, measured: {other_workarounds(reason)}")
     if reason.upstream:
         lines.append(f"upstream: {one_line(reason.upstream)}")
-    if reason.evidence:
-        lines.append(f"evidence: {one_line(address(base, reason.evidence))}")
+    if reason.evidence_url:
+        lines.append(f"evidence: {one_line(address(base, reason.evidence_url))}")
     return lines
 
 

@@ -99,7 +99,8 @@ def _table(reasons: Sequence[Reason], base: str) -> str:
 def _row(reason: Reason, base: str) -> tuple[str, ...]:
     sign, word = mark_of(reason)
     found = ", ".join(part for part in (word, measured(reason)) if part)
-    title = f"{link(reason.issue, address(base, reason.evidence))} {escaped(reason.title)}"
+    evidence = address(base, reason.evidence_url or "")
+    title = f"{link(reason.issue, evidence)} {escaped(reason.title)}"
     silent = " (∆ wrong numbers, no error)" if reason.silent else ""
     return (
         f"{escaped(sign)} {EFFECTS[reason.effect]}",

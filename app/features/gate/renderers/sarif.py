@@ -121,8 +121,8 @@ def _place(reason: Reason) -> str:
     return f"{reason.build} ({reason.hardware})"
 
 
-def _result(reason: Reason, rule: int, base: str, where: str, line: int) -> _Json:
-    evidence = address(base, reason.evidence)
+def _result(reason: Reason, rule: int, base: str, where: str, line: int | None) -> _Json:
+    evidence = address(base, reason.evidence_url or "")
     return {
         "ruleId": one_line(reason.issue),
         "ruleIndex": rule,
@@ -142,7 +142,7 @@ def _result(reason: Reason, rule: int, base: str, where: str, line: int) -> _Jso
     }
 
 
-def _location(where: str, line: int, build: str, hardware: str) -> _Json:
+def _location(where: str, line: int | None, build: str, hardware: str) -> _Json:
     path = one_line(where.replace("\\", "/")).removeprefix("./") or PLACEHOLDER
     artifact = {"uri": quote(path), **({} if path.startswith("/") else {"uriBaseId": "%SRCROOT%"})}
     return {

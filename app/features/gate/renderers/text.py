@@ -65,8 +65,8 @@ def _told(reason: Reason, base: str) -> Iterator[str]:
     yield from help_lines(reason)
     if reason.upstream:
         yield f"{_INDENT}upstream: {one_line(reason.upstream)}"
-    if reason.evidence:
-        yield f"{_INDENT}evidence: {one_line(address(base, reason.evidence))}"
+    if reason.evidence_url:
+        yield f"{_INDENT}evidence: {one_line(address(base, reason.evidence_url))}"
 
 
 def help_lines(reason: Reason) -> Iterator[str]:

@@ -1,18 +1,18 @@
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker
+from pydantic import TypeAdapter
 
 from knowngood.app.features.gate.decision import Reason, Ruling
 from knowngood.app.features.gate.renderers.json import address, decision_body, dump_decision
-from knowngood.app.features.gate.schemas import DecisionBody, ReasonBody
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
-SCHEMA = Draft202012Validator(DecisionBody.model_json_schema(mode="serialization"), format_checker=FormatChecker())
+RULING = TypeAdapter(Ruling)
+SCHEMA = Draft202012Validator(RULING.json_schema(mode="serialization"), format_checker=FormatChecker())
 
 
 def test_the_document_says_the_decision_and_each_reason() -> None:
@@ -32,7 +32,7 @@ def test_the_document_says_the_decision_and_each_reason() -> None:
 def test_what_openapi_tells_is_what_the_document_holds(ruling: Ruling) -> None:
     body = decision_body(ruling, SERVER)
 
-    assert DecisionBody.model_validate(body, extra="forbid").model_dump(mode="json") == body
+    assert RULING.dump_python(RULING.validate_python(body), mode="json") == body
     SCHEMA.validate(body)
 
 
@@ -41,7 +41,7 @@ def test_any_ruling_fits_what_openapi_tells(ruling: Ruling) -> None:
     body = json.loads(dump_decision(ruling, SERVER))
 
     SCHEMA.validate(body)
-    assert DecisionBody.model_validate(body, extra="forbid").model_dump(mode="json") == body
+    assert RULING.dump_python(RULING.validate_python(body), mode="json") == body
 
 
 def test_only_the_time_and_the_base_address_differ_between_server_and_snapshot() -> None:
@@ -71,15 +71,13 @@ def test_a_base_comes_before_paths_alone(base: str, path: str, expected: str) ->
 
 
 def test_every_field_of_a_ruling_stands_in_the_document() -> None:
-    def fields(value: type) -> set[str]:
-        return set(value.__dataclass_fields__)  # type: ignore[attr-defined]  # both are dataclasses
+    body = decision_body(BLOCKED, SERVER)
 
-    renamed: Mapping[str, str] = {"evidence": "evidence_url", "basis": "grounds"}
-    assert fields(Ruling) == set(DecisionBody.model_fields)
-    assert {renamed.get(name, name) for name in fields(Reason)} == set(ReasonBody.model_fields)
+    assert body.keys() == {one.name for one in fields(Ruling)}
+    assert body["reasons"][0].keys() == {one.name for one in fields(Reason)}
 
 
 def test_a_reason_without_evidence_links_nowhere() -> None:
-    body = decision_body(make_ruling(make_reason(evidence="")), SERVER)
+    body = decision_body(make_ruling(make_reason(evidence_url=None)), SERVER)
 
     assert body["reasons"][0]["evidence_url"] is None

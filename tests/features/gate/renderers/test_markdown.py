@@ -73,8 +73,8 @@ def test_a_refusal_has_the_answer_the_table_and_the_cure() -> None:
 
 def test_only_full_addresses_become_links() -> None:
     assert "](" not in answer_markdown(BLOCKED)
-    assert "](" not in answer_markdown(make_ruling(make_reason(evidence="javascript:alert(1)")), SERVER)
-    assert "](" not in answer_markdown(make_ruling(make_reason(evidence="https://x/> [a](b)")), SERVER)
+    assert "](" not in answer_markdown(make_ruling(make_reason(evidence_url="javascript:alert(1)")), SERVER)
+    assert "](" not in answer_markdown(make_ruling(make_reason(evidence_url="https://x/> [a](b)")), SERVER)
 
 
 def test_what_is_not_shown_is_counted_and_linked() -> None:
