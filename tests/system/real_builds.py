@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OLD, NEW = "torch-2.5.1+cu124", "torch-2.6.0+cu124"
+OLD, NEW = "torch-2.5.1+cu124", "torch-2.7.1+cu126"
 
 MARKS = [
     pytest.mark.system,

@@ -805,20 +805,20 @@ def test_what_does_not_fit_on_the_disk_is_said(free: int, kept: int, limit: int,
 @pytest.mark.timeout(1200)
 def test_a_real_torch_is_provisioned_twice_and_the_second_time_nearly_free(tmp_path: Path) -> None:
     build = Build(
-        id="torch-2.6.0+cu124",
-        torch="2.6.0+cu124",
-        requirement="2.6.0",
-        cuda="12.4",
-        triton="3.2.0",
-        pinned_triton="3.2.0",
+        id="torch-2.7.1+cu126",
+        torch="2.7.1+cu126",
+        requirement="2.7.1",
+        cuda="12.6",
+        triton="3.3.1",
+        pinned_triton="3.3.1",
         python="3.11",
         origin="default",
-        as_of=date(2025, 2, 28),
+        as_of=date(2025, 6, 30),
     )
     provisioner = Provisioner(tmp_path / "root", limit_bytes=HUGE)
     with provisioner.provision(build, request_of(build), silent) as first:
-        assert first.imported["torch"] == "2.6.0+cu124"
-        assert first.packages["numpy"].startswith("2.2.")
+        assert first.imported["torch"] == "2.7.1+cu126"
+        assert first.packages["numpy"].startswith("2.3.")
     with provisioner.provision(build, request_of(build, "einops==0.8.1"), silent) as second:
         assert file_in(first, "torch/__init__.py").samefile(file_in(second, "torch/__init__.py"))
         assert file_in(second, "torch/__pycache__/__init__.cpython-311.pyc").exists()
