@@ -34,7 +34,13 @@ def test_a_folder_that_is_named_goes_before_it(call: Call, own: Path, tmp_path: 
     assert not (own / "ours-7").exists()
 
 
-@pytest.mark.parametrize("asked", [("matrix",), ("run", "--issues", "toy-passes-1", "--builds", "all", "--dry-run")])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(("matrix",), marks=pytest.mark.soak),
+        ("run", "--issues", "toy-passes-1", "--builds", "all", "--dry-run"),
+    ],
+)
 def test_a_draft_stops_nothing_but_is_spoken_of(call: Call, own: Path, asked: tuple[str, ...]) -> None:
     call(*DRAFT)
     done = call(*asked)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -51,6 +52,7 @@ def sums(told: Iterable[Mapping[str, Any]]) -> Counter[str]:
     return found
 
 
+@cache
 def matrix(client: TestClient, build: str, hardware: str) -> Counter[str]:
     told = client.get("/api/v1/matrix", params={"builds": build, "hardware": hardware}).json()
     assert len(told["cells"]) == len(KNOWN.issues)
@@ -63,8 +65,7 @@ def build_page(client: TestClient, build: str, hardware: str) -> Counter[str]:
 
 def gate(client: TestClient, build: str, hardware: str) -> Counter[str]:
     """What exists on some Pythons alone is said to depend on the Python, and not to fail: it blocks nobody."""
-    asked = {"build": build, "issues": EVERY, "hardware": hardware}
-    told = client.get("/api/v1/gate", params=asked).json()["reasons"]
+    told = client.get("/api/v1/gate", params={"build": build, "issues": EVERY, "hardware": hardware}).json()["reasons"]
     failing = OF_SOME_PYTHONS & {one["issue"] for one in told if one["verdict"] == "affected"}
     return sums({**one, "assurance": "measured"} if one["issue"] in failing else one for one in told)
 
@@ -74,9 +75,13 @@ def counted(body: Mapping[str, Any]) -> Counter[str]:
     return Counter(passes=body["passes"], fails=fails, not_known=body["not_known"])
 
 
+@cache
+def advice(client: TestClient, hardware: str) -> Any:
+    return client.get(f"/api/v1/upgrade?from={START}&issues={EVERY}&hardware={hardware}&pin=triton>0").json()
+
+
 def upgrade(client: TestClient, build: str, hardware: str) -> Counter[str]:
-    asked = {"from": START, "issues": EVERY, "hardware": hardware, "pin": "triton>0"}
-    told = client.get("/api/v1/upgrade", params=asked).json()
+    told = advice(client, hardware)
     (one,) = (one for one in (told["base"], *told["candidates"]) if one["build"] == build)
     return counted(one["counts"]) + Counter(measured=one["measured"], from_cpu=one["from_cpu"])
 

@@ -63,7 +63,7 @@ def test_a_pasted_error_leads_to_its_workaround_and_its_issue(
         assert page.url.startswith(f"{site}/issues/pytorch-151290")
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [pytest.param(True, marks=pytest.mark.soak), False])
 @pytest.mark.parametrize(
     ("path", "form", "text"),
     [

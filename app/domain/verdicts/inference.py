@@ -299,8 +299,12 @@ def _weight(cell: Cell) -> tuple[bool, bool, bool, bool]:
     """
     is_answer = cell.verdict in CONCLUSIVE
     is_measured = cell.basis is None and cell.measured_at is not None
-    applies = cell.verdict is not Verdict.NOT_APPLICABLE
-    return (is_answer, is_answer and is_measured, is_measured and applies, applies)
+    return (
+        is_answer,
+        is_answer and is_measured,
+        is_measured and cell.verdict is not Verdict.NOT_APPLICABLE,
+        cell.verdict is not Verdict.NOT_APPLICABLE,
+    )
 
 
 def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:

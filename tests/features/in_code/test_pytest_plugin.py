@@ -63,7 +63,7 @@ def run(folder: Path, torch: str, tests: str, *flags: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.soak)], ids=["alone", "xdist"])
 def test_where_the_issue_fails_the_tests_are_expected_to_fail(tmp_path: Path, workers: tuple[str, ...]) -> None:
     code, told = run(tmp_path, FAULTY, TESTS, WATCHED, *workers)
     assert (code, " 2 failed, 1 passed, 1 skipped, 1 xfailed in" in told) == (1, True), told
