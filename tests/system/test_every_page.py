@@ -215,11 +215,12 @@ def test_no_page_keeps_anybody_out_in_any_theme_or_is_wider_than_a_telephone(
                 if theme in _PICTURED:
                     keep_picture(page, f"{_name(path)} {theme}")
             page.emulate_media(**_SCREEN)  # type: ignore[arg-type]
-            context.add_cookies([{"name": LANGUAGE_COOKIE, "value": "zh", "url": site}])
-            page.goto(site + address)
-            found += [f"{path} in Chinese: {told}" for told in kept_out_by(page)]
-            keep_picture(page, f"{_name(path)} Chinese")
-            context.clear_cookies(name=LANGUAGE_COOKIE)
+            if "light" not in themes:  # Chinese changes neither colours nor structure: with the rarer themes
+                context.add_cookies([{"name": LANGUAGE_COOKIE, "value": "zh", "url": site}])
+                page.goto(site + address)
+                found += [f"{path} in Chinese: {told}" for told in kept_out_by(page)]
+                keep_picture(page, f"{_name(path)} Chinese")
+                context.clear_cookies(name=LANGUAGE_COOKIE)
     found = [one for one in found if "404" not in one]
     assert not found, "\n".join(found)
 
