@@ -43,7 +43,8 @@ class Store:
 class Claim:
     """`ground` is the stored cell that it rests on, `rule` what leads from there to here (empty: it is that cell).
 
-    `is_flaky`: the issue was seen to do now this and now that, on some build of the ground's class.
+    `is_flaky`: the issue was seen to do now this and now that, on some build of the ground's class. `lent` is what
+    another Python says of workarounds.
     """
 
     verdict: str
@@ -51,6 +52,7 @@ class Claim:
     ground: Cell | None = None
     rule: str = ""
     is_flaky: bool = False
+    lent: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def runs(self) -> int:
@@ -66,9 +68,9 @@ class Claim:
     def workaround(self, id_: str) -> str:
         """The workaround's verdict where the claim is made; "unverified" where nothing was tried."""
         found = self.ground.workarounds.get(id_) if self.ground else None
-        if found is None or (self.is_flaky and found.verdict in {"effective", "partial"} and found.runs == 1):
-            return "unverified"
-        return found.verdict.value
+        is_luck = found and self.is_flaky and found.verdict in {"effective", "partial"} and found.runs == 1
+        own = "unverified" if found is None or is_luck else found.verdict.value
+        return self.lent.get(id_, own) if own == "unverified" else own
 
 
 def runs_of(cell: Cell) -> int:
@@ -86,7 +88,8 @@ def claim(store: Store, issue: Issue, build: Build, class_: str) -> Claim:
     own = store.cells.get((issue.id, build.id, class_))
     if own is not None and own.verdict != "not_run":
         assurance = "measured" if own.verdict in ANSWERS else "not_known"
-        return Claim(own.verdict.value, assurance, own, is_flaky=is_flaky(store, own))
+        lent = _lent_by_another_python(store, issue, build, own)
+        return Claim(own.verdict.value, assurance, own, is_flaky=is_flaky(store, own), lent=lent)
     if not applies(issue, build, class_):
         return Claim("not_applicable")
     if issue.requires.device == "any" and class_ != CPU:
@@ -164,6 +167,28 @@ def _on_another_python(store: Store, issue: Issue, build: Build, class_: str) ->
     if not good:
         return None
     return min(good, key=lambda one: (-one[0], one[1] != "3.11", Version(one[1])))[2]
+
+
+def _lent_by_another_python(store: Store, issue: Issue, build: Build, own: Cell) -> dict[str, str]:
+    """Of the workarounds, as of the cell itself, where the same variants fail: the default Python is asked first."""
+    lent: dict[str, str] = {}
+    if own.verdict not in SEEN or issue.requires.python or issue.is_smoke or not passes_the_smoke_row(store, build):
+        return lent
+    for other in sorted(store.builds.values(), key=lambda one: (one.python != "3.11", Version(one.python))):
+        cell = store.cells.get((issue.id, other.id, own.hardware))
+        if not is_same_wheel(build, other) or other.python == build.python or not cell or cell.verdict != own.verdict:
+            continue
+        if lower_bound(*agreement(store, build.python, other.python)) < 0.95 or _failing(cell) != _failing(own):
+            continue
+        claim_there = Claim(cell.verdict.value, ground=cell, is_flaky=is_flaky(store, cell))
+        lent = {id_: claim_there.workaround(id_) for id_ in own.workarounds} | {
+            id_: said for id_, said in lent.items() if said != "unverified"
+        }
+    return lent
+
+
+def _failing(cell: Cell) -> set[str]:
+    return {one.variant for one in cell.variants if one.verdict in SEEN}
 
 
 def is_same_wheel(one: Build, other: Build) -> bool:
@@ -706,14 +731,30 @@ class Advised:
     ratings: Mapping[str, str]
 
 
-def upgrade(
-    store: Store, start: Build, watched: Sequence[str], classes: Sequence[str], choices: Iterable[Build], enough: float
+def upgrade(  # noqa: PLR0913 - the question, part by part
+    store: Store,
+    start: Build,
+    watched: Sequence[str],
+    classes: Sequence[str],
+    choices: Iterable[Build],
+    enough: float,
+    packages: Collection[str] = (),
 ) -> Advised:
     """`choices` are the builds that break no constraint."""
     base = _candidate(store, start, start, watched, classes)
     found = [_candidate(store, start, build, watched, classes) for build in choices]
+    others = [
+        id_
+        for id_, issue in store.issues.items()
+        if not issue.is_smoke and id_ not in watched and issue.requires.package in {"", *packages}
+    ]
+    outside = {one.build.id: _candidate(store, start, one.build, others, classes) for one in found}
     found.sort(
-        key=lambda one: (Version(Version(one.build.torch).public), is_plain(one.build), one.build.id), reverse=True
+        key=lambda one: (
+            _sum(outside[one.build.id].turned("fixed")) - _sum(outside[one.build.id].lost),
+            *_tie(one.build),
+        ),
+        reverse=True,
     )
     found.sort(key=lambda one: _rank(one, enough))
     ratings = {one.build.id: _rating(one, base, enough) for one in found}

@@ -148,7 +148,7 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
         assert not watched, asked
         return "refused"
     choices = [one for one in BUILDS.values() if is_newer(one, start) and not breaks(one, start, classes)]
-    true = oracle.upgrade(world.store, start, watched, classes, choices, enough / 100)
+    true = oracle.upgrade(world.store, start, watched, classes, choices, enough / 100, packages or ())
     expected = (true.decision, true.best, [(one.build.id, true.ratings[one.build.id]) for one in true.candidates])
     assert shown(advice) == expected, asked
     if doors:

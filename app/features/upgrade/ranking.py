@@ -21,6 +21,7 @@ from enum import StrEnum
 from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.packages import concerns
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_names import article_of
 from knowngood.app.domain.issue import (
@@ -106,7 +107,8 @@ class FindOut:
 class UpgradeAdvice:
     """The answer. `base` is the build one is on, as a candidate like the others; `candidates` stand best first;
     `left_out` in the order of releases. `why` are the parts of one sentence, or one of its own. `find_out` is what a
-    "cannot say" would take. `on_cpu_alone` says how many of the answers are the CPU's, which do not count here.
+    "cannot say" would take. `beside` says how many of the answers are the CPU's, which do not count here, and what
+    turns outside of what is watched.
     """
 
     base: Candidate
@@ -121,7 +123,7 @@ class UpgradeAdvice:
     left_out: tuple[LeftOut, ...]
     as_of: datetime
     notes: tuple[str, ...] = ()
-    on_cpu_alone: Message | None = None
+    beside: tuple[Message, ...] = ()
 
     @property
     def start(self) -> Build:
@@ -147,12 +149,13 @@ RANKING_WORDS = (
     "less fails there without a workaround known to help",
     "fewer not known",
     "less needs a workaround",
+    "more is gained than lost outside of what is watched",
     "the newer release",
     "the wheel of the default index",
     "the later name",
 )
 """The rule that decides between two candidates: the first of these in which they differ. More and less are told by
-weight (WEIGHING_WORDS). The last three settle ties.
+weight (WEIGHING_WORDS). The last four settle ties.
 """
 
 
@@ -186,7 +189,7 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     places = _places(question, known)
     base = replace(_candidate(start, places, question, known), rating=Rating.HERE)
     base = replace(base, why=_reason(base, None, base))
-    ranked = _ranked([_candidate(one, places, question, known) for one in eligible], question.enough)
+    ranked = _ranked([_candidate(one, places, question, known) for one in eligible], question, known)
     unmeasured = [one for one in constraints.hardware if parse_capability(one) and one not in known.hardware]
     judged = _judged(ranked, base, question, is_open=bool(unmeasured))
     decision, why, find_out = _decide(judged, base, newer, question.enough)
@@ -207,17 +210,17 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
         left_out=tuple(LeftOut(one, broken[one.id]) for one in newer if broken[one.id]),
         as_of=known.as_of,
         notes=question.notes,
-        on_cpu_alone=_on_cpu_alone(best, known),
+        beside=(*_on_cpu_alone(best, known), *_turned_outside(best, question, known)),
     )
 
 
-def _on_cpu_alone(one: Candidate, known: Known) -> Message | None:
+def _on_cpu_alone(one: Candidate, known: Known) -> Iterator[Message]:
     """The price of a rule that is off: nothing is known of these on the GPU that is asked about."""
     claims, unknown = known.claims, one.of(Tally.NOT_KNOWN)
     cells = [item.after for item in unknown if claims.answer_of_cpu(item.issue, one.build, item.after.hardware)]
     if not cells or claims.carries_to_gpus:
-        return None
-    return Message(
+        return
+    yield Message(
         "On {build}, {n} of the {m} issues have only been measured on the CPU, which does not count for a GPU until "
         "the two are known to agree (so far {agreed} of {compared} pairs do).",
         build=one.build.id,
@@ -226,6 +229,31 @@ def _on_cpu_alone(one: Candidate, known: Known) -> Message | None:
         agreed=claims.device_agreement.part,
         compared=claims.device_agreement.whole,
     )
+
+
+def _turned_outside(one: Candidate, question: UpgradeQuestion, known: Known) -> Iterator[Message]:
+    found = _outside(one.build, question, known)
+    gained, lost = found.counts[Tally.GAINED], found.counts[Tally.LOST]
+    if gained or lost:
+        yield Message(
+            "Outside of what you watch ({n}), {gained} that fail where you are pass there, and {lost} that pass fail "
+            "there.",
+            gained=gained,
+            lost=lost,
+            n=found.applicable,
+        )
+
+
+def _outside(build: Build, question: UpgradeQuestion, known: Known) -> Candidate:
+    """The build by all issues that are not watched and concern the environment."""
+    watched, packages = {one.id for one in question.watched}, dict.fromkeys(question.constraints.packages, "")
+    others = tuple(
+        one
+        for one in known.issues.values()
+        if one.id not in watched and not one.is_smoke and concerns(one, packages, named=False)
+    )
+    asked = replace(question, watched=others)
+    return _candidate(build, _places(asked, known), asked, known)
 
 
 def _is_newer(build: Build, start: Build) -> bool:
@@ -341,15 +369,21 @@ def _price(runs: Iterable[PlannedJob], question: UpgradeQuestion) -> Price:
     return price_of(jobs, question.durations, slots=1, environment_s=question.environment_s)
 
 
-def _ranked(candidates: Sequence[Candidate], enough: float) -> list[Candidate]:
-    """Best first, by RANKING_WORDS."""
-    by_tie = sorted(candidates, key=_tie, reverse=True)
-    return sorted(by_tie, key=lambda one: rank_key(one, enough))
+def _ranked(candidates: Sequence[Candidate], question: UpgradeQuestion, known: Known) -> list[Candidate]:
+    """Best first, by RANKING_WORDS. What is not watched is looked at only where there is a tie: that takes long."""
+    alike = grouped(candidates, lambda one: rank_key(one, question.enough))
+    ties = {key: len(group) > 1 for key, group in alike.items()}
+    return [
+        one
+        for key in sorted(alike)
+        for one in sorted(alike[key], key=lambda one: ties[key] and _tie(one.build, question, known), reverse=True)
+    ]
 
 
-def _tie(candidate: Candidate) -> tuple[Version, bool, str]:
-    build = candidate.build
-    return (Version(build.build_id.release), is_release(build), build.id)
+def _tie(build: Build, question: UpgradeQuestion, known: Known) -> tuple[int, Version, bool, str]:
+    outside = _outside(build, question, known)
+    turned = weight(outside.of(Tally.GAINED)) - weight(outside.of(Tally.LOST))
+    return (turned, Version(build.build_id.release), is_release(build), build.id)
 
 
 def _judged(

@@ -108,11 +108,10 @@ _GO_WORDS = ("Go to {build}.", "Go to {build} with {packages}.")
 
 
 def because(advice: UpgradeAdvice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
-    """The reasons that follow it, in one sentence or two, what is known on the CPU alone, and what of the environment's
+    """The reasons that follow it, in one sentence or two, what stands beside them, and what of the environment's
     packages comes along.
     """
-    on_cpu = [advice.on_cpu_alone] if advice.on_cpu_alone else []
-    beside = [say(part) for part in (*on_cpu, *_packages(advice, say, comma))]
+    beside = [say(part) for part in (*advice.beside, *_packages(advice, say, comma))]
     best, base = advice.best, advice.base
     if best is None:
         return " ".join([*map(say, advice.why), *beside])

@@ -270,6 +270,17 @@ def test_of_equals_the_newer_release_then_the_default_index_then_the_later_name_
     assert len({rank_key(one, 0.8) for one in advice.candidates}) == 1
 
 
+def test_what_is_not_watched_is_told_and_settles_a_tie() -> None:
+    known = world({"a": "xoo", "b": "xox", "c": "oxx", "d": " ox"})
+    advice = ask(known, watched=["a"])
+    assert ids(advice) == [TORCH_26.id, TORCH_27.id]
+    assert answer(advice).endswith(
+        "Outside of what you watch (3), 1 that fail where you are pass there, and 1 that pass fail there."
+    )
+    assert ids(ask(known, watched=["a", "b", "c", "d"])) == [TORCH_26.id, TORCH_27.id]
+    assert ids(ask(world({"a": "xoo", "b": "xx ", "c": "  x"}), watched=["a"])) == [TORCH_27.id, TORCH_26.id]
+
+
 @pytest.mark.parametrize(
     ("severity", "silent", "weight"),
     [
@@ -698,13 +709,14 @@ def test_while_the_cpu_does_not_count_it_is_said_what_that_costs() -> None:
     assert advice.base.missing.to_run == tuple(sorted(f"any-{number}" for number in range(20)))
     assert advice.base.missing.hardware == (GPU,)
     start = advice.start.id
-    assert str(advice.on_cpu_alone) == (
+    (told,) = map(str, advice.beside)
+    assert told == (
         f"On {start}, 20 of the 24 issues have only been measured on the CPU, which does not count for a GPU until "
         "the two are known to agree (so far 0 of 0 pairs do)."
     )
-    assert str(advice.on_cpu_alone) in answer(advice)
+    assert told in answer(advice)
     for known, hardware in ((gpu_world("xoo", "xoo"), GPU), (gpu_world("xoo", "xoo", carries=False), HARDWARE)):
-        assert ask(known, constraints=Constraints(hardware=(hardware,))).on_cpu_alone is None
+        assert ask(known, constraints=Constraints(hardware=(hardware,))).beside == ()
 
 
 def test_what_is_missing_on_a_gpu_is_run_on_one() -> None:
