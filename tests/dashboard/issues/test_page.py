@@ -214,7 +214,7 @@ def test_a_claim_that_can_be_wrong_is_held_against_what_was_measured(own: TestCl
 def test_a_workaround_says_what_it_took_beside_the_control(client: TestClient) -> None:
     cured, useless = page_of(client).workarounds
     assert cured.cost is not None
-    assert (cured.cost.variant, cured.cost.cure.attempts, cured.cost.control.attempts) == ("big", 2, 2)
+    assert (cured.cost.variant, cured.cost.workaround.attempts, cured.cost.control.attempts) == ("big", 2, 2)
     assert useless.cost is None  # it never passed with the variant that fails
     text = " ".join(client.get(ADDRESS).text.split())
     assert "4.0 s, 512 MB for one first call, compiling included; 0.5 s, 512 MB without the suspect path" in text
