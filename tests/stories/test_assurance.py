@@ -226,7 +226,7 @@ def test_an_inferred_cell_can_not_be_talked_about_as_if_it_were_measured(site: T
 def test_a_measured_cell_never_calls_itself_inferred(site: TestClient) -> None:
     for issue, hardware in ((MASK, HARDWARE), (GPU_ONLY, GPU_CLASS)):
         page = shown(site, cell_address(issue.id, BAD.id, hardware), CellPage)
-        assert (page.known, page.ground, "inferred" in page.word) == ("", None, False)
+        assert (page.known, page.evidence.ground, "inferred" in page.word) == ("", None, False)
     assert shown(site, cell_address(MASK.id, GOOD.id), CellPage).word == "passes"
 
 
