@@ -156,7 +156,7 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
     said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
     assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
     sections = {one.sign: one.lines for one in shown(site, f"/builds/{BAD.id}", BuildPage).sections}
-    assert [one.title for line in sections[StatusLabel.AS_REPORTED] for one in line.partly] == ["eager"]
+    assert [one.label for line in sections[StatusLabel.AS_REPORTED] for one in line.partly] == ["eager"]
     assert "1 passes as reported, and fails in a variant" in words(site, f"/builds/{BAD.id}")
     body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]
     assert (body["verdict"], body["helped"], body["failed"], body["untried"]) == ("partial", ["big"], ["odd"], [])
