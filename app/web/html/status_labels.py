@@ -3,7 +3,6 @@ symbol and word say.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.changes import Cause
@@ -16,14 +15,6 @@ from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.domain.vocabulary import ANSWERS, STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
 from knowngood.app.serialization.marks import VerdictMark
 from knowngood.app.web.html.i18n import Language, say
-
-
-@dataclass(frozen=True)
-class LegendEntry:
-    sign: StatusLabel
-    word: str
-    meaning: str
-
 
 # The signs that one line has room for; the others are rare, and say their word where they stand.
 LEGEND_LINE = tuple(
@@ -42,7 +33,7 @@ LEGEND_LINE = tuple(
     )
 )
 
-LEGEND = tuple(LegendEntry(label, STATUSES[label].word, STATUS_MEANINGS[label]) for label in StatusLabel)
+LEGEND = tuple((STATUSES[label], STATUS_MEANINGS[label]) for label in StatusLabel)
 
 
 def shown(term: Term, language: Language) -> VerdictMark:
