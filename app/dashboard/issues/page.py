@@ -51,6 +51,7 @@ from knowngood.app.web.my_build import remember
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
+    asking,
     badge_address,
     cell_address,
     embed_address,
@@ -353,9 +354,8 @@ def _heads(
     said = {name: replace(column, label=context.say(column.label)) for name, column in columns.items()}
 
     def address_of(asked: str) -> str:
-        kept = {"build": wanted, "hardware": chosen.hardware if wanted else "", "sort": asked}
-        query = urlencode({name: value for name, value in kept.items() if value})
-        return f"{issue_address(issue.id)}?{query}#evidence"
+        hardware = chosen.hardware if wanted else ""
+        return f"{asking(issue_address(issue.id), build=wanted, hardware=hardware, sort=asked)}#evidence"
 
     return tuple(sort_heads(said, sort, address_of))
 
