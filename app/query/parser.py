@@ -324,11 +324,7 @@ def fit_value(of: Field, text: str) -> str:
 
 def told_of(of: Field) -> str:
     """The values that a field takes, in words."""
-    return _one_of(of.words) if of.words else of.about
-
-
-def _one_of(words: Iterable[str]) -> str:
-    return f"one of {', '.join(words)}"
+    return f"one of {', '.join(of.words)}" if of.words else of.about
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,6 @@ so that a link which is shared answers for the same build whoever opens it.
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from fastapi import Request, Response
 
@@ -13,6 +12,7 @@ from knowngood.app.domain.builds.build import Build, parse_build_id
 from knowngood.app.domain.builds.build_names import asked_build
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.hardware_names import hardware_named
+from knowngood.app.web.urls import asking
 
 MY_BUILD = "/my-build"
 BUILD_COOKIE, HARDWARE_COOKIE = "build", "hardware"
@@ -74,8 +74,7 @@ def remember(response: Response, build: str | None = None, hardware: str | None 
 
 def shared_address(path: str, build: str, hardware: str) -> str:
     """The address of a page that answers for this build, whoever opens it."""
-    said = {name: value for name, value in ((BUILD_PARAMETER, build), (HARDWARE_PARAMETER, hardware)) if value}
-    return f"{path}?{urlencode(said)}" if said else path
+    return asking(path, **{BUILD_PARAMETER: build, HARDWARE_PARAMETER: hardware})
 
 
 def _short(text: str | None) -> str:

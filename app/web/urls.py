@@ -21,16 +21,19 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
+def asking(address: str, /, **said: str) -> str:
+    """With those of the parameters that are not empty."""
+    asked = {name: value for name, value in said.items() if value}
+    return f"{address}?{urlencode(asked)}" if asked else address
+
+
 def issue_address(issue: str, build: str = "", hardware: str = "") -> str:
-    asked = {name: value for name, value in (("build", build), ("hardware", hardware)) if value}
-    query = f"?{urlencode(asked)}" if asked else ""
-    return f"/issues/{part(issue)}{query}"
+    return asking(f"/issues/{part(issue)}", build=build, hardware=hardware)
 
 
 def badge_address(issue: str, build: str = "", hardware: str = "", *, kind: str = "svg") -> str:
     """`kind` is `svg`, or `json` for shields.io."""
-    asked = {name: value for name, value in (("build", build), ("hardware", hardware)) if value}
-    return f"/badge/{part(issue)}.{kind}" + (f"?{urlencode(asked)}" if asked else "")
+    return asking(f"/badge/{part(issue)}.{kind}", build=build, hardware=hardware)
 
 
 def list_badge_address(name: str, build: str = "", hardware: str = "", *, kind: str = "svg") -> str:
@@ -104,20 +107,17 @@ def watch_list_feed(name: str) -> str:
 
 
 def compare_address(before: str = "", after: str = "", **asked: str) -> str:
-    """Empty parameters are left out: without one of the two builds the page asks for it."""
-    said = {name: value for name, value in (("a", before), ("b", after), *asked.items()) if value}
-    return f"/compare?{urlencode(said)}" if said else "/compare"
+    """Without one of the two builds the page asks for it."""
+    return asking("/compare", a=before, b=after, **asked)
 
 
 def matrix_address(**asked: str) -> str:
-    """A part of the matrix; empty parameters are left out."""
-    said = {name: value for name, value in asked.items() if value}
-    return f"{MATRIX}?{urlencode(said)}" if said else MATRIX
+    """A part of the matrix."""
+    return asking(MATRIX, **asked)
 
 
 def upgrade_address(start: str, **asked: str) -> str:
-    said = {name: value for name, value in asked.items() if value}
-    return f"/upgrade?{urlencode({'from': start, **said})}"
+    return asking("/upgrade", **{"from": start, **asked})
 
 
 def search_address(text: str) -> str:

@@ -156,7 +156,7 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
     said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
     assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
     sections = {one.sign: one.lines for one in shown(site, f"/builds/{BAD.id}", BuildPage).sections}
-    assert [one.title for line in sections[StatusLabel.AS_REPORTED] for one in line.partly] == ["eager"]
+    assert [one.label for line in sections[StatusLabel.AS_REPORTED] for one in line.partly] == ["eager"]
     assert "1 passes as reported, and fails in a variant" in words(site, f"/builds/{BAD.id}")
     body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]
     assert (body["verdict"], body["helped"], body["failed"], body["untried"]) == ("partial", ["big"], ["odd"], [])
@@ -226,7 +226,7 @@ def test_an_inferred_cell_can_not_be_talked_about_as_if_it_were_measured(site: T
 def test_a_measured_cell_never_calls_itself_inferred(site: TestClient) -> None:
     for issue, hardware in ((MASK, HARDWARE), (GPU_ONLY, GPU_CLASS)):
         page = shown(site, cell_address(issue.id, BAD.id, hardware), CellPage)
-        assert (page.known, page.ground, "inferred" in page.word) == ("", None, False)
+        assert (page.known, page.evidence.ground, "inferred" in page.word) == ("", None, False)
     assert shown(site, cell_address(MASK.id, GOOD.id), CellPage).word == "passes"
 
 

@@ -192,11 +192,15 @@ def test_an_issue_is_answered_for_it_and_what_its_address_says_comes_first(reade
     issue = "/issues/pytorch-151290"
     reader.post(MY_BUILD, data={"build": "2.5.1"})
     page = shown(reader, issue, IssuePage)
-    assert (page.build.id, page.is_remembered, page.cell.verdict) == (OLD.wheel.id, True, Verdict.NOT_AFFECTED)
+    assert (page.chosen.build.id, page.chosen.is_remembered, page.chosen.cell.verdict) == (
+        OLD.wheel.id,
+        True,
+        Verdict.NOT_AFFECTED,
+    )
     page = shown(reader, f"{issue}?mine=2.8.0", IssuePage)
-    assert (page.build.id, page.is_remembered) == (GOOD.wheel.id, False)
+    assert (page.chosen.build.id, page.chosen.is_remembered) == (GOOD.wheel.id, False)
     page = shown(reader, f"{issue}?mine=2.8.0&build={quote(BAD.id)}", IssuePage)
-    assert (page.build.id, page.is_remembered) == (BAD.id, False)
+    assert (page.chosen.build.id, page.chosen.is_remembered) == (BAD.id, False)
 
 
 def test_the_build_chosen_on_an_issues_page_is_the_same_one(reader: TestClient) -> None:

@@ -47,17 +47,17 @@ class CostChart:
 def cost_chart(titles: Mapping[str, str], costs: Mapping[str, Cost], csv_address: str, json_address: str) -> CostChart:
     """`titles` are those of the workarounds (by id) in the order in which they are shown."""
     found = [(title, costs[id_]) for id_, title in titles.items() if id_ in costs]
-    sides = [side for _, cost in found for side in (cost.cure, cost.control)]
+    sides = [side for _, cost in found for side in (cost.workaround, cost.control)]
     longest = max((side.seconds_range[1] for side in sides), default=0) or 1
     largest = max((side.peak_bytes_range[1] for side in sides), default=0) or 1
     rows = tuple(
         CostRow(
             title=title,
-            seconds=_seconds(cost.cure, longest),
+            seconds=_seconds(cost.workaround, longest),
             control_seconds=_seconds(cost.control, longest),
-            memory=_memory(cost.cure, largest),
+            memory=_memory(cost.workaround, largest),
             control_memory=_memory(cost.control, largest),
-            attempts=cost.cure.attempts,
+            attempts=cost.workaround.attempts,
             control_attempts=cost.control.attempts,
         )
         for title, cost in found
@@ -72,7 +72,7 @@ def costs_csv(costs: Mapping[str, Cost]) -> str:
     figures = ("seconds", "seconds_low", "seconds_high", "peak_bytes", "peak_bytes_low", "peak_bytes_high", "attempts")
     writer.writerow(("workaround", "variant", "arm", *figures))
     for id_, cost in costs.items():
-        for arm, side in ((id_, cost.cure), (CONTROL, cost.control)):
+        for arm, side in ((id_, cost.workaround), (CONTROL, cost.control)):
             peak = (side.peak_bytes, *side.peak_bytes_range) if side.peak_bytes else ("", "", "")
             writer.writerow((id_, cost.variant, arm, side.seconds, *side.seconds_range, *peak, side.attempts))
     return out.getvalue()

@@ -11,17 +11,13 @@ from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, comman
 from knowngood.app.dashboard.lookups import find_attempt, find_build, find_issue
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.verdicts.outcome import Judgement, RunRecord
-from knowngood.app.domain.verdicts.voids import Void
-from knowngood.app.domain.vocabulary import OUTCOMES
 from knowngood.app.store.engine import Session
-from knowngood.app.store.queries import AttemptDetail, ReceptionDetail
+from knowngood.app.store.queries import AttemptDetail
 from knowngood.app.web.errors import NotFound
 from knowngood.app.web.html.markdown import marked
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, attempt_address, build_address, cell_address, issue_address, pins_address
+from knowngood.app.web.urls import API, attempt_address, pins_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,26 +26,13 @@ router = APIRouter(include_in_schema=False)
 class AttemptPage:
     """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it.
 
-    `differs` says why it does not count as the pass that it was (empty: it does); `controls` are the control's values
-    that are others.
+    `controls` are the control's values that are others, for which it does not count as the pass that it was.
     """
 
-    attempt: Attempt
-    record: RunRecord
-    judgement: Judgement
-    is_counted: bool
-    differs: str
-    void: Void | None
-    reception: ReceptionDetail
-    sign: str
-    word: str
+    detail: AttemptDetail
     issue_title: str
-    issue_address: str
-    build_address: str
-    cell_address: str
     controls: Mapping[str, str]
     machine: Machine | None
-    packages: Mapping[str, str]
     log: Markup
     traceback: Markup
     has_mark: bool
@@ -106,31 +89,19 @@ def _unpinned(message: str, attempt: str) -> NotFound:
 
 
 def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
-    one, record, judgement = detail.attempt, detail.attempt.record, detail.judgement
+    one, line = detail.attempt, detail.judgement.line
     own = attempt_address(one.id)
-    raised = record.raised.text.strip() if record.raised else ""
+    raised = one.record.raised.text.strip() if one.record.raised else ""
     in_log = raised in detail.log
     is_pinned = bool(hashed_requirements(detail.lock))
     return AttemptPage(
-        attempt=one,
-        record=record,
-        judgement=judgement,
-        is_counted=detail.counted,
-        differs=detail.difference.in_words if detail.difference else "",
-        void=detail.void,
-        reception=detail.reception,
-        sign=OUTCOMES[judgement.outcome].label,
-        word=context.say(OUTCOMES[judgement.outcome].word),
+        detail=detail,
         issue_title=context.title_of(issue),
-        issue_address=issue_address(issue.id),
-        build_address=build_address(build.id, one.hardware),
-        cell_address=cell_address(one.issue, one.build, one.hardware),
         controls={one.key: one.control for one in detail.difference.values} if detail.difference else {},
         machine=detail.machine.brief if detail.machine else None,
-        packages=dict(sorted(detail.packages.items())),
-        log=marked(detail.log, judgement.line),
-        traceback=Markup() if in_log else marked(raised, "" if judgement.line in detail.log else judgement.line),
-        has_mark=bool(judgement.line) and (judgement.line in detail.log or judgement.line in raised),
+        log=marked(detail.log, line),
+        traceback=Markup() if in_log else marked(raised, "" if line in detail.log else line),
+        has_mark=bool(line) and (line in detail.log or line in raised),
         log_address=f"{own}/log.txt",
         lock_address=f"{own}/pylock.toml" if detail.lock else "",
         pins_address=pins_address(one.id) if is_pinned else "",

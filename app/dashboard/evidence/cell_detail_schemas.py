@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
-
-from pydantic import AfterValidator
 
 from knowngood.app.dashboard.evidence.attempt_schemas import AttemptSummaryBody
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_fields
@@ -12,25 +9,8 @@ from knowngood.app.dashboard.evidence.service import CellEvidence, cell_sentence
 from knowngood.app.dashboard.issues.workarounds import costs_on
 from knowngood.app.domain.verdicts.changes import Cause, CellNews
 from knowngood.app.domain.verdicts.verdict import Difference, VariantFinding, Verdict, WorkaroundVerdict
-from knowngood.app.web.json_body import Body, read_from
-
-
-class SpentBody(Body):
-    """Medians over `attempts`, and the least and greatest; `peak_bytes` is null where it was not recorded."""
-
-    seconds: float
-    peak_bytes: Annotated[int | None, AfterValidator(lambda count: count or None)]
-    attempts: int
-    seconds_range: tuple[float, float]
-    peak_bytes_range: tuple[int, int]
-
-
-class CostBody(Body):
-    """One first call in a fresh process, compiling included: with the workaround, and the control's."""
-
-    variant: str
-    workaround: SpentBody = read_from("cure")
-    control: SpentBody
+from knowngood.app.domain.verdicts.workaround_cost import Cost
+from knowngood.app.web.json_body import Body
 
 
 class WorkaroundFindingBody(Body):
@@ -43,7 +23,7 @@ class WorkaroundFindingBody(Body):
     verdict: WorkaroundVerdict
     note: str
     applies: bool
-    cost: CostBody | None
+    cost: Cost | None
 
 
 class CellStepBody(Body):
@@ -92,7 +72,7 @@ def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) ->
                 verdict=finding.verdict,
                 note=finding.note,
                 applies=finding.applies,
-                cost=CostBody.of(costs[id_]) if id_ in costs else None,
+                cost=costs.get(id_),
             )
             for id_, finding in cell.workarounds.items()
         ],

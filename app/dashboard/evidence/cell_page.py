@@ -1,6 +1,6 @@
 """`/cells/{issue}/{build}`: why this verdict, from which attempts, and how to see it again."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -23,16 +23,15 @@ from knowngood.app.dashboard.evidence.service import (
 )
 from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.app.dashboard.matrix.selection import Words
-from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
-from knowngood.app.domain.measuring.machine import CPU_CLASS, Machine
+from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.changes import CellNews
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.notes import Note, NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.app.domain.verdicts.status import status_of
-from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, Verdict, is_stale
+from knowngood.app.domain.verdicts.verdict import Cell, CellKey, Verdict, is_stale
 from knowngood.app.domain.vocabulary import OUTCOMES, WORKAROUNDS, StatusLabel
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import load_notes
@@ -45,12 +44,8 @@ from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
     attempt_address,
-    badge_address,
-    build_address,
     cell_address,
     costs_address,
-    issue_address,
-    notes_address,
     pins_address,
 )
 
@@ -65,12 +60,6 @@ NOTE_WORDS = {
 
 
 _FAILS = FAILING | {Verdict.DIFFERENT_FAILURE}
-
-
-@dataclass(frozen=True)
-class VariantLine:
-    finding: VariantFinding
-    title: str
 
 
 @dataclass(frozen=True)
@@ -105,33 +94,24 @@ class Proof:
 class CellPage:
     """`known` says how an inferred cell is known (empty: it was measured, or nothing is known), and `ground_address` is
     the measured cell's. `elsewhere_address` leads to the CPU's cell of an issue that concerns the CPU path alone.
+    `variant_titles` are by the variant's id.
     """
 
-    issue: Issue
-    issue_title: str
-    issue_address: str
-    build: Build
-    build_address: str
-    cell: Cell
+    evidence: CellEvidence
     sign: StatusLabel
     word: str
     silence: str
     known: str
-    ground: Cell | None
     ground_address: str
     elsewhere_address: str
     sentence: str
     is_stale: bool
-    machine: Machine | None
     proof: Proof
-    telling: AttemptDetail | None
     log: Markup
     lock_address: str
     pins_address: str
-    badge_address: str
-    notes_address: str
     classes: tuple[Choice, ...]
-    variants: tuple[VariantLine, ...]
+    variant_titles: Mapping[str, str]
     workarounds: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
     costs: CostChart
@@ -141,7 +121,6 @@ class CellPage:
     attempts_address: str
     notes: tuple[tuple[Note, str], ...]
     changes: tuple[ChangeLine, ...]
-    evidence_address: str
     commands: Commands
     json_address: str
 
@@ -172,38 +151,27 @@ def cell_page(
     subject = _subject(evidence)
     own = cell_address(issue.id, build.id, cell.hardware)
     one_cell = {"issue": issue.id, "builds": build.id, "hardware": cell.hardware}
-    titles = {variant.id: variant.title for variant in issue.variants}
     costs = costs_on(issue, cell, timed_of(evidence.supporting))
     workarounds = workarounds_of(issue, build, cell, context, costs)
     return CellPage(
-        issue=issue,
-        issue_title=context.title_of(issue),
-        issue_address=issue_address(issue.id, build=build.id, hardware=cell.hardware),
-        build=build,
-        build_address=build_address(build.id, cell.hardware),
-        cell=cell,
+        evidence=evidence,
         sign=status_of(cell),
         word=whole_word(cell, issue, evidence.known, context.language),
         silence=_silence(context, issue, cell),
         known=how_known(cell.basis, context.language) if cell.basis else "",
-        ground=evidence.ground,
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         elsewhere_address=cell_address(issue.id, build.id, CPU_CLASS) if concerns_cpu_path([cell]) else "",
         sentence=measured_sentence(evidence),
         is_stale=is_stale(cell, build, context.now),
-        machine=evidence.machine,
         proof=_proof(evidence),
-        telling=telling,
         log=_log(telling, cell.line),
         lock_address=f"{attempt_address(telling.attempt.id)}/pylock.toml" if telling and telling.lock else "",
         pins_address=pins_address(locked_by) if (locked_by := subject.locked_by) else "",
-        badge_address=badge_address(issue.id, build.id, cell.hardware),
-        notes_address=notes_address(issue.id, build.id, cell.hardware),
         classes=tuple(
             Choice(class_, cell_address(issue.id, build.id, class_), class_ == cell.hardware)
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
         ),
-        variants=tuple(VariantLine(one, titles.get(one.variant, "")) for one in cell.variants),
+        variant_titles={variant.id: variant.title for variant in issue.variants},
         workarounds=workarounds,
         elsewhere=elsewhere_of(issue, build, cell, context),
         costs=cost_chart(
@@ -229,7 +197,6 @@ def cell_page(
             )
             for one in reversed(news)
         ),
-        evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         commands=commands(subject, context.base),
         json_address=f"{API}{own}",
     )

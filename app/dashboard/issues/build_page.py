@@ -26,17 +26,9 @@ from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.attempt_summaries import ImportedPackages, load_installed
 from knowngood.app.web.html.grid import Choice, TitledIssue
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, build_address, cell_address, issue_address, line_feed, part
+from knowngood.app.web.urls import API, build_address, issue_address, line_feed, part
 
 router = APIRouter(include_in_schema=False)
-
-
-@dataclass(frozen=True)
-class WorkaroundLink:
-    """A workaround that helps here, and where it stands with its snippet."""
-
-    title: str
-    address: str
 
 
 @dataclass(frozen=True)
@@ -47,12 +39,10 @@ class IssueLine(TitledIssue):
     """
 
     cell: Cell
-    cell_address: str
-    workarounds: tuple[WorkaroundLink, ...]
-    partly: tuple[WorkaroundLink, ...]
+    workarounds: tuple[Choice, ...]
+    partly: tuple[Choice, ...]
     works_on: str
     ground: str
-    ground_address: str
     is_stale: bool
 
 
@@ -72,7 +62,6 @@ class BuildPage:
     build: Build
     hardware: str
     totals: MatrixTotals
-    counts: Mapping[StatusLabel, int]
     said: tuple[str, ...]
     sections: tuple[Section, ...]
     classes: tuple[Choice, ...]
@@ -115,14 +104,10 @@ def build_page(
     lines: dict[StatusLabel, list[IssueLine]] = {sign: [] for sign in STATUSES}
     for cell in cells:
         lines[status_of(cell)].append(_line(context, known, cell, build))
-    counts = {sign: len(found) for sign, found in lines.items()}
-    own = build_address(build.id, hardware)
-    stale = stale_cells(cells, builds, context.now)
     return BuildPage(
         build=build,
         hardware=hardware,
-        totals=tally(cells, stale),
-        counts=counts,
+        totals=tally(cells, stale_cells(cells, builds, context.now)),
         said=tuple(_counted(context, sign, lines[sign]) for sign in COUNT_WORDS if lines[sign]),
         sections=tuple(_sections(context, build, lines)),
         classes=tuple(
@@ -143,7 +128,7 @@ def build_page(
         wheel=known.wheels.get(build.torch),
         age=known.age(build),
         command=f"knowngood run --builds {build.id} --hardware {hardware}",
-        json_address=f"{API}{own}",
+        json_address=f"{API}{build_address(build.id, hardware)}",
     )
 
 
@@ -189,9 +174,9 @@ def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> Is
     elsewhere = helped_elsewhere(issue, cell, known)
     address = issue_address(issue.id, build=cell.build, hardware=cell.hardware)
 
-    def links(ids: Sequence[str]) -> tuple[WorkaroundLink, ...]:
+    def links(ids: Sequence[str]) -> tuple[Choice, ...]:
         return tuple(
-            WorkaroundLink(context.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
+            Choice(context.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}", is_chosen=False)
             for one in issue.workarounds
             if one.id in ids
         )
@@ -201,12 +186,10 @@ def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> Is
         title=context.title_of(issue),
         address=address,
         cell=cell,
-        cell_address=cell_address(*cell.key),
         workarounds=links(working(cell)),
         partly=links(partly_working(cell)),
         works_on=elsewhere[1].id if elsewhere else "",
-        ground=ground_of(cell.basis) if (at := cell.basis) else "",
-        ground_address=cell_address(cell.issue, at.build, at.hardware) if at else "",
+        ground=ground_of(cell.basis) if cell.basis else "",
         is_stale=is_stale(cell, build, context.now),
     )
 

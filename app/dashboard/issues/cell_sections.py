@@ -66,11 +66,15 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
     newest_first = told_builds(known)[::-1]
     cells = [known.cell(issue, build, hardware) for hardware in known.classes_of(issue.id) for build in newest_first]
     pages = [_page(context, issue, known, cell) for cell in cells if cell.measured_at]
-    inferred = grouped((one for one in pages if one.ground), lambda one: one.ground and one.ground.key)
+    inferred = grouped(
+        (one for one in pages if one.evidence.ground), lambda one: one.evidence.ground and one.evidence.ground.key
+    )
     named = {one.id for one in shown}
     texts = {view.id: view for one in pages for view in one.workarounds if view.id not in named}
     return CellSections(
-        measured=tuple(_measured(one, inferred.get(one.cell.key, ())) for one in pages if not one.ground),
+        measured=tuple(
+            _measured(one, inferred.get(one.evidence.cell.key, ())) for one in pages if not one.evidence.ground
+        ),
         unmeasured=tuple(_unmeasured(context, [cell for cell in cells if not cell.measured_at])),
         snippets=tuple(texts[one.id] for one in issue.workarounds if one.id in texts),
     )

@@ -1,6 +1,6 @@
 """`/issues/{id}`: where it fails, what to do about it on your build, what others claim, and the evidence."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated
@@ -22,7 +22,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.hardware_classes import isa_of, whole_classes
 from knowngood.app.domain.issue import Issue, Link, LinkKind
 from knowngood.app.domain.verdicts.claims import MeasuredClaim, Standing, doubts_about, held_claims
-from knowngood.app.domain.verdicts.history import History, Release
+from knowngood.app.domain.verdicts.history import History
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import (
     Columns,
@@ -37,7 +37,7 @@ from knowngood.app.domain.verdicts.matrix import (
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
 from knowngood.app.domain.verdicts.workaround_cost import Cost
-from knowngood.app.domain.vocabulary import ANSWERS, SEVERITY, StatusLabel
+from knowngood.app.domain.vocabulary import SEVERITY, StatusLabel
 from knowngood.app.store.engine import Session, reading
 from knowngood.app.store.evidence.attempt_summaries import AttemptSummary, load_glances, load_timed
 from knowngood.app.store.queries import load_builds
@@ -46,18 +46,16 @@ from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.grid import CellGlyph, Choice, heads_of, squares_of
 from knowngood.app.web.html.markdown import markdown, python
 from knowngood.app.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
-from knowngood.app.web.html.status_labels import whole_word, word_of
+from knowngood.app.web.html.status_labels import whole_word
 from knowngood.app.web.my_build import remember
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
-    attempt_address,
+    asking,
     badge_address,
-    build_address,
     cell_address,
     embed_address,
     issue_address,
-    issue_feed,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -90,28 +88,8 @@ class EvidenceLine:
     build: Build
     k: int
     n: int
-    address: str
-    evidence_address: str
     sign: StatusLabel
-    word: str
     is_stale: bool
-
-
-@dataclass(frozen=True)
-class SpanLine:
-    """One stretch of failing releases on one hardware class; a bound is empty where nothing older, or newer, passes.
-
-    The others are releases that neither pass nor fail, in words: those inside the bounds, and between first and last.
-    """
-
-    hardware: str
-    broke_in: str
-    fixed_in: str
-    first_bad: str
-    last_bad: str
-    before: str
-    within: str
-    after: str
 
 
 @dataclass(frozen=True)
@@ -153,24 +131,16 @@ class IssueEvidence:
 @dataclass(frozen=True)
 class IssuePage:
     issue: Issue
-    title: str
     summary: Markup
     strips: tuple[Strip, ...]
     leading: tuple[Strip, ...]
     isas: str
     lifespans: LifespanChart
-    spans: tuple[SpanLine, ...]
-    build: Build
-    is_remembered: bool
+    chosen: Chosen
     builds: tuple[str, ...]
-    hardware: str
     classes: tuple[Choice, ...]
     has_classes: bool
-    build_address: str
     standings: Mapping[Standing, str]
-    cell: Cell
-    cell_address: str
-    sign: StatusLabel
     word: str
     workarounds: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
@@ -179,14 +149,12 @@ class IssuePage:
     known: str
     ground_address: str
     claims: tuple[MeasuredClaim, ...]
-    has_untold: bool
     links: Mapping[LinkKind, tuple[Link, ...]]
     evidence: tuple[EvidenceLine, ...]
     evidence_heads: tuple[SortHead, ...]
     attempts: Sequence[AttemptSummary]
     attempts_address: str
     changes_address: str
-    feed_address: str
     badge: BadgeCode
     script: Markup
     repro_address: str
@@ -274,12 +242,10 @@ def issue_page(
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
     workarounds = workarounds_of(issue, build, cell, context, telling.costs)
-    claims = held_claims(issue, [(builds[one.build], one) for one in cells])
     strips = _strips(context, issue, releases, measured or (hardware,), cells, telling.known)
     leading = tuple(strip for strip in strips if not isa_of(strip.hardware)) or strips
     return IssuePage(
         issue=issue,
-        title=context.title_of(issue),
         summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
         leading=leading,
@@ -287,23 +253,16 @@ def issue_page(
         lifespans=lifespan_chart(
             context, lifespans_by_class(issue, telling.known, measured or (hardware,)), build=build.id, by_class=True
         ),
-        spans=tuple(_spans(context, leading)),
-        build=build,
-        is_remembered=telling.chosen.is_remembered,
+        chosen=telling.chosen,
         builds=tuple(
             one.id for one in choose_columns(builds.values(), {*(one.build for one in cells), build.id}, Columns.ALL)
         )[::-1],
-        hardware=hardware,
         classes=tuple(
             Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
             for one in dict.fromkeys([*measured, hardware])
         ),
         has_classes=len(measured) > 1,
-        build_address=build_address(build.id, hardware),
         standings=STANDING_WORDS,
-        cell=cell,
-        cell_address=cell_address(*cell.key),
-        sign=status_of(cell),
         word=whole_word(cell, issue, telling.known, context.language),
         workarounds=workarounds,
         elsewhere=elsewhere_of(issue, build, cell, context),
@@ -311,15 +270,13 @@ def issue_page(
         partly=sum(1 for workaround in workarounds if workaround.verdict is WorkaroundVerdict.PARTIAL),
         known=how_known(cell.basis, context.language) if cell.basis else "",
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
-        claims=claims,
-        has_untold=any(not one.held for one in claims),
+        claims=held_claims(issue, [(builds[one.build], one) for one in cells]),
         links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
         evidence=_evidence(context, cells, builds, sort),
         evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
         attempts=telling.attempts,
         attempts_address=f"{API}/attempts?{urlencode({'issue': issue.id})}",
         changes_address=f"/changes?{urlencode({'issues': issue.id})}",
-        feed_address=issue_feed(issue.id),
         badge=_badge(context, issue, build, hardware),
         script=python(issue.script),
         repro_address=f"{issue_address(issue.id)}/repro.py",
@@ -355,28 +312,6 @@ def _strips(
 def _lead(sentence: str, hardware: str, classes: int) -> str:
     """`Fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]`; with the class in front where there are several."""
     return f"{hardware}: {sentence}" if classes > 1 else f"{sentence[0].upper()}{sentence[1:]}"
-
-
-def _spans(context: RequestContext, strips: Iterable[Strip]) -> Iterator[SpanLine]:
-    for strip in strips:
-        for span in strip.history.spans:
-            yield SpanLine(
-                hardware=strip.hardware,
-                broke_in=span.broke_in or "",
-                fixed_in=span.fixed_in or "",
-                first_bad=span.first_bad,
-                last_bad=span.last_bad,
-                before=_silent(context, span.before),
-                within=_silent(context, span.within),
-                after=_silent(context, span.after),
-            )
-
-
-def _silent(context: RequestContext, releases: Sequence[Release]) -> str:
-    """`2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
-    names = {answer: [one.name for one in releases if one.answer == answer] for answer in ANSWERS}
-    told = {", ".join(of): context.say(ANSWERS[answer].word) for answer, of in names.items() if of}
-    return context.say("; ").join(f"{releases}{context.say(': ')}{word}" for releases, word in told.items())
 
 
 HEAD_WORDS = {
@@ -419,24 +354,19 @@ def _heads(
     said = {name: replace(column, label=context.say(column.label)) for name, column in columns.items()}
 
     def address_of(asked: str) -> str:
-        kept = {"build": wanted, "hardware": chosen.hardware if wanted else "", "sort": asked}
-        query = urlencode({name: value for name, value in kept.items() if value})
-        return f"{issue_address(issue.id)}?{query}#evidence"
+        hardware = chosen.hardware if wanted else ""
+        return f"{asking(issue_address(issue.id), build=wanted, hardware=hardware, sort=asked)}#evidence"
 
     return tuple(sort_heads(said, sort, address_of))
 
 
 def _line(context: RequestContext, cell: Cell, build: Build) -> EvidenceLine:
-    sign = status_of(cell)
     return EvidenceLine(
         cell=cell,
         build=build,
         k=sum(one.k for one in cell.variants),
         n=sum(one.n for one in cell.variants),
-        address=cell_address(*cell.key),
-        evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
-        sign=sign,
-        word=word_of(cell, context.language),
+        sign=status_of(cell),
         is_stale=is_stale(cell, build, context.now),
     )
 

@@ -58,7 +58,6 @@ from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
 from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, TitledIssue, drawn, heads_of, squares_of
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.html.status_labels import LEGEND, LegendEntry
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, MATRIX, issue_address
 
@@ -210,12 +209,10 @@ class MatrixPage:
     pythons: tuple[Choice, ...]
     columns: tuple[Choice, ...]
     query: MatrixPageQuery
-    kept: tuple[tuple[str, str], ...]
     address: str
     cleared_address: str
     csv_address: str
     markdown_address: str
-    legend: tuple[LegendEntry, ...]
     active: RunRow | None
     live_address: str
     json_address: str
@@ -296,12 +293,10 @@ def matrix_page(
         pythons=_python_choices(context, query, selection),
         columns=_column_choices(context, query, selection),
         query=query,
-        kept=query.kept,
         address=f"{MATRIX}{query.asking(hardware=hardware)}",
         cleared_address=f"{MATRIX}{query.cleared.asking()}",
         csv_address=query.at_door("export/csv", hardware, query.columns),
         markdown_address=query.at_door("export/markdown", hardware, query.columns),
-        legend=LEGEND,
         active=now.active,
         live_address=f"{API}/events?after={now.last_event}" if now.active else "",
         json_address=query.at_door("matrix", hardware, _twin(query)),

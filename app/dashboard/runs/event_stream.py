@@ -109,7 +109,9 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
         while not streams.is_closing:
             found = await to_thread.run_sync(follower.next_events)
             if found:
-                yield b"".join(_wire(event) for event in found)
+                yield b"".join(
+                    format_sse_event(data_str=_EVENT.dump_json(event).decode(), id=str(event.id)) for event in found
+                )
             follower.is_over = follower.is_over or _ends(follower.run, found)
             if follower.is_over and not found:
                 return
@@ -123,10 +125,6 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
         streams.count -= 1
         streams.by_asker[follower.asker] -= 1
         streams.by_asker += Counter()  # forgets who has none
-
-
-def _wire(event: EventRow) -> bytes:
-    return format_sse_event(data_str=_EVENT.dump_json(event).decode(), id=str(event.id))
 
 
 def _ends(run: str, found: tuple[EventRow, ...]) -> bool:

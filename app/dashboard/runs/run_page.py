@@ -16,7 +16,7 @@ from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import EventRow, JobRow, JobState, RunRow, load_events, load_last_event
 from knowngood.app.web.html.i18n import duration, size
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, attempt_address, build_address, cell_address
+from knowngood.app.web.urls import API, attempt_address, cell_address, run_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -46,7 +46,6 @@ class JobLine:
 
     job: JobRow
     word: str
-    address: str
     doing: str
     took_s: float | None
 
@@ -69,8 +68,6 @@ class RunPage:
     """`left_s` is a guess (time_left.py); None before the first arm has ended."""
 
     line: RunLine
-    run: RunRow
-    is_over: bool
     share: int
     left_s: float | None
     jobs: tuple[JobLine, ...]
@@ -100,20 +97,16 @@ def run_page(
     issues: Mapping[str, Issue],
 ) -> RunPage:
     """`recent` are this run's newest events, oldest first; `last` is where the live stream goes on from."""
-    line = run_line(context, found)
-    is_over = found.finished_at is not None
     doing = {str(event.data.get("job")): _doing(context, event) for event in recent}
     finished = [event for event in reversed(recent) if event.kind == "arm_finished"]
     return RunPage(
-        line=line,
-        run=found,
-        is_over=is_over,
+        line=run_line(context, found),
         share=100 * found.arms_done // found.arms_total if found.arms_total else 100,
         left_s=left_s,
         jobs=tuple(_job(context, job, doing.get(job.id, "")) for job in found.jobs),
         results=tuple(_result(context, event, issues) for event in finished[:_SHOWN_EVENTS]),
-        live_address="" if is_over else f"{API}/events?run={found.id}&after={last}",
-        json_address=f"{API}{line.address}",
+        live_address="" if found.finished_at else f"{API}/events?run={found.id}&after={last}",
+        json_address=f"{API}{run_address(found.id)}",
     )
 
 
@@ -123,7 +116,6 @@ def _job(context: RequestContext, job: JobRow, doing: str) -> JobLine:
     return JobLine(
         job=job,
         word=context.say(JOB_WORDS[job.state]),
-        address=build_address(job.build, job.hardware),
         doing=(doing or begun) if job.state is JobState.LEASED else "",
         took_s=max(0.0, (ended - job.started_at).total_seconds()) if job.started_at else None,
     )

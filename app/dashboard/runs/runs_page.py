@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 
 from knowngood.app.store.queries import RunRow, RunState, load_runs
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, run_address
+from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
 
@@ -27,7 +27,6 @@ class RunLine:
     """`asked` says in a few words what was asked for; `problems` counts jobs that left arms undone."""
 
     run: RunRow
-    address: str
     word: str
     asked: str
     problems: int
@@ -54,7 +53,6 @@ def runs(context: Context) -> Response:
 def run_line(context: RequestContext, run: RunRow) -> RunLine:
     return RunLine(
         run=run,
-        address=run_address(run.id),
         word=context.say(STATE_WORDS[run.state]),
         asked=_asked(context, run.request),
         problems=sum(1 for job in run.jobs if job.problem),

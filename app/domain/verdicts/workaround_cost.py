@@ -32,10 +32,10 @@ class Timed:
 
 @dataclass(frozen=True)
 class MedianCost:
-    """Medians over `attempts`, and the least and greatest of each; `peak_bytes` is 0 where it was not recorded."""
+    """Medians over `attempts`, and the least and greatest; `peak_bytes` is null where it was not recorded."""
 
     seconds: float
-    peak_bytes: int
+    peak_bytes: int | None
     attempts: int
     seconds_range: tuple[float, float]
     peak_bytes_range: tuple[int, int]
@@ -43,10 +43,10 @@ class MedianCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """With the workaround and without the suspect path, both with `variant`."""
+    """One first call in a fresh process, compiling included: with the workaround, and the control's."""
 
     variant: str
-    cure: MedianCost
+    workaround: MedianCost
     control: MedianCost
 
 
@@ -82,7 +82,7 @@ def _spent(timed: Sequence[Timed]) -> MedianCost:
     seconds = [one.own_s for one in timed]
     return MedianCost(
         seconds=median(seconds),
-        peak_bytes=round(median(peaks)) if peaks else 0,
+        peak_bytes=round(median(peaks)) if peaks else None,
         attempts=len(timed),
         seconds_range=(min(seconds), max(seconds)),
         peak_bytes_range=(min(peaks, default=0), max(peaks, default=0)),

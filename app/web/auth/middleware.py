@@ -16,7 +16,7 @@ from knowngood.app.domain import access
 from knowngood.app.domain.access import NotAllowed, NotSignedIn
 from knowngood.app.domain.errors import KnownGoodError, StoreUnusable
 from knowngood.app.store.engine import reading, unit_of_work
-from knowngood.app.store.tokens import TokenLookup, find_session, find_token, needs_noting, note_use
+from knowngood.app.store.tokens import find_session, find_token, needs_noting, note_use
 from knowngood.app.web.app_state import AppState, state_of
 from knowngood.app.web.auth.principal import NOBODY, SESSION_COOKIE, Principal, is_from_here, remember_reader, require
 from knowngood.app.web.errors import is_for_a_program
@@ -90,10 +90,7 @@ def _recognised(state: AppState, presented: str | None, cookie: str) -> Principa
     if found.token is not None and needs_noting(found.token, now):
         with suppress(StoreUnusable), unit_of_work(state.engine, wait_s=_PATIENCE_S) as s:
             note_use(s, found.token, now)
-    return _reader(found, "" if presented is not None else cookie)
-
-
-def _reader(found: TokenLookup, session: str) -> Principal:
+    session = "" if presented is not None else cookie
     return Principal(found.token, session) if found.token else Principal(problem=found.problem)
 
 

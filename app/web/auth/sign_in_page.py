@@ -19,14 +19,10 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class SignInPage:
-    """`name` is who is signed in (empty: nobody); `problem` why the last try did not do; `to` where it leads."""
+    """`problem` is why the last try did not do; `to` where it leads."""
 
-    name: str
-    scopes: tuple[str, ...]
     to: str
     problem: str
-    form_token: str
-    reads_need_token: bool
     json_address: str
 
 
@@ -70,14 +66,5 @@ def sign_out(context: Context, request: Request, form: Form) -> Response:
 
 
 def _page(context: RequestContext, to: str, problem: str = "") -> Response:
-    principal = context.principal
-    page = SignInPage(
-        name=principal.name if principal.session else "",
-        scopes=principal.token.scopes if principal.token else (),
-        to=to,
-        problem=problem,
-        form_token=principal.form_token,
-        reads_need_token=context.state.rules.reads_need_token,
-        json_address=f"{API}/whoami",
-    )
+    page = SignInPage(to, problem, json_address=f"{API}/whoami")
     return uncached(context.page("sign_in.html", page, HTTPStatus.FORBIDDEN if problem else HTTPStatus.OK))

@@ -345,10 +345,6 @@ def _english(text: str) -> Markup:
     return Markup('<span lang="en">{}</span>').format(text)
 
 
-def _compiled(words: str) -> re.Pattern[str]:
-    return re.compile("".join(_parts(words)), re.DOTALL)
-
-
 def _parts(words: str) -> Iterator[str]:
     end = 0
     for place in _PLACE.finditer(words):
@@ -366,4 +362,4 @@ def _literal(words: str) -> str:
 
 
 _EITHER = {"(s)": "s?", "(es)": "(?:es)?", "is(are)": "(?:is|are)"}
-_FORMS = tuple((words, _compiled(words)) for words in FORM_WORDS)
+_FORMS = tuple((words, re.compile("".join(_parts(words)), re.DOTALL)) for words in FORM_WORDS)

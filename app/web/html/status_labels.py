@@ -2,26 +2,19 @@
 symbol and word say.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.changes import Cause
+from knowngood.app.domain.verdicts.history import Release
 from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path, helped_elsewhere
 from knowngood.app.domain.verdicts.status import failing_variants, passes_as_reported, status_of
 from knowngood.app.domain.verdicts.verdict import Cell
-from knowngood.app.domain.vocabulary import STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
+from knowngood.app.domain.vocabulary import ANSWERS, STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
 from knowngood.app.serialization.marks import VerdictMark
 from knowngood.app.web.html.i18n import Language, say
-
-
-@dataclass(frozen=True)
-class LegendEntry:
-    sign: StatusLabel
-    word: str
-    meaning: str
-
 
 # The signs that one line has room for; the others are rare, and say their word where they stand.
 LEGEND_LINE = tuple(
@@ -40,7 +33,7 @@ LEGEND_LINE = tuple(
     )
 )
 
-LEGEND = tuple(LegendEntry(label, STATUSES[label].word, STATUS_MEANINGS[label]) for label in StatusLabel)
+LEGEND = tuple((STATUSES[label], STATUS_MEANINGS[label]) for label in StatusLabel)
 
 
 def shown(term: Term, language: Language) -> VerdictMark:
@@ -77,6 +70,13 @@ def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
         word = say(VERDICTS[own.verdict].word, language)
         said.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
     return tuple(said)
+
+
+def silent_releases(releases: Sequence[Release], language: Language) -> str:
+    """Those that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
+    names = {answer: [one.name for one in releases if one.answer == answer] for answer in ANSWERS}
+    told = {", ".join(of): say(ANSWERS[answer].word, language) for answer, of in names.items() if of}
+    return say("; ", language).join(f"{releases}{say(': ', language)}{word}" for releases, word in told.items())
 
 
 def inferred_word(sign: StatusLabel, ground: str, language: Language) -> str:

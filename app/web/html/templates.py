@@ -15,16 +15,19 @@ from knowngood.app.web.html import i18n
 from knowngood.app.web.html.grid import drawn
 from knowngood.app.web.html.markdown import coded, uncoded
 from knowngood.app.web.html.static_files import TEMPLATES, Asset
-from knowngood.app.web.html.status_labels import LEGEND_LINE, said_beside, word_of
+from knowngood.app.web.html.status_labels import LEGEND, LEGEND_LINE, said_beside, silent_releases, word_of
 from knowngood.app.web.html.template_bytecode import TemplateBytecode
 from knowngood.app.web.urls import (
     SITE_DATA,
     SITE_SEARCH,
     attempt_address,
+    badge_address,
     build_address,
     cell_address,
     cell_anchor,
     issue_address,
+    issue_feed,
+    notes_address,
     run_address,
 )
 
@@ -45,13 +48,24 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
     environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING}
-    environment.globals |= {"status_of": status_of, "legend_line": LEGEND_LINE}
+    environment.globals |= {"status_of": status_of, "legend": LEGEND, "legend_line": LEGEND_LINE}
     environment.globals |= {
         one.__name__: one
-        for one in (attempt_address, build_address, cell_address, cell_anchor, issue_address, run_address)
+        for one in (
+            attempt_address,
+            badge_address,
+            build_address,
+            cell_address,
+            cell_anchor,
+            issue_address,
+            issue_feed,
+            notes_address,
+            run_address,
+        )
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
-    environment.filters |= {"coded": coded, "uncoded": uncoded, "said_beside": said_beside, "word_of": word_of}
+    environment.filters |= {"coded": coded, "uncoded": uncoded}
+    environment.filters |= {"said_beside": said_beside, "silent_releases": silent_releases, "word_of": word_of}
     environment.filters |= {
         "drawn": drawn,
         "exact": i18n.exact,

@@ -76,12 +76,9 @@ class PublicReads(CORSMiddleware):
         if is_public and scope["method"] == "OPTIONS":
             await super().__call__(scope, receive, send)
         elif is_public and scope["method"] in _READING:
-            await self.app(scope, receive, on_start(send, self._allow))
+            await self.app(scope, receive, on_start(send, lambda headers: headers.update(self.simple_headers)))
         else:
             await self.app(scope, receive, send)
-
-    def _allow(self, headers: MutableHeaders) -> None:
-        headers.update(self.simple_headers)
 
     def preflight_response(self, request_headers: Headers) -> Response:  # noqa: ARG002 - as above
         """The browser compares: what it may not send is no fault of the question."""

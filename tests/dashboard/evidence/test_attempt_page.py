@@ -41,13 +41,13 @@ def test_the_line_that_decided_is_lit_in_the_log_and_the_log_is_text(client: Tes
 
 def test_a_passing_attempt_has_no_line_to_light(client: TestClient, notebook: Engine) -> None:
     page = page_of(client, attempt_of(notebook, "pytorch-151290", GOOD.id, "baseline", "big"))
-    assert page.judgement.outcome is Outcome.PASS
+    assert page.detail.judgement.outcome is Outcome.PASS
     assert not page.has_mark
 
 
 def test_versions_are_those_imported_and_the_machine_is_named(client: TestClient, failing: str) -> None:
     page = page_of(client, failing)
-    assert page.record.imported["torch"] == BAD.torch
+    assert page.detail.attempt.record.imported["torch"] == BAD.torch
     text = client.get(f"/attempts/{failing}").text
     assert "AMD EPYC 7B13" in text
     assert "numpy==2.2.6" in text

@@ -58,10 +58,7 @@ def test_a_passing_cell_says_what_proves_it(client: TestClient) -> None:
 
 def test_variants_are_told_apart(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151290", BAD.id))
-    assert [
-        (line.finding.variant, VERDICTS[line.finding.verdict].label, line.finding.k, line.finding.n)
-        for line in page.variants
-    ] == [
+    assert [(one.variant, VERDICTS[one.verdict].label, one.k, one.n) for one in page.evidence.cell.variants] == [
         ("big", StatusLabel.FAILS, 2, 2),
         ("small", StatusLabel.PASSES, 0, 2),
     ]
@@ -119,7 +116,7 @@ def test_a_cell_that_cannot_be_says_why(client: TestClient) -> None:
 
 def test_without_a_class_the_one_that_was_measured_is_shown(client: TestClient) -> None:
     page = page_of(client, f"/cells/pytorch-151589/{BAD.id}")
-    assert page.cell.hardware == given.GPU_CLASS
+    assert page.evidence.cell.hardware == given.GPU_CLASS
 
 
 @pytest.mark.parametrize("hardware", ["tpu-v5", "cuda-sm_", "cuda-sm_x"])
@@ -172,8 +169,8 @@ def _baseline_fails(_spec: JobSpec, arm: ArmSpec) -> Outcome:
 def test_the_environment_as_imported_and_its_lock_stand_on_the_page(client: TestClient) -> None:
     where = address("pytorch-151290", BAD.id)
     page = page_of(client, where)
-    assert page.telling is not None
-    assert page.telling.attempt.record.imported["torch"] == BAD.torch
+    assert page.evidence.telling is not None
+    assert page.evidence.telling.attempt.record.imported["torch"] == BAD.torch
     assert client.get(page.lock_address).text == given.LOCK
     assert client.get(page.pins_address).text == f"torch===2.7.1 --hash=sha256:{given.WHEEL_HASH}\n"
     assert "numpy==2.2.6" in client.get(where).text
@@ -231,7 +228,7 @@ def test_what_differs_from_the_control_is_shown_with_both_values(own: TestClient
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.PASS, other_sum)
     where = address("fla-160", BAD.id)
     page = page_of(own, where)
-    assert page.cell.verdict is Verdict.INCONCLUSIVE
+    assert page.evidence.cell.verdict is Verdict.INCONCLUSIVE
     assert page.silence == "wrong numbers without an error"
     text = " ".join(own.get(where).text.split())
     assert "Not what the control observed" in text

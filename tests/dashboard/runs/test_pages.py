@@ -46,7 +46,7 @@ def test_an_empty_list_says_how_to_fill_it(own: TestClient) -> None:
 def test_a_waiting_run_is_followed_with_and_without_scripts(own: TestClient, own_engine: Engine) -> None:
     run = given_queue(own_engine)
     page = run_page(own, run)
-    assert not page.is_over
+    assert page.line.run.finished_at is None
     assert page.left_s is None
     assert page.live_address.startswith(f"/api/v1/events?run={run}&after=")
     text = own.get(f"/runs/{run}").text
@@ -73,7 +73,7 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
         assert page.left_s == load_time_left(s, load_run(s, run), NOW), "what a terminal says of it"
     assert page.left_s
     assert own.get(f"/api/v1/runs/{run}").json()["left_s"] == page.left_s
-    assert (page.share, page.run.state) == (25, RunState.RUNNING)
+    assert (page.share, page.line.run.state) == (25, RunState.RUNNING)
     assert [(line.sign, line.title, line.what) for line in page.results] == [
         (StatusLabel.PASSES, DYNAMO.title, f"fla-160 · control · {BAD.id}")
     ]
@@ -82,7 +82,7 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
 def test_a_finished_run_stands_still(client: TestClient) -> None:
     run = client.get("/api/v1/runs").json()["runs"][0]["id"]
     page = run_page(client, run)
-    assert (page.is_over, page.live_address, page.share) == (True, "", 100)
+    assert (page.line.run.finished_at is not None, page.live_address, page.share) == (True, "", 100)
     text = client.get(f"/runs/{run}").text
     assert "data-live" not in text
     assert "refresh" not in text
@@ -103,7 +103,7 @@ def test_a_cancelled_run_says_so(own: TestClient, own_engine: Engine) -> None:
     run = given_queue(own_engine)
     with unit_of_work(own_engine) as s:
         cancel_run(s, run, NOW)
-    assert run_page(own, run).run.state is RunState.CANCELLED
+    assert run_page(own, run).line.run.state is RunState.CANCELLED
 
 
 def test_a_run_page_takes_six_queries(client: TestClient, notebook: Engine, count_statements: CountStatements) -> None:

@@ -38,19 +38,19 @@ def test_without_a_control_or_a_variant_that_is_asked_for_nothing_is_said() -> N
 
 def test_figures_are_medians_and_say_of_how_many_and_how_far_they_lie_apart() -> None:
     timed = [CONTROL, *(replace(CURE, own_s=seconds) for seconds in (1.0, 9.0, 2.0))]
-    assert costs_of(timed, ["big"])["clone"].cure == MedianCost(2.0, 500, 3, (1.0, 9.0), (500, 500))
+    assert costs_of(timed, ["big"])["clone"].workaround == MedianCost(2.0, 500, 3, (1.0, 9.0), (500, 500))
 
 
 def test_a_peak_that_was_not_recorded_is_none_of_the_peaks() -> None:
     timed = [CONTROL, CURE, replace(CURE, peak_bytes=0)]
-    assert costs_of(timed, ["big"])["clone"].cure == MedianCost(4.0, 500, 2, (4.0, 4.0), (500, 500))
+    assert costs_of(timed, ["big"])["clone"].workaround == MedianCost(4.0, 500, 2, (4.0, 4.0), (500, 500))
     unknown = [replace(CONTROL, peak_bytes=0), CURE]
-    assert costs_of(unknown, ["big"])["clone"].control.peak_bytes == 0
+    assert costs_of(unknown, ["big"])["clone"].control.peak_bytes is None
 
 
 def test_the_first_variant_counts_and_of_machines_the_one_with_most_attempts() -> None:
     here = [CONTROL, CURE, replace(CONTROL, variant="small"), replace(CURE, variant="small", own_s=1.0)]
     assert costs_of(here, ["small", "big"])["clone"].variant == "small"
     there = [replace(CONTROL, machine="m0"), replace(CURE, machine="m0", own_s=7.0)] * 2
-    assert costs_of([*here, *there], ["big"])["clone"].cure == MedianCost(7.0, 500, 2, (7.0, 7.0), (500, 500))
+    assert costs_of([*here, *there], ["big"])["clone"].workaround == MedianCost(7.0, 500, 2, (7.0, 7.0), (500, 500))
     assert costs_of(reversed([*here, *there]), ["big"]) == costs_of([*here, *there], ["big"])
