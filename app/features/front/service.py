@@ -28,9 +28,10 @@ from knowngood.app.features.changes.service import ChangesQuery, load_changes
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import weight_of
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
-from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_upgrade
+from knowngood.app.features.upgrade.request import UpgradeRequest, read_upgrade
 from knowngood.app.features.upgrade.service import load_times
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
+from knowngood.app.knowledge.model import Recorded
 from knowngood.app.store.engine import Session
 from knowngood.app.web.app_state import AppState
 
@@ -153,7 +154,7 @@ def load_overview(session: Session, state: AppState, now: datetime, build: Build
         lambda: load_changes(session, ChangesQuery(issues=[], limit=_MOST_CHANGES)).changes,
     )
 
-    def times() -> Times:
+    def times() -> Recorded:
         return kept.find_or_make(snapshot, "times", lambda: load_times(session))
 
     def make_yours(build: Build) -> Yours:
@@ -234,7 +235,7 @@ def _gravity(row: IssueStanding) -> tuple[int, bool, int, str]:
     return (-weight_of(row.issue), row.prospect not in FAILING_PROSPECTS, _ORDER[row.prospect], row.issue.id)
 
 
-def _advice(build: Build, hardware: str, snapshot: KnowledgeSnapshot, times: Times) -> UpgradeAdvice | None:
+def _advice(build: Build, hardware: str, snapshot: KnowledgeSnapshot, times: Recorded) -> UpgradeAdvice | None:
     if not snapshot.is_whole:
         return None
     asked = UpgradeRequest(start=build.id, hardware=(hardware,))
