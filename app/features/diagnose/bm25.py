@@ -51,6 +51,11 @@ def words_of(text: str) -> list[str]:
     return [word for word in words if len(word) >= _SHORTEST and word not in _EMPTY]
 
 
+def rarity(n: int, whole: int) -> float:
+    """The inverse document frequency of a word that `n` of the `whole` texts have."""
+    return log(1 + (whole - n + 0.5) / (n + 0.5))
+
+
 class Texts:
     """Texts by name, ready to be compared with a question. Made once, read by many."""
 
@@ -84,5 +89,4 @@ class Texts:
         return self._rarity(word) * times * (_K1 + 1) / (times + _K1 * size)
 
     def _rarity(self, word: str) -> float:
-        n = self._seen[word]
-        return log(1 + (len(self._bags) - n + 0.5) / (n + 0.5))
+        return rarity(self._seen[word], len(self._bags))
