@@ -281,7 +281,9 @@ def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
     every = tuple(found)
     names = {"torch": "torch", "Triton": "triton"}
     pins = [PinnedPackage(names[one.name], one.value) for one in every if one.name in names]
-    cuda = [one for one in every if one.name == "CUDA" and _tells_of_torch(one)]
+    # The CUDA that torch was built for counts; a toolkit that lies about on the machine decides no build.
+    surest = dict(_READ)["CUDA"][:_CERTAIN_CUDA]
+    cuda = [one for one in every if one.name == "CUDA" and any(pattern.search(one.line) for pattern in surest)]
     pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda if one.value != "None"]
     others = {one.name.casefold(): one.line for one in every if one.name in {"ROCm", "XPU"}}
     platforms = {one.value: one.line for one in every if one.name == "platform"}
@@ -296,9 +298,3 @@ def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
         platforms=platforms | platform_of_gpus(gpus),
         backends=others or dict(("", one.line) for one in cuda if one.value == "None"),  # noqa: C402
     )
-
-
-def _tells_of_torch(found: VersionMention) -> bool:
-    """The CUDA that torch was built for; a toolkit that lies about on the machine decides no build."""
-    surest = dict(_READ)["CUDA"][:_CERTAIN_CUDA]
-    return any(pattern.search(found.line) for pattern in surest)

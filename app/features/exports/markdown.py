@@ -79,14 +79,10 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     named = f"[{title}]({extract.links.issue(issue.id)})" if extract.links else title
     silent = f" {SILENT.sign}" if issue.silent else ""
     caveat = f" ({escaped(issue.caveat)})" if issue.caveat else ""
-    history = _history(extract, issue, cells)
+    classes = dict.fromkeys(cell.hardware for cell in cells)
+    history = "; ".join(extract.known.told(issue, class_) for class_ in classes)
     signs = (sign_of(cell) + (STALE.sign if extract.is_stale(cell) else "") for cell in cells)
     return _line([f"{named} {escaped(issue.id)}{silent}{caveat}", *map(escaped, signs), escaped(history)])
-
-
-def _history(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
-    classes = list(dict.fromkeys(cell.hardware for cell in cells))
-    return "; ".join(extract.known.told(issue, class_) for class_ in classes)
 
 
 def _legend(extract: Extract, rows: Rows) -> str:

@@ -197,9 +197,10 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
         for issue in known.issues.values()
     ]
     severe = tuple(_most_severe(rows, known, hardware))
+    answering = [row.cell for row in rows if row.prospect in _ANSWERS]
     return Yours(
         standing=standing_of(build, hardware, known),
-        from_cpu=sum(row.prospect in _ANSWERS and _is_carried_over(row.cell) for row in rows),
+        from_cpu=sum(cell.basis is not None and cell.basis.hardware != cell.hardware for cell in answering),
         advice=advice,
         watch_out=tuple(_watch_out(rows)),
         severe=severe,
@@ -208,11 +209,6 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
 
 
 _ANSWERS = FAILING_PROSPECTS | {Prospect.PASSES}
-
-
-def _is_carried_over(cell: Cell) -> bool:
-    """Whether it was measured on another hardware class."""
-    return cell.basis is not None and cell.basis.hardware != cell.hardware
 
 
 def _watch_out(rows: Iterable[IssueStanding]) -> list[IssueStanding]:
