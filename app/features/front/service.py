@@ -197,23 +197,19 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
         for issue in known.issues.values()
     ]
     severe = tuple(_most_severe(rows, known, hardware))
+    grave = [row for row in rows if is_at_least(row.issue.severity, Severity.HIGH) and is_silent(row.issue, row.cell)]
     answering = [row.cell for row in rows if row.prospect in _ANSWERS]
     return Yours(
         standing=standing_of(build, hardware, known),
         from_cpu=sum(cell.basis is not None and cell.basis.hardware != cell.hardware for cell in answering),
         advice=advice,
-        watch_out=tuple(_watch_out(rows)),
+        watch_out=tuple(sorted((row for row in grave if row.prospect in FAILING_PROSPECTS), key=_gravity)),
         severe=severe,
         lifespans=lifespans_of([row.issue for row in severe], known, hardware),
     )
 
 
 _ANSWERS = FAILING_PROSPECTS | {Prospect.PASSES}
-
-
-def _watch_out(rows: Iterable[IssueStanding]) -> list[IssueStanding]:
-    failing = (row for row in rows if row.prospect in FAILING_PROSPECTS and is_silent(row.issue, row.cell))
-    return sorted((row for row in failing if is_at_least(row.issue.severity, Severity.HIGH)), key=_gravity)
 
 
 def _most_severe(rows: Iterable[IssueStanding], known: Known, hardware: str) -> list[IssueStanding]:
