@@ -7,14 +7,15 @@ import click
 
 from knowngood.app.cli.context import opened
 from knowngood.app.settings import read_settings
-from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.engine import unit_of_work
 from knowngood.app.store.maintenance import prune as remove
-from knowngood.app.store.records import PruneReport
 
 
 def prune(*, older_than: float, logs_older_than: float, dry_run: bool, as_json: bool) -> None:
-    engine = opened(read_settings())
-    report = _prune(engine, older_than, logs_older_than, dry_run=dry_run)
+    days = {"superseded_days": older_than, "history_days": older_than, "logs_days": logs_older_than}
+    # A dry run does all of it and takes it back: what it tells is what would have gone.
+    with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
+        report = remove(s, datetime.now(UTC), **days)
     if as_json:
         kinds = {kind: {"rows": one.rows, "bytes": one.size} for kind, one in vars(report).items()}
         click.echo(json.dumps({"dry_run": dry_run, "bytes": report.size, "removed": kinds}, indent=2))
@@ -23,13 +24,6 @@ def prune(*, older_than: float, logs_older_than: float, dry_run: bool, as_json: 
         click.echo(f"{kind:<9} {one.rows:>9,} rows {_mib(one.size):>10} MiB")
     done = "would be removed" if dry_run else "removed"
     click.echo(f"{_mib(report.size)} MiB {done}; the database uses the room again, its files stay as large as they are")
-
-
-def _prune(engine: Engine, older_than: float, logs_older_than: float, *, dry_run: bool) -> PruneReport:
-    """A dry run does all of it and takes it back: what it tells is what would have gone."""
-    days = {"superseded_days": older_than, "history_days": older_than, "logs_days": logs_older_than}
-    with unit_of_work(engine, dry_run=dry_run) as s:
-        return remove(s, datetime.now(UTC), **days)
 
 
 def _mib(size: int) -> str:

@@ -21,20 +21,16 @@ _EXTENT = "knowngood.app.knowledge.local:read_extent"
 
 
 def status(*, as_json: bool) -> Exit:
-    now = datetime.now(UTC)
-    told = _told(read_settings(), now)
-    sys.stdout.write(json.dumps(told, indent=2) + "\n" if as_json else "\n".join(_lines(told)) + "\n")
-    return Exit.OK
-
-
-def _told(settings: Settings, now: datetime) -> dict[str, Any]:
-    return {
+    settings = read_settings()
+    told = {
         "release": version("knowngood"),
         "server": os.environ.get("KNOWNGOOD_SERVER", ""),
         "store": _store(settings) if has_store(settings) else None,
-        "shipped": _shipped(shipped(), now) if settings.shipped else None,
+        "shipped": _shipped(shipped(), datetime.now(UTC)) if settings.shipped else None,
         "catalogue": [str(folder) for folder in settings.catalogue_folders],
     }
+    sys.stdout.write(json.dumps(told, indent=2) + "\n" if as_json else "\n".join(_lines(told)) + "\n")
+    return Exit.OK
 
 
 def _store(settings: Settings) -> Mapping[str, Any]:

@@ -22,7 +22,8 @@ _FOREVER = "never"
 
 def create(name: str, scope: Sequence[str], expires: str) -> None:
     now = datetime.now(UTC)
-    scopes = _scopes(scope)
+    named = [part.strip() for text in scope for part in text.split(",") if part.strip()]
+    scopes = frozenset(map(Scope, one_of(list(Scope), named, "--scope", "scope")))
     expires_at = _expiry(expires, now)
     with unit_of_work(opened(read_settings())) as s:
         made = create_token(s, name=name, scopes=scopes, by=operator(), now=now, expires_at=expires_at)
@@ -52,11 +53,6 @@ def revoke(name: str) -> None:
     with unit_of_work(opened(read_settings())) as s:
         gone = revoke_token(s, name, by=operator(), now=datetime.now(UTC))
     click.echo(f'the token "{gone.name}" ({PREFIX}{gone.id}) is revoked')
-
-
-def _scopes(texts: Sequence[str]) -> frozenset[Scope]:
-    names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-    return frozenset(map(Scope, one_of(list(Scope), names, "--scope", "scope")))
 
 
 def _expiry(text: str, now: datetime) -> datetime | None:

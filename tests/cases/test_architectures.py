@@ -14,15 +14,15 @@ from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
 from knowngood.app.features.lookup.service import answer_environment
 from knowngood.app.features.search.service import make_search_index, search
 from knowngood.app.features.upgrade.ranking import UpgradeDecision, advise
-from knowngood.app.features.upgrade.request import Times, UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
+from knowngood.app.features.upgrade.request import UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
 from knowngood.app.features.upgrade.wording import answer, left_out_by_reason
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.knowledge.shipped import read_shipped
 from knowngood.app.store.engine import Engine
 from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
-TIMES = Times({}, None)
+TIMES = Recorded()
 NEWER = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120"
 NONE_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.7.1+cu128"
 NONE_70 = "this wheel holds no code for sm_70; the newest tested build that does is 2.10.0+cu128"

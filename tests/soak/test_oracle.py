@@ -31,10 +31,10 @@ from knowngood.app.features.gate.renderers import Form, render
 from knowngood.app.features.gate.request import BadField, read_request, rule
 from knowngood.app.features.upgrade.constraints import Constraints, violations
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
-from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_upgrade
+from knowngood.app.features.upgrade.request import UpgradeRequest, read_upgrade
 from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.knowledge.signed_snapshot import public_key, write_snapshot
 from knowngood.app.store.engine import connect, reading
 from tests import oracle
@@ -143,7 +143,7 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
     held = has or ("torchao",)  # where nothing is known of the packages, a row counts that is named
     watched = [row for row in rows if ISSUES[row].requires.package in {"", *held}]
     try:
-        advice = advise(read_upgrade(asked, world.knowledge, Times({})), world.knowledge.known)
+        advice = advise(read_upgrade(asked, world.knowledge, Recorded()), world.knowledge.known)
     except BadField:
         assert not watched, asked
         return "refused"

@@ -212,7 +212,18 @@ class _Job:
         except Cancelled:
             return CANCELLED
         with environment:
-            self._emit_ready(environment)
+            self.events.put(
+                EnvironmentReady(
+                    job=self._spec.job,
+                    try_no=self._spec.try_no,
+                    lock=environment.lock,
+                    lock_digest=environment.lock_digest,
+                    packages=environment.packages,
+                    imported=environment.imported,
+                    seconds=environment.seconds,
+                    reused=environment.reused,
+                )
+            )
             trouble = code_trouble(self._spec.hardware, environment.imported.get("arch", ""))
             if trouble:
                 self._finish_unstarted(trouble, environment.lock_digest)
@@ -248,20 +259,6 @@ class _Job:
     def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
         told = detail[:LONGEST_SAYING]
         self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, told, done, total))
-
-    def _emit_ready(self, environment: Environment) -> None:
-        self.events.put(
-            EnvironmentReady(
-                job=self._spec.job,
-                try_no=self._spec.try_no,
-                lock=environment.lock,
-                lock_digest=environment.lock_digest,
-                packages=environment.packages,
-                imported=environment.imported,
-                seconds=environment.seconds,
-                reused=environment.reused,
-            )
-        )
 
     def _no_gpu(self) -> Trouble | None:
         if self._gpus or not self._needs_gpu:
@@ -380,8 +377,11 @@ class _Job:
                 done = replace(done, record=self._with_trouble(done.record, arm, environment, place, scratch))
             other_isa = other_isa_trouble(self._spec.hardware, arm.env, done.record.imported)
             done = replace(done, record=replace(done.record, trouble=other_isa)) if other_isa else done
-        except OSError as failure:
-            done = Execution(_not_placed(failure, environment, self._config.root), log="")
+        except OSError as failure:  # no place to run: most often a full disk, which the host's probe tells better
+            trouble = host_trouble(environment, self._config.root) or Trouble(
+                TroubleCode.HARNESS, f"no process could be made for this attempt: {failure}"
+            )
+            done = Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log="")
         return _TimedExecution(done, started_at, datetime.now(UTC))
 
     def _with_trouble(
@@ -449,14 +449,6 @@ def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:
     """The order given, but each issue's control first."""
     issues = list(dict.fromkeys(arm.issue for arm in arms))
     return sorted(arms, key=lambda arm: (issues.index(arm.issue), arm.arm != CONTROL))
-
-
-def _not_placed(failure: OSError, environment: Environment, root: Path) -> RunRecord:
-    """The attempt had no place to run: most often a full disk, which the host's probe tells better."""
-    trouble = host_trouble(environment, root) or Trouble(
-        TroubleCode.HARNESS, f"no process could be made for this attempt: {failure}"
-    )
-    return RunRecord(Ending.NOT_STARTED, trouble=trouble)
 
 
 def main() -> None:

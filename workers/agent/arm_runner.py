@@ -267,7 +267,9 @@ def execute(
         _wait_for(started, is_done=report is not None)
     if report is None:
         _kill_by_environment(scratch)
-        return Execution(_no_report(arm), log="")
+        lost = f"the supervisor of this attempt ({arm.arm} of {arm.issue}) died before it could report; run it again"
+        trouble = Trouble(TroubleCode.HARNESS, lost)
+        return Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log="")
     report = _without_host_paths(report, place, scratch)
     observations, foreign = _observations(report["observations"], order["nonce"])
     record, log = _record(report, observations, foreign), report["log"]
@@ -349,11 +351,6 @@ def _exchange(
     except json.JSONDecodeError:
         return None
     return None if report["reason"] == CANCELLED and not is_told else report
-
-
-def _no_report(arm: ArmSpec) -> RunRecord:
-    sentence = f"the supervisor of this attempt ({arm.arm} of {arm.issue}) died before it could report; run it again"
-    return RunRecord(Ending.NOT_STARTED, trouble=Trouble(TroubleCode.HARNESS, sentence))
 
 
 def _kill_by_environment(scratch: Path) -> None:

@@ -156,7 +156,7 @@ def make_pack(folder: Path, wanted: PackRequest, installer: Installer, *, now: d
 
 def _put_wheels(writer: PartWriter, wheels: Sequence[tuple[str, Wheel]], fetcher: Fetcher, tell: Tell) -> None:
     for number, (place, wheel) in enumerate(wheels, start=1):
-        path = f"{place}/{_file_name(wheel)}"
+        path = f"{place}/{unquote(urlsplit(wheel.url).path.rpartition('/')[2])}"
         if not writer.holds(path, wheel.hashes[0]):
             tell(f"wheel {number} of {len(wheels)}: {wheel.name} {wheel.version}")
             writer.stream(path, wheel.hashes[0], partial(fetcher.chunks, wheel.url))
@@ -195,10 +195,6 @@ def _final_manifest(
         "expected": sorted(map(list, expected)),
         "left_out": {**earlier.get("left_out", {}), **left_out},
     }
-
-
-def _file_name(wheel: Wheel) -> str:
-    return unquote(urlsplit(wheel.url).path.rpartition("/")[2])
 
 
 def _resolve(wanted: PackRequest, resolver: Resolver, tell: Tell) -> tuple[dict[str, Lock], dict[str, str]]:

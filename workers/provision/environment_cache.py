@@ -248,7 +248,7 @@ class EnvironmentCache:
         uv itself offers to forget a package with all its versions, or all that is unreachable, which these are not. It
         unpacks anew what it misses. Its lock tells whether uv is at work; then this waits for the next time.
         """
-        wanted = inodes | self._load_orphans()
+        wanted = inodes | {(device, inode) for device, inode in read_json(self._orphans) or ()}
         if not wanted:
             return
         with self._cache_lock() as descriptor:
@@ -283,9 +283,6 @@ class EnvironmentCache:
     @property
     def _orphans(self) -> Path:
         return self.root / "orphans.json"
-
-    def _load_orphans(self) -> set[tuple[int, int]]:
-        return {(device, inode) for device, inode in read_json(self._orphans) or ()}
 
 
 def list_ready(root: Path) -> frozenset[str]:

@@ -248,7 +248,8 @@ def open_url(
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("its address is none of http or https")
     named = {"User-Agent": "knowngood", **headers}
-    request = urllib.request.Request(_without_login(url), headers=named, method=method)  # noqa: S310 - checked above
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    request = urllib.request.Request(bare, headers=named, method=method)  # noqa: S310 - checked above
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         # Unredirected: the login is for this host, and a redirect may lead to another.
@@ -265,8 +266,3 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         if urlsplit(newurl).scheme not in {"http", "https"}:
             raise ValueError("it redirects to an address that is none of http or https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _without_login(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -35,7 +35,7 @@ from knowngood.workers.provision.download_estimate import (
 from knowngood.workers.provision.environment_cache import EnvironmentCache, EnvironmentRecord, Lease, list_ready
 from knowngood.workers.provision.import_probe import ImportCache
 from knowngood.workers.provision.index_config import Index
-from knowngood.workers.provision.pylock import Lock, Wheel
+from knowngood.workers.provision.pylock import Lock
 from knowngood.workers.provision.resolver import ProvisionFailure, Resolver, environment_key, trouble_of
 from knowngood.workers.provision.site_packages import WheelSeals
 from knowngood.workers.provision.uv_cli import Cancelled, Fault, Installer, InstallerFailed, ProcessObserver
@@ -452,11 +452,13 @@ class _Survey:
     @property
     def open_questions(self) -> list[Pair]:
         """Those whose wheels or sizes are not known: of the default index first, and those that others only add to."""
-        asked = [pair for pair, lock in self.new if lock is None or any(map(self._is_open, lock.wheels))]
+        asked = [
+            pair
+            for pair, lock in self.new
+            if lock is None
+            or any(one.key not in self.sizes and self.cached.isdisjoint(one.hashes) for one in lock.wheels)
+        ]
         return sorted(asked, key=lambda pair: (pair[0].origin != "default", bool(pair[1].packages)))
-
-    def _is_open(self, wheel: Wheel) -> bool:
-        return wheel.key not in self.sizes and self.cached.isdisjoint(wheel.hashes)
 
 
 def _words(size: int) -> str:

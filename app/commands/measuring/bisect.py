@@ -10,7 +10,7 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import err, out, print_json
 from knowngood.app.cli.signals import stoppable
 from knowngood.app.cli.stored import pick_issues
-from knowngood.app.commands.measuring.jobs import Work, is_led, now, own_hardware, run_planned
+from knowngood.app.commands.measuring.jobs import Work, is_led, own_hardware, run_planned
 from knowngood.app.domain.issue_selectors import find_issue
 from knowngood.app.domain.measuring.planning import PlannedJob
 from knowngood.app.features.bisect import cli as halving
@@ -18,6 +18,7 @@ from knowngood.app.features.scheduling.pricing import price_as_json, tell_price
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import reading
 from knowngood.app.store.queries import load_builds, load_hardware, load_known_attempts, load_troubles
+from knowngood.workers.dispatch.dispatcher import utc_now
 
 
 def bisect(
@@ -45,7 +46,7 @@ def bisect(
     work = Work(settings)
     if dry_run:
         with reading(engine) as s:
-            outlook = halving.outlook(question, load_known_attempts(s), now(), full=full)
+            outlook = halving.outlook(question, load_known_attempts(s), utc_now(), full=full)
         if as_json:
             price = {"price": price_as_json(engine, work.place(asks=sizes), outlook.jobs)} if outlook.jobs else {}
             print_json({**halving.outlook_as_json(question, outlook), **price})
@@ -63,7 +64,7 @@ def bisect(
             run_planned(engine, work, planned, {"issues": [row.id], "by": "bisect"}, stop)
 
     with stoppable() as stop:
-        found = halving.search(engine, question, measure, stop, clock=now, full=full, confirm=confirm)
+        found = halving.search(engine, question, measure, stop, clock=utc_now, full=full, confirm=confirm)
     with reading(engine) as s:
         kept = {build: trouble.sentence for build, trouble in load_troubles(s, work.runs) if trouble}
     found = replace(found, kept=kept)

@@ -23,7 +23,7 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import err, out, print_json
 from knowngood.app.cli.signals import stoppable
 from knowngood.app.cli.stored import known_now, pick_issues
-from knowngood.app.commands.measuring.jobs import FURTHER, Work, now, own_hardware, plan, run_planned, tell_warnings
+from knowngood.app.commands.measuring.jobs import FURTHER, Work, own_hardware, plan, run_planned, tell_warnings
 from knowngood.app.dashboard.matrix.table import sign_in_colour
 from knowngood.app.domain.builds.build import Build, BuildId, difference
 from knowngood.app.domain.errors import BadRequest
@@ -36,6 +36,7 @@ from knowngood.app.serialization.marks import mark_of
 from knowngood.app.settings import read_settings
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import unit_of_work
+from knowngood.workers.dispatch.dispatcher import utc_now
 from knowngood.workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
 from knowngood.workers.provision.resolver import ProvisionFailure
 
@@ -64,13 +65,13 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
     store.mkdir(exist_ok=True)
     engine = opened(settings.model_copy(update={"data_dir": store / found.name, "database_url": ""}))
     with unit_of_work(engine) as s:
-        save_catalogue(s, catalogue.issues, [found.build], now())
+        save_catalogue(s, catalogue.issues, [found.build], utc_now())
     work = Work(settings, None, {found.build.id: found.python})
     chosen = Chosen(pick_issues(engine, issues), (found.build,), own_hardware())
     tell_warnings(chosen.issues)
     err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
     asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
-    wanted = PlanRequest(force=force, where_affected=True, now=now())
+    wanted = PlanRequest(force=force, where_affected=True, now=utc_now())
     with stoppable() as stop:
         for _ in range(1 + FURTHER):
             planned = work.able(plan(engine, chosen, wanted))
@@ -99,7 +100,8 @@ def look(python: str, builds: Iterable[Build]) -> Here:
         advice = "name the environment's interpreter: knowngood here --python /path/to/venv/bin/python"
         raise BadRequest(f"{path} cannot be used: {failure.trouble.sentence}; {advice}") from failure
     column = next((one for one in builds if difference(one, found.imported, {}) is None), None)
-    return Here(path, column or _build_of(found), found.in_words, _name(path, found), column is not None)
+    name = digest(f"{path} {found.imported} {found.lock}")[:16]
+    return Here(path, column or _build_of(found), found.in_words, name, column is not None)
 
 
 def _build_of(found: AdoptedEnvironment) -> Build:
@@ -126,10 +128,6 @@ def _build_of(found: AdoptedEnvironment) -> Build:
         as_of=today,
         git=said["git"],
     )
-
-
-def _name(path: Path, found: AdoptedEnvironment) -> str:
-    return digest(f"{path} {found.imported} {found.lock}")[:16]
 
 
 def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:

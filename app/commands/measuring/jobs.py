@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -40,7 +39,7 @@ from knowngood.app.store.queries import (
     load_troubles,
 )
 from knowngood.app.store.records import JobState, RunState
-from knowngood.workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, process_of
+from knowngood.workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, process_of, utc_now
 from knowngood.workers.dispatch.local_transport import LocalTransport
 from knowngood.workers.host.machine_info import describe_machine
 from knowngood.workers.pack.builder import OpenedPack
@@ -48,10 +47,6 @@ from knowngood.workers.provision.resolver import environment_key
 
 UP = "up"  # of a run: who asked for it; of a lease: who looks whether there is such a run
 FURTHER = 2  # plans after the first: a baseline's verdict asks for workarounds or three attempts, and these for ten
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 def own_hardware() -> tuple[str, ...]:
@@ -132,7 +127,7 @@ def run_planned(
     if stop():
         with unit_of_work(engine) as s:
             if is_own:
-                cancel_run(s, run_id, now())
+                cancel_run(s, run_id, utc_now())
         _tell_stopped(engine, run_id)
         raise click.exceptions.Exit(Exit.OK)
     with reading(engine) as s:
@@ -161,12 +156,12 @@ def queue(
     """
     with unit_of_work(engine) as s:
         if replan is not None:
-            take_lease(s, UP, UP, now(), 0)  # not to hold it: the other one waits here until this is committed
+            take_lease(s, UP, UP, utc_now(), 0)  # not to hold it: the other one waits here until this is committed
             queued = [run for run in unfinished_ups(s) if run not in seen]
             if queued:
                 return queued[0], False
             planned = replan()
-        return create_run(s, planned, asked, now()), True
+        return create_run(s, planned, asked, utc_now()), True
 
 
 def places_of(planned: Sequence[PlannedJob]) -> Iterator[CellPlace]:
@@ -221,7 +216,7 @@ def _see_through(engine: Engine, work: Work, run_id: str, how: DispatchOptions, 
 
 def _left(engine: Engine, run_id: str) -> float | None:
     with suppress(StoreUnusable), reading(engine) as s:  # busy for a moment: the next look is soon
-        return load_time_left(s, load_run(s, run_id), now())
+        return load_time_left(s, load_run(s, run_id), utc_now())
     return None
 
 
@@ -270,4 +265,4 @@ def is_led(engine: Engine) -> bool:
     """Whether a dispatcher is at work, which may serve other hardware than this machine has."""
     with reading(engine) as s:
         lease = load_lease(s, DISPATCHER)
-    return lease is not None and lease.until > now()
+    return lease is not None and lease.until > utc_now()

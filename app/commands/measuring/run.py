@@ -15,7 +15,6 @@ from knowngood.app.cli.stored import known_now, pick_builds, pick_issues
 from knowngood.app.commands.measuring.jobs import (
     FURTHER,
     Work,
-    now,
     own_hardware,
     places_of,
     plan,
@@ -34,6 +33,7 @@ from knowngood.app.logging_setup import configure
 from knowngood.app.settings import Settings, read_settings
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_builds
+from knowngood.workers.dispatch.dispatcher import utc_now
 from knowngood.workers.pack.builder import OpenedPack, open_pack
 from knowngood.workers.provision.adopted_env import adopt
 
@@ -77,7 +77,7 @@ def run(
         force=force,
         where_affected=where_affected,
         workarounds=not no_workarounds,
-        now=now(),
+        now=utc_now(),
     )
     if next_up:
         planned, chosen = _proposed(engine, settings, chosen, minutes)

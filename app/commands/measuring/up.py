@@ -12,7 +12,6 @@ from knowngood.app.commands.measuring.jobs import (
     UP,
     Work,
     is_led,
-    now,
     own_hardware,
     places_of,
     plan,
@@ -32,6 +31,7 @@ from knowngood.app.logging_setup import configure
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import cancel_run
+from knowngood.workers.dispatch.dispatcher import utc_now
 
 
 def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool) -> None:
@@ -40,7 +40,8 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
     engine = opened_with_catalogue(settings)
     derive_anew(engine)
     if settings.shipped:
-        _take_in_shipped(engine)
+        for file in shipped_evidence():
+            import_bundle(engine, file, alone=True)
     listening, address = listen(host or settings.host, settings.port if port is None else port)
     with stoppable() as stop, Server(engine, settings, listening).beside():
         err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
@@ -65,15 +66,10 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
         wait(stop)
 
 
-def _take_in_shipped(engine: Engine) -> None:
-    for file in shipped_evidence():
-        import_bundle(engine, file, alone=True)
-
-
 def _give_up_earlier(engine: Engine) -> None:
     """Cancel what an interrupted `up` left queued: its answers are known, and the rest is planned anew."""
     with reading(engine) as s:
         left = unfinished_ups(s)
     for run_id in left:
         with unit_of_work(engine) as s:
-            cancel_run(s, run_id, now())
+            cancel_run(s, run_id, utc_now())

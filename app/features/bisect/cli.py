@@ -148,7 +148,9 @@ def search(
     asked: list[str] = []
     confirmed: list[str] = []
     while True:
-        known, now = _known(engine), clock()
+        with reading(engine) as s:
+            known = load_known_attempts(s)
+        now = clock()
         step = next_step(search_of(question, known, now, full=full, asked=asked))
         if isinstance(step, SearchResult):
             jobs = _confirming(question, step, known, now, done=confirmed) if confirm and question.can_ask else {}
@@ -176,11 +178,6 @@ def _confirming(
     sides = [point.build for point in (change.before, change.after) if point.build.id not in done]
     planned = {build.id: jobs_for(question, build, known, now, baseline=wanted) for build in sides}
     return {build: jobs for build, jobs in planned.items() if jobs}
-
-
-def _known(engine: Engine) -> KnownAttempts:
-    with reading(engine) as s:
-        return load_known_attempts(s)
 
 
 # -- told --------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from knowngood.app.dashboard.charts.pass_rate import pass_rate
-from knowngood.app.features.charts.schemas import ChartsBody, LifespansBody, class_charts_body, lifespan_body
+from knowngood.app.features.charts.schemas import ChartsBody, ClassChartsBody, LifespansBody, lifespan_body
 from knowngood.app.features.charts.service import ChartsQuery, LifespansQuery, lifespans_asked
 from knowngood.app.store.engine import Session
 from knowngood.app.web.request_context import Context
@@ -19,7 +19,7 @@ def charts(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response
 
     def load(session: Session) -> ChartsBody:
         known = context.known(session)
-        return ChartsBody(classes=[class_charts_body(pass_rate(known, one)) for one in query.classes(known)])
+        return ChartsBody(classes=[ClassChartsBody.of(pass_rate(known, one)) for one in query.classes(known)])
 
     return context.answer(load, context.json)
 

@@ -26,7 +26,7 @@ class ClassChartsBody(Body):
     """The charts of one hardware class, over its measured releases, oldest first."""
 
     hardware: str
-    pass_rate: list[ReleaseTallyBody]
+    pass_rate: list[ReleaseTallyBody] = read_from("releases")
 
 
 class ChartsBody(Body):
@@ -56,10 +56,6 @@ class LifespanBody(Body):
 
 class LifespansBody(Body):
     lifespans: list[LifespanBody]
-
-
-def class_charts_body(rates: PassRate) -> ClassChartsBody:
-    return ClassChartsBody(hardware=rates.hardware, pass_rate=[ReleaseTallyBody.of(one) for one in rates.releases])
 
 
 def lifespan_body(one: Lifespan) -> LifespanBody:

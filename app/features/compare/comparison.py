@@ -90,7 +90,8 @@ def transition_of(before: Cell | None, after: Cell | None) -> Transition:
     So is everything between two cells that are inferred by two rules.
     """
     was, now = standing_of(before), standing_of(after)
-    if _by_two_rules(before, after):
+    rules = {cell.basis.rule for cell in (before, after) if cell is not None and cell.basis is not None}
+    if len(rules) > 1:
         return Transition.STILL_UNKNOWN
     for silent, (on_both, before_only, after_only) in _SILENT.items():
         if silent in {was, now}:
@@ -100,11 +101,6 @@ def transition_of(before: Cell | None, after: Cell | None) -> Transition:
     if now is SideStanding.PASSES:
         return _unless_luck(before, after, Transition.FIXED)
     return Transition.STILL_AFFECTED if _fails_alike(before, after) else Transition.CHANGED_FAILURE
-
-
-def _by_two_rules(before: Cell | None, after: Cell | None) -> bool:
-    rules = {cell.basis.rule for cell in (before, after) if cell is not None and cell.basis is not None}
-    return len(rules) > 1
 
 
 def _unless_luck(failing: Cell | None, passing: Cell | None, told: Transition) -> Transition:

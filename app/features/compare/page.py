@@ -219,17 +219,13 @@ def _answer(context: RequestContext, query: ComparePageQuery, compared: Comparis
         command=f"knowngood run --builds {before},{after} --hardware {hardware}",
         sections=_sections(context, query, compared),
         sortings=tuple(
-            Choice(context.say(SORTING_WORDS[one]), _address(query, sort=_said(one)), one is query.sort)
+            Choice(context.say(SORTING_WORDS[one]), _address(query.model_copy(update={"sort": one})), one is query.sort)
             for one in Sorting
         ),
         swapped_address=_address(turned),
         markdown=markdown,
         markdown_address=narrowed.replace("/compare", "/compare.md", 1),
     )
-
-
-def _said(sorting: Sorting) -> str:
-    return "" if sorting is Sorting.CHANGE else sorting.value
 
 
 _FOLDED = frozenset({Group.STILL_FAILS, Group.STILL_PASSES, Group.NOWHERE})

@@ -51,6 +51,11 @@ def words_of(text: str) -> list[str]:
     return [word for word in words if len(word) >= _SHORTEST and word not in _EMPTY]
 
 
+def rarity(n: int, whole: int) -> float:
+    """The inverse document frequency of a word that `n` of the `whole` texts have."""
+    return log(1 + (whole - n + 0.5) / (n + 0.5))
+
+
 class Texts:
     """Texts by name, ready to be compared with a question. Made once, read by many."""
 
@@ -58,7 +63,9 @@ class Texts:
         """Each text is told in parts; a word counts once for each part that has it, so that a long log weighs no more
         than a title.
         """
-        self._bags = {name: _bag(parts) for name, parts in texts.items()}
+        self._bags = {
+            name: Counter(word for part in parts for word in set(words_of(part))) for name, parts in texts.items()
+        }
         self._lengths = {name: sum(bag.values()) for name, bag in self._bags.items()}
         self._mean = sum(self._lengths.values()) / max(1, len(self._lengths)) or 1.0
         self._seen = Counter(word for bag in self._bags.values() for word in bag)
@@ -82,9 +89,4 @@ class Texts:
         return self._rarity(word) * times * (_K1 + 1) / (times + _K1 * size)
 
     def _rarity(self, word: str) -> float:
-        n = self._seen[word]
-        return log(1 + (len(self._bags) - n + 0.5) / (n + 0.5))
-
-
-def _bag(parts: Iterable[str]) -> Counter[str]:
-    return Counter(word for part in parts for word in set(words_of(part)))
+        return rarity(self._seen[word], len(self._bags))

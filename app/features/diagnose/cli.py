@@ -19,7 +19,6 @@ from knowngood.app.features.diagnose.schemas import (
     ExplanationView,
     MatchBody,
     NearBody,
-    PlaceBody,
     explanation_body,
 )
 from knowngood.app.serialization.marks import MARKS
@@ -115,7 +114,8 @@ def _match(match: MatchBody, build: str | None) -> Iterator[str]:
     if build and match.here is None:
         yield f"  nobody has measured it on {build}"
     elif match.here and match.here != match.cures_on:
-        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{_once(match.here)} ({match.here.reason})"
+        once = ", 1 run" if match.here.runs == 1 else ""
+        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{once} ({match.here.reason})"
     if match.cures_on:
         known = f"inferred from {inferred}" if (inferred := match.cures_on.inferred_from) else "measured"
         there = "" if match.cures_on.build == build else ", not measured where you are"
@@ -127,10 +127,6 @@ def _match(match: MatchBody, build: str | None) -> Iterator[str]:
         yield f"    {cure.verdict}: {cure.title}{partly}"
         if cure.verdict is WorkaroundVerdict.EFFECTIVE or match.cures_on is None:
             yield from (f"      {line}" for line in cure.body.strip().splitlines())
-
-
-def _once(place: PlaceBody) -> str:
-    return ", 1 run" if place.runs == 1 else ""
 
 
 def _unknown(body: ExplanationBody) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from knowngood.app.domain.builds.platforms import platform_of_gpus
 from knowngood.app.domain.hardware_names import hardware_named
-from knowngood.app.features.environments.platform_reading import platforms_in
+from knowngood.app.features.environments.platform_reading import line_around, platforms_in
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 
 LONGEST = 1_000_000
@@ -254,13 +254,17 @@ def _surest(name: str, patterns: Sequence[re.Pattern[str]], text: str) -> list[V
     for pattern in patterns:
         found: dict[str, VersionMention] = {}
         for _, match in zip(range(_MOST_FOUND), pattern.finditer(text), strict=False):
-            line = _line_around(text, match)
+            line = line_around(text, match).strip()[:200]
             if name == "CUDA" and "Driver Version" in line:  # nvidia-smi names the newest that the driver knows
                 continue
             for value in (_as_said(name, group) for group in match.groups() if group):
                 found.setdefault(value, VersionMention(name, value, line))
-        if found:
-            return _without_vaguer(list(found.values()))
+        if found:  # 2.7.1 says nothing beside 2.7.1+cu126, and 3.11 nothing beside 3.11.9
+            return [
+                one
+                for value, one in found.items()
+                if not any(other.startswith((f"{value}+", f"{value}.")) for other in found)
+            ]
     return []
 
 
@@ -272,24 +276,14 @@ def _as_said(name: str, value: str) -> str:
     return f"{value}.0" if is_short else value  # 2.6 is said of 2.6.0
 
 
-def _line_around(text: str, match: re.Match[str]) -> str:
-    start, end = text.rfind("\n", 0, match.end()) + 1, text.find("\n", match.end())
-    return text[start : end if end >= 0 else len(text)].strip()[:200]
-
-
-def _without_vaguer(found: Sequence[VersionMention]) -> list[VersionMention]:
-    """`2.7.1` says nothing beside `2.7.1+cu126`, and `3.11` nothing beside `3.11.9`."""
-    return [
-        one for one in found if not any(other.value.startswith((f"{one.value}+", f"{one.value}.")) for other in found)
-    ]
-
-
 def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
     """The versions as an environment that somebody states, so that its build is found by the gate's own rules."""
     every = tuple(found)
     names = {"torch": "torch", "Triton": "triton"}
     pins = [PinnedPackage(names[one.name], one.value) for one in every if one.name in names]
-    cuda = [one for one in every if one.name == "CUDA" and _tells_of_torch(one)]
+    # The CUDA that torch was built for counts; a toolkit that lies about on the machine decides no build.
+    surest = dict(_READ)["CUDA"][:_CERTAIN_CUDA]
+    cuda = [one for one in every if one.name == "CUDA" and any(pattern.search(one.line) for pattern in surest)]
     pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda if one.value != "None"]
     others = {one.name.casefold(): one.line for one in every if one.name in {"ROCm", "XPU"}}
     platforms = {one.value: one.line for one in every if one.name == "platform"}
@@ -304,9 +298,3 @@ def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
         platforms=platforms | platform_of_gpus(gpus),
         backends=others or dict(("", one.line) for one in cuda if one.value == "None"),  # noqa: C402
     )
-
-
-def _tells_of_torch(found: VersionMention) -> bool:
-    """The CUDA that torch was built for; a toolkit that lies about on the machine decides no build."""
-    surest = dict(_READ)["CUDA"][:_CERTAIN_CUDA]
-    return any(pattern.search(found.line) for pattern in surest)

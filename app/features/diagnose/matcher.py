@@ -68,11 +68,11 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class PastedLine:
-    """One line of a paste: `number` is where it stood there, from 1; `is_lit` says that it carries the signature."""
+    """One line of a paste: `number` is where it stood there, from 1; `lit` says that it carries the signature."""
 
     number: int
     text: str
-    is_lit: bool = False
+    lit: bool
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,10 @@ def _match(context: RequestContext, match: Match, build: str, known: Known, *, e
         is_sure=is_sure,
         why=context.say(match.why),
         around=match.around,
-        sentences=tuple(_sentence(class_, said, several=several) for class_, said in advice.histories.items()),
+        sentences=tuple(
+            f"{class_}: {said}" if several else f"{said[0].upper()}{said[1:]}"
+            for class_, said in advice.histories.items()
+        ),
         here=advice.own,
         use_on=shown,
         workarounds=workarounds,
@@ -254,10 +257,6 @@ def _match(context: RequestContext, match: Match, build: str, known: Known, *, e
         command=step.command,
         upgrade=upgrade_address(build or shown.build, issues=issue.id) if shown else "",
     )
-
-
-def _sentence(hardware: str, said: str, *, several: bool) -> str:
-    return f"{hardware}: {said}" if several else f"{said[0].upper()}{said[1:]}"
 
 
 def _workarounds(

@@ -15,6 +15,7 @@ from knowngood.app.features.diagnose.log_cleaning import VersionMention
 from knowngood.app.features.diagnose.matcher import (
     Explanation,
     Match,
+    PastedLine,
     Strength,
     advise,
     is_elsewhere,
@@ -31,14 +32,6 @@ METHOD = (
     "title, summary, signature, claims, workarounds and recorded failures; score is that over the most that the words "
     "looked for can come to, between 0 and 1"
 )
-
-
-class LineBody(Body):
-    """`number` is the line of the paste, from 1."""
-
-    number: int
-    text: str
-    lit: bool = read_from("is_lit")
 
 
 class PlaceBody(Body):
@@ -87,7 +80,7 @@ class MatchBody(Body):
     strength: Strength
     why: str
     line: str
-    around: list[LineBody]
+    around: list[PastedLine]
     url: str
     report_url: str | None
     caveat: str = ""
@@ -188,7 +181,7 @@ def _match(match: Match, told: ExplanationView) -> MatchBody:
         strength=match.strength,
         why=match.why,
         line=match.line,
-        around=[LineBody.of(line) for line in match.around],
+        around=list(match.around),
         url=issue_address(issue.id),
         report_url=issue.report.url if issue.report else None,
         caveat=issue.caveat,

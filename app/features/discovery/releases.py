@@ -251,7 +251,13 @@ def propose_build(
         triton = pinned_triton(facts.triton, tritons, python, as_of)
         if triton is None:
             return f"torch {release.version} asks for triton{facts.triton}, and the index has none for Python {python}"
-    others = tuple(one for one in usual if one != python and release.wheel(one) and _has(tritons, triton, one))
+    others = tuple(
+        one
+        for one in usual
+        if one != python
+        and release.wheel(one)
+        and (triton is None or (triton in tritons and tritons[triton].wheel(one)))
+    )
     return BuildProposal(
         torch=str(release.version),
         local=facts.local,
@@ -293,10 +299,6 @@ def pinned_triton(
         and (release.released is None or release.released <= as_of)
     ]
     return max(fitting, default=None)
-
-
-def _has(tritons: Mapping[Version, Release], triton: Version | None, python: str) -> bool:
-    return triton is None or (triton in tritons and tritons[triton].wheel(python) is not None)
 
 
 def _remarks(release: Release, facts: WheelFacts, pythons: Sequence[str]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def platforms_in(text: str) -> dict[str, str]:
     """Each with the words that state it."""
     said = [(found[found.lastindex or 0], found[0]) for found in islice(_LINES.finditer(text), _MOST)]
     said += [(f"linux {found[1]}", found[0]) for found in islice(_LSCPU.finditer(text), _MOST)]
-    said += [("windows", _around(text, found)) for found in islice(_WINDOWS.finditer(text), 1)]
+    said += [("windows", line_around(text, found)) for found in islice(_WINDOWS.finditer(text), 1)]
     told = {platform: _plain(words) for name, words in reversed(said) if (platform := platform_of(name))}
     return told | _only(_tags(text)) | _only(_marked(text))
 
@@ -96,7 +96,7 @@ def _only(found: Iterable[tuple[str, str]]) -> dict[str, str]:
     return told if len(told) == 1 and "" not in told else {}
 
 
-def _around(text: str, found: re.Match[str]) -> str:
+def line_around(text: str, found: re.Match[str]) -> str:
     start, end = text.rfind("\n", 0, found.end()) + 1, text.find("\n", found.end())
     return text[start : end if end >= 0 else len(text)]
 

@@ -125,17 +125,13 @@ def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
     left, named = MOST_PACKAGES, set[str]()
     for name, table, path in _poetry_tables(poetry):
         if path[2] != "group":
-            named = _names_of(lists[""])
+            named = {canonical(re.split(r"[^A-Za-z0-9._-]", one.text.strip(), maxsplit=1)[0]) for one in lists[""]}
         for wish in _of_poetry(table, path, name, extras, named):
             lists.setdefault(wish.group, []).append(wish)
             left -= 1
             if left < 0:
                 raise table.wrong(f"is beyond the {MOST_PACKAGES} dependencies and members of extras that are read")
     return lists
-
-
-def _names_of(wishes: Sequence[_Wish]) -> set[str]:
-    return {canonical(re.split(r"[^A-Za-z0-9._-]", one.text.strip(), maxsplit=1)[0]) for one in wishes}
 
 
 def _standard_tables(data: Table, own: Table) -> Iterator[tuple[str, Table, str, KeyPath]]:

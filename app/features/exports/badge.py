@@ -135,7 +135,10 @@ def shields_endpoint(badge: Badge) -> bytes:
 
 def badge_svg(badge: Badge) -> bytes:
     """Text and two boxes, without a script, a font of others, or a style that a page's policy would refuse."""
-    label, message = (_cut(xml_text(text)) for text in (badge.label, badge.message))
+    label, message = (
+        text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        for text in map(xml_text, (badge.label, badge.message))
+    )
     left, right = (round(len(text) * _SIGN_PX) + _PAD_PX for text in (label, message))
     svg = ET.Element(
         "svg",
@@ -156,7 +159,3 @@ def badge_svg(badge: Badge) -> bytes:
     for middle, text in ((left / 2, label), (left + right / 2, message)):
         ET.SubElement(group, "text", {"x": f"{middle:g}", "y": "14"}).text = text
     return cast("bytes", ET.tostring(svg, encoding="utf-8"))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

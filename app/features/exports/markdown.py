@@ -30,7 +30,11 @@ def matrix_markdown(extract: Extract) -> Iterator[bytes]:
     )
     for class_, of_class in grouped(extract.cells, lambda cell: cell.hardware).items():
         rows = grouped(of_class, lambda cell: cell.issue)
-        shown = [(issue, rows[issue.id]) for issue in extract.issues if issue.id in rows and _applies(rows[issue.id])]
+        shown = [
+            (issue, rows[issue.id])
+            for issue in extract.issues
+            if any(cell.verdict is not Verdict.NOT_APPLICABLE for cell in rows.get(issue.id, ()))
+        ]
         on_cpu = sum(1 for cells in rows.values() if concerns_cpu_path(cells))
         size = f"{many(len(shown), 'issue')} × {many(len(columns), 'build')}"  # noqa: RUF001 - the sign for times
         title = _title(extract, class_, size, on_cpu=on_cpu, absent=len(rows) - len(shown) - on_cpu)
@@ -41,10 +45,6 @@ def _title(extract: Extract, hardware: str, size: str, *, on_cpu: int, absent: i
     rest = f" {on_cpu} more concern the CPU path: see {CPU_CLASS}." if on_cpu else ""
     rest += f" {absent} more do not apply there." if absent else ""
     return f"**{size} on {escaped(hardware)}**, as known by {extract.now:%Y-%m-%d %H:%M} UTC.{rest}"
-
-
-def _applies(cells: Sequence[Cell]) -> bool:
-    return any(cell.verdict is not Verdict.NOT_APPLICABLE for cell in cells)
 
 
 def _table(extract: Extract, title: str, columns: Sequence[Column], rows: Rows) -> str:
@@ -79,14 +79,10 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     named = f"[{title}]({extract.links.issue(issue.id)})" if extract.links else title
     silent = f" {SILENT.sign}" if issue.silent else ""
     caveat = f" ({escaped(issue.caveat)})" if issue.caveat else ""
-    history = _history(extract, issue, cells)
+    classes = dict.fromkeys(cell.hardware for cell in cells)
+    history = "; ".join(extract.known.told(issue, class_) for class_ in classes)
     signs = (sign_of(cell) + (STALE.sign if extract.is_stale(cell) else "") for cell in cells)
     return _line([f"{named} {escaped(issue.id)}{silent}{caveat}", *map(escaped, signs), escaped(history)])
-
-
-def _history(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
-    classes = list(dict.fromkeys(cell.hardware for cell in cells))
-    return "; ".join(extract.known.told(issue, class_) for class_ in classes)
 
 
 def _legend(extract: Extract, rows: Rows) -> str:

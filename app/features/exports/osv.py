@@ -67,6 +67,7 @@ def osv_records(extract: Extract) -> Iterator[dict[str, Any]]:
 def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[str, Any]:
     classes = sorted({cell.hardware for cell in measured})
     affected = [_affected(extract, issue, class_, measured) for class_ in classes]
+    ours = [{"type": "EVIDENCE", "url": extract.links.issue(issue.id)}] if extract.links else []
     return {
         "schema_version": SCHEMA_VERSION,
         "id": f"{PREFIX}{issue.id}",
@@ -74,7 +75,7 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
         "summary": issue.title,
         "details": issue.summary,
         "affected": [one for one in affected if one is not None],
-        "references": _references(extract, issue),
+        "references": [*({"type": _REFERENCES[link.kind], "url": link.url} for link in issue.links), *ours],
         "database_specific": {
             "rules": RULES,
             "issue": issue.id,
@@ -90,11 +91,6 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
             "measured": [_measured(extract, cell) for cell in measured],
         },
     }
-
-
-def _references(extract: Extract, issue: Issue) -> list[dict[str, str]]:
-    ours = [{"type": "EVIDENCE", "url": extract.links.issue(issue.id)}] if extract.links else []
-    return [*({"type": _REFERENCES[link.kind], "url": link.url} for link in issue.links), *ours]
 
 
 def _measured(extract: Extract, cell: Cell) -> dict[str, Any]:

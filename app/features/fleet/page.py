@@ -69,11 +69,13 @@ def workers(context: Context, window: Annotated[Window, Query()] = Window.WEEK) 
 def workers_page(context: RequestContext, found: Working, window: Window, last: int) -> WorkersPage:
     """`last` is where the live stream goes on from."""
     since = context.now - window.span
-    is_moving = any(one.doing for one in found.workers) or bool(found.idle) or any(one.queued for one in found.classes)
+    is_moving = (
+        any(one.doing for one in found.workers) or bool(found.idle) or any(one.queued_jobs for one in found.classes)
+    )
     return WorkersPage(
         lines=tuple(_worker(context, one) for one in found.workers),
         seen=sum(one.last_at >= since for one in found.workers),
-        queued=sum(one.queued for one in found.classes),
+        queued=sum(one.queued_jobs for one in found.classes),
         dispatcher_until=found.lease.until if found.lease else None,
         idle=found.idle,
         classes=found.classes,

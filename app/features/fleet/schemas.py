@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from knowngood.app.domain.measuring.isolation import Isolation
 from knowngood.app.domain.measuring.worker_stats import Window, Worker
-from knowngood.app.features.fleet.service import Working
+from knowngood.app.features.fleet.service import ClassNeed, Working
 from knowngood.app.web.json_body import Body, IssueUrl, read_from, rounded
 from knowngood.app.web.urls import run_address
 
@@ -63,16 +63,6 @@ class WorkerBody(Body):
     doing: list[DoingBody]
 
 
-class ClassNeedBody(Body):
-    """`workers` were seen within the window; `missing` of the `applicable` cells of the coverage page are not run."""
-
-    hardware: str
-    workers: int
-    missing: int
-    applicable: int
-    queued_jobs: int = read_from("queued")
-
-
 class UnservedBody(Body):
     issue: str = read_from("issue", "id")
     needs: str
@@ -84,7 +74,7 @@ class WorkersBody(Body):
     dispatcher_until: datetime | None = Field(description="Null where no dispatcher is at work: queued jobs wait")
     workers: list[WorkerBody]
     held_by_none: list[DoingBody]
-    classes: list[ClassNeedBody]
+    classes: list[ClassNeed]
     unserved: list[UnservedBody] = Field(description="Issues that no worker of the window can measure on any build")
 
 
@@ -94,7 +84,7 @@ def workers_body(found: Working, window: Window) -> WorkersBody:
         dispatcher_until=found.lease.until if found.lease else None,
         workers=[_worker(one) for one in found.workers],
         held_by_none=[DoingBody.of(one) for one in found.idle],
-        classes=[ClassNeedBody.of(one) for one in found.classes],
+        classes=list(found.classes),
         unserved=[UnservedBody.of(one) for one in found.unserved],
     )
 

@@ -15,15 +15,13 @@ from knowngood.app.store.queries import Lease, load_lease
 
 @dataclass(frozen=True)
 class ClassNeed:
-    """One hardware class: how many machines of the window serve it, what of the coverage page's cells on it nobody has
-    measured, and what waits in the queue.
-    """
+    """`workers` were seen within the window; `missing` of the `applicable` cells of the coverage page are not run."""
 
     hardware: str
     workers: int
     missing: int
     applicable: int
-    queued: int
+    queued_jobs: int
 
 
 @dataclass(frozen=True)

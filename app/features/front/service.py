@@ -28,9 +28,10 @@ from knowngood.app.features.changes.service import ChangesQuery, load_changes
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import weight_of
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
-from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_upgrade
+from knowngood.app.features.upgrade.request import UpgradeRequest, read_upgrade
 from knowngood.app.features.upgrade.service import load_times
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
+from knowngood.app.knowledge.model import Recorded
 from knowngood.app.store.engine import Session
 from knowngood.app.web.app_state import AppState
 
@@ -153,7 +154,7 @@ def load_overview(session: Session, state: AppState, now: datetime, build: Build
         lambda: load_changes(session, ChangesQuery(issues=[], limit=_MOST_CHANGES)).changes,
     )
 
-    def times() -> Times:
+    def times() -> Recorded:
         return kept.find_or_make(snapshot, "times", lambda: load_times(session))
 
     def make_yours(build: Build) -> Yours:
@@ -196,27 +197,19 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
         for issue in known.issues.values()
     ]
     severe = tuple(_most_severe(rows, known, hardware))
+    grave = [row for row in rows if is_at_least(row.issue.severity, Severity.HIGH) and is_silent(row.issue, row.cell)]
+    answering = [row.cell for row in rows if row.prospect in _ANSWERS]
     return Yours(
         standing=standing_of(build, hardware, known),
-        from_cpu=sum(row.prospect in _ANSWERS and _is_carried_over(row.cell) for row in rows),
+        from_cpu=sum(cell.basis is not None and cell.basis.hardware != cell.hardware for cell in answering),
         advice=advice,
-        watch_out=tuple(_watch_out(rows)),
+        watch_out=tuple(sorted((row for row in grave if row.prospect in FAILING_PROSPECTS), key=_gravity)),
         severe=severe,
         lifespans=lifespans_of([row.issue for row in severe], known, hardware),
     )
 
 
 _ANSWERS = FAILING_PROSPECTS | {Prospect.PASSES}
-
-
-def _is_carried_over(cell: Cell) -> bool:
-    """Whether it was measured on another hardware class."""
-    return cell.basis is not None and cell.basis.hardware != cell.hardware
-
-
-def _watch_out(rows: Iterable[IssueStanding]) -> list[IssueStanding]:
-    failing = (row for row in rows if row.prospect in FAILING_PROSPECTS and is_silent(row.issue, row.cell))
-    return sorted((row for row in failing if is_at_least(row.issue.severity, Severity.HIGH)), key=_gravity)
 
 
 def _most_severe(rows: Iterable[IssueStanding], known: Known, hardware: str) -> list[IssueStanding]:
@@ -234,7 +227,7 @@ def _gravity(row: IssueStanding) -> tuple[int, bool, int, str]:
     return (-weight_of(row.issue), row.prospect not in FAILING_PROSPECTS, _ORDER[row.prospect], row.issue.id)
 
 
-def _advice(build: Build, hardware: str, snapshot: KnowledgeSnapshot, times: Times) -> UpgradeAdvice | None:
+def _advice(build: Build, hardware: str, snapshot: KnowledgeSnapshot, times: Recorded) -> UpgradeAdvice | None:
     if not snapshot.is_whole:
         return None
     asked = UpgradeRequest(start=build.id, hardware=(hardware,))

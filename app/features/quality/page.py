@@ -88,6 +88,8 @@ def quality(context: Context) -> Response:
 
 def quality_page(context: RequestContext, found: Quality) -> QualityPage:
     low, high = found.changed.interval
+    making = found.provisioned.seconds
+    whole = making + found.provisioned.processes_s
     return QualityPage(
         overall=_figure(context, found.changed),
         low=percent(low),
@@ -107,7 +109,7 @@ def quality_page(context: RequestContext, found: Quality) -> QualityPage:
         ),
         times=tuple(_time(one.hardware, one.spent) for one in found.classes if one.spent.attempts),
         provisioned=found.provisioned,
-        provisioning=_provisioning(found.provisioned),
+        provisioning=percent(making / whole) if whole else "",
         pythons=tuple(_agreement(context, one) for one in found.pythons),
         devices=_agreement(context, found.devices),
         least=f"{AGREEMENT * 100:g} %",
@@ -138,8 +140,3 @@ def _time(hardware: str, spent: TimeSpent) -> TimeLine:
         return f"{percent(seconds / spent.total_s)} ({duration(seconds)})"
 
     return TimeLine(hardware, spent.attempts, part(spent.starting_s), part(spent.arms_s), part(spent.untold_s))
-
-
-def _provisioning(found: ProvisioningTime) -> str:
-    whole = found.seconds + found.processes_s
-    return percent(found.seconds / whole) if whole else ""

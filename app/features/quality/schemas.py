@@ -1,6 +1,5 @@
 """The project's own error rates, as JSON."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
@@ -8,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from knowngood.app.domain.verdicts.false_changes import ProvisioningTime, TimeSpent
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.web.json_body import AttemptUrl, Body, CellUrl, OfCellBody, read_from
 
 
@@ -79,10 +78,6 @@ class DifferingBody(Body):
     cells: tuple[SideBody, SideBody]
 
 
-def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> list[dict[str, object]]:
-    return [{"issue": cells[0].issue, "cells": cells} for cells in pairs]
-
-
 class AgreementBody(Body):
     """How often cells that were measured on both sides have the same verdict, and those that do not. `inferred` says
     whether a cell that is measured on one side alone stands in for the other.
@@ -90,7 +85,10 @@ class AgreementBody(Body):
 
     agreed: RateBody = read_from("rate")
     inferred: bool = read_from("infers")
-    differing: Annotated[list[DifferingBody], BeforeValidator(_differing)]
+    differing: Annotated[
+        list[DifferingBody],
+        BeforeValidator(lambda pairs: [{"issue": cells[0].issue, "cells": cells} for cells in pairs]),
+    ]
 
 
 class PythonsBody(AgreementBody):

@@ -82,15 +82,15 @@ def load_quality(session: Session, claims: Claims) -> Quality:
     outcomes, times = load_outcomes(session), load_times(session)
     pairs, compared = pairs_of(issues, trials), compared_machines(issues, trials)
     return Quality(
-        changed=_changed(pairs),
+        changed=_rate_of([pair.is_false_change for pair in pairs]),
         pairs=pairs,
         compared=compared,
         flaky=tuple(_flaky(claims)),
         classes=tuple(
             ClassQuality(
                 hardware=hardware,
-                changed=_changed([pair for pair in pairs if pair.hardware == hardware]),
-                varying=_varying([one for one in compared if one.hardware == hardware]),
+                changed=_rate_of([pair.is_false_change for pair in pairs if pair.hardware == hardware]),
+                varying=_rate_of([one.varies for one in compared if one.hardware == hardware]),
                 infrastructure=infrastructure_rate(counts),
                 outcomes=counts,
                 spent=spent(times.get(hardware, ())),
@@ -127,9 +127,5 @@ def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> Iterator[tuple[Cell, Cell]
     return ((one, other) for one, other in pairs if one.verdict is not other.verdict)
 
 
-def _changed(pairs: tuple[RepeatedPair, ...] | list[RepeatedPair]) -> Rate:
-    return Rate(sum(1 for pair in pairs if pair.is_false_change), len(pairs))
-
-
-def _varying(compared: list[MachineComparison]) -> Rate:
-    return Rate(sum(1 for one in compared if one.varies), len(compared))
+def _rate_of(found: list[bool]) -> Rate:
+    return Rate(sum(found), len(found))

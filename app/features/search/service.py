@@ -25,7 +25,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.environments.service import NO_BUILD, NoSuchBuild, pasted_build
 from knowngood.app.features.search.notation import ParsedText, Purpose, one_line, plain, read
 from knowngood.app.features.search.pasted import Pasted, pasted
-from knowngood.app.features.search.word_index import Found, WordIndex
+from knowngood.app.features.search.word_index import WordIndex
 from knowngood.app.features.upgrade.candidates import Message
 from knowngood.app.query.evaluate import of_issues
 from knowngood.app.query.fields import ALIASES, FIELDS
@@ -186,7 +186,8 @@ class _Question:
         if not self._text:
             return SearchAnswer("")
         try:
-            return self._sure(self._issue_hit(find_issue(self._text, self._known.issues)))
+            hit = self._issue_hit(find_issue(self._text, self._known.issues))
+            return SearchAnswer(self._text, (hit,), is_sure=True)
         except UnknownIssue:
             pass
         if self._looks_like_query():
@@ -427,7 +428,7 @@ class _Question:
         found = self._index.words.find(words)
         best = max((one.matched for one in found), default=0.0)
         kept = [one for one in found if one.matched >= max(_ENOUGH, best - _ENOUGH / 2)]
-        read_as = _corrections(kept) if kept and not kept[0].is_exact else {}
+        read_as = kept[0].corrected if kept and not kept[0].is_exact else {}
         ids_with_signature, late = self._held_against_signatures()
         told = {id_: Message("Its signature is in these words.") for id_ in ids_with_signature}
         ids = list(dict.fromkeys([*told, *(one.issue for one in kept)]))
@@ -458,9 +459,6 @@ class _Question:
     def _issue_hit(self, issue: Issue, build: str = "", hardware: str = "") -> Hit:
         return Hit(HitKind.ISSUE, issue.id, issue_address(issue.id, build, hardware), issue=issue)
 
-    def _sure(self, hit: Hit) -> SearchAnswer:
-        return SearchAnswer(self._text, (hit,), is_sure=True)
-
 
 _UNMEASURED_WORDS = (
     "Nobody has measured this class here yet; measured are {measured}. On a machine that has it this measures:",
@@ -476,10 +474,6 @@ _RELATION_WORDS = {
     Relation.FIX: "{thread} is the fix of this issue.",
     Relation.EVIDENCE: "{thread} is linked from this issue.",
 }
-
-
-def _corrections(found: Sequence[Found]) -> dict[str, str]:
-    return {word: meant for one in found[:1] for word, meant in one.corrected.items()}
 
 
 def _mended(text: str) -> tuple[str, str | None]:

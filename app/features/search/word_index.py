@@ -8,10 +8,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import log
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.naming.edit_distance import edits
+from knowngood.app.features.diagnose.bm25 import rarity
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -110,8 +110,9 @@ class WordIndex:
         scores: dict[str, dict[str, float]] = defaultdict(dict)
         for word, one in meant.items():
             for known, quality in one.words.items():
-                for issue, weight in self._postings[known].items():
-                    score = quality * weight * self._rarity(known)
+                having = self._postings[known]
+                for issue, weight in having.items():
+                    score = quality * weight * rarity(len(having), self._count)
                     scores[issue][word] = max(score, scores[issue].get(word, 0.0))
         phrase = " ".join(asked)
         found = [self._found(issue, by_word, meant, phrase) for issue, by_word in scores.items()]
@@ -128,10 +129,6 @@ class WordIndex:
             is_exact=len(by_word) == len(meant) and not corrected,
             corrected=corrected,
         )
-
-    def _rarity(self, word: str) -> float:
-        n = len(self._postings[word])
-        return log(1 + (self._count - n + 0.5) / (n + 0.5))
 
     def _meant(self, word: str) -> _Meant:
         if word in self._postings:

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import ConfigDict
 
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
@@ -15,10 +14,8 @@ from knowngood.app.web.request_context import Context
 router = APIRouter(tags=["upgrade"])
 
 
-class UpgradeApiQuery(UpgradeQuery):
+class UpgradeApiQuery(UpgradeQuery, extra="forbid"):
     """A misspelt parameter would silently widen the answer, so it is refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 @router.get("/upgrade", response_model=UpgradeBody)

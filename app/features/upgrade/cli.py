@@ -15,7 +15,6 @@ from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import (
-    Times,
     UntestedStart,
     UpgradeRequest,
     gpus_of,
@@ -99,9 +98,7 @@ def note_here(
 
 
 def _advice(asked: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
-    recorded = recorded_here(ground)
-    times = Times(recorded.durations, recorded.environment_s)
-    return advise(read_upgrade(asked, ground.knowledge, times), ground.knowledge.known)
+    return advise(read_upgrade(asked, ground.knowledge, recorded_here(ground)), ground.knowledge.known)
 
 
 def _environment_in(file: Path, python: str, groups: Names, platform: str, knowledge: Knowledge) -> ResolvedBuild:

@@ -162,26 +162,28 @@ def _evidence(item: Item, base: str) -> str:
     return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, path))
 
 
+_STEPS = {
+    "add": "Workarounds to add",
+    "keep": "Workarounds to keep",
+    "remove": "Workarounds no longer needed",
+    "avoid": "Workarounds to take out",
+}
+
+
 def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
     """Workarounds to add, keep and take out. `room` is how many lines there are for all of it: snippets are folded in
     for as long as they fit.
     """
-    found = steps(candidate)
-    groups = (
-        ("Workarounds to add", found.add),
-        ("Workarounds to keep", found.keep),
-        ("Workarounds no longer needed", found.remove),
-        ("Workarounds to take out", found.avoid),
-    )
-    told = {heading: [_told(step, base) for step in group] for heading, group in groups if group}
+    groups = steps(candidate)
+    told = {_STEPS[name]: [_told(step, base) for step in group] for name, group in groups.items() if group}
     room -= sum(len(lines) + 3 for lines in told.values())
-    for heading, group in groups[:2]:
-        for place, step in enumerate(group):
+    for name in ("add", "keep"):
+        for place, step in enumerate(groups[name]):
             folded = f"<details><summary>snippet</summary>\n\n{quoted(step.workaround.body)}\n\n</details>"
             lines = folded.count("\n") + 3  # with an empty line on either side
             if lines <= room:
                 room -= lines
-                told[heading][place] += f"\n\n{folded}\n"
+                told[_STEPS[name]][place] += f"\n\n{folded}\n"
     return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in told.items()]
 
 

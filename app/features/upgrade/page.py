@@ -367,7 +367,7 @@ def _answer(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdv
         notes=advice.notes,
         find_out=tuple((say(one.what), "\n".join(one.commands)) for one in advice.find_out),
         heads=tuple(context.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0])),
-        widest=max(_width(one) for one in (advice.base, *known)),
+        widest=max(sum(one.counts[tally] for tally in _SIGNS) for one in (advice.base, *known)),
         rows=rows[:_FIRST],
         more=rows[_FIRST:],
         unmeasured=tuple(
@@ -425,10 +425,6 @@ _SIGNS = {
 }
 
 
-def _width(one: Candidate) -> int:
-    return sum(one.counts[tally] for tally in _SIGNS)
-
-
 def _bar(one: Candidate) -> Iterator[Segment]:
     start = 0
     for tally, sign in _SIGNS.items():
@@ -472,10 +468,11 @@ def _shown(
 ) -> Shown:
     own = query.model_copy(update={"to": one.build.id})
     missing = one.missing
+    hardware = advice.hardware[0] if len(advice.hardware) == 1 else ""
     return Shown(
         build=one.build.id,
         address=build_address(one.build.id),
-        compare_address=_compare(advice, one),
+        compare_address=compare_address(advice.start.id, one.build.id, hardware=hardware),
         is_best=one is advice.best,
         is_chosen=is_chosen,
         why=_said(context, one.why),
@@ -493,11 +490,6 @@ def _shown(
         note=_note(context, advice, one, own) if is_chosen else "",
         note_address=f"{NOTE}{own.asking()}",
     )
-
-
-def _compare(advice: UpgradeAdvice, one: Candidate) -> str:
-    hardware = advice.hardware[0] if len(advice.hardware) == 1 else ""
-    return compare_address(advice.start.id, one.build.id, hardware=hardware)
 
 
 def _note(context: RequestContext, advice: UpgradeAdvice, one: Candidate, query: UpgradePageQuery) -> str:
@@ -541,9 +533,7 @@ STEP_WORDS: Mapping[str, tuple[str, str]] = {
 
 
 def _steps(context: RequestContext, one: Candidate) -> Iterable[StepGroup]:
-    found = steps(one)
-    groups = {"add": found.add, "keep": found.keep, "remove": found.remove, "avoid": found.avoid}
-    for name, lines in groups.items():
+    for name, lines in steps(one).items():
         if lines:
             heading, meaning = STEP_WORDS[name]
             yield StepGroup(

@@ -183,7 +183,11 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     """
     start, constraints = question.start, question.constraints
     there = known.builds.values() if start.python else known.every_wheel
-    newer = sorted((one for one in there if _is_newer(one, start)), key=lambda one: one.build_id)
+    # Of the same torch another CUDA variant or Triton counts as newer, another Python does not.
+    newer = sorted(
+        (one for one in there if one.build_id.apart_from_python > start.build_id.apart_from_python),
+        key=lambda one: one.build_id,
+    )
     broken = {one.id: violations(one, constraints, start, known.wheels) for one in newer}
     eligible = [one for one in newer if not broken[one.id]]
     places = _places(question, known)
@@ -254,12 +258,6 @@ def _outside(build: Build, question: UpgradeQuestion, known: Known) -> Candidate
     )
     asked = replace(question, watched=others)
     return _candidate(build, _places(asked, known), asked, known)
-
-
-def _is_newer(build: Build, start: Build) -> bool:
-    """A later torch; of the same torch another CUDA variant or Triton counts, another Python does not."""
-    one, other = build.build_id, start.build_id
-    return one.apart_from_python > other.apart_from_python
 
 
 _Places = Sequence[tuple[str, Sequence[Issue]]]
@@ -397,16 +395,12 @@ def _judged(
     ]
     good = [one for one in rated if one.rating is Rating.ALSO_GOOD]
     settled = [one for one in (*good, base) if one.is_settled]
-    new = [one for one in good if _is_too_new(one, settled)]
+    # To these a settled one is preferred: one that does not fail, severely and silently, what passes there.
+    new = [one for one in good if not one.is_settled and any(not one.passes_gravely(other) for other in settled)]
     best = next((one for one in good if one not in new), None)
     told = ((one, Rating.TOO_NEW if one in new else Rating.RECOMMENDED if one is best else one.rating) for one in rated)
     rated = [replace(one, rating=rating) for one, rating in told]
     return tuple(replace(one, why=_reason(one, best, base)) for one in rated)
-
-
-def _is_too_new(one: Candidate, settled: Sequence[Candidate]) -> bool:
-    """Whether a settled one is to be preferred: one that does not fail, severely and silently, what passes here."""
-    return not one.is_settled and any(not one.passes_gravely(other) for other in settled)
 
 
 def _rating(one: Candidate, base: Candidate, enough: float) -> Rating:

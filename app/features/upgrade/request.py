@@ -28,7 +28,7 @@ from knowngood.app.features.upgrade.constraints import (
     read_python,
 )
 from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, UpgradeQuestion
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.model import Knowledge, Recorded
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,6 @@ class UpgradeRequest:
     enough: int | None = None
 
 
-@dataclass(frozen=True)
-class Times:
-    """The time that runs took here: `durations` by (issue, arm, variant), and making an environment (None: never
-    timed).
-    """
-
-    durations: Mapping[tuple[str, str, str], float]
-    environment_s: float | None = None
-
-
 class UnknownStart(BadField):
     """The build one is on is none of the catalogue; `nearest` are ids that may be meant."""
 
@@ -78,7 +68,7 @@ class UntestedStart(UnknownStart, NotTested):
     """The environment that one is on was understood, and nothing here is measured of it."""
 
 
-def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> UpgradeQuestion:
+def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Recorded) -> UpgradeQuestion:
     """Raises BadField, which names the part that cannot be understood."""
     start, assumed = _start(asked, knowledge)
     watched, policy, notes = _watched(asked, knowledge)

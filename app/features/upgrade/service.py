@@ -3,12 +3,12 @@
 from typing import Annotated
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from knowngood.app.dashboard.matrix.selection import Names, Words, none_where_empty
 from knowngood.app.features.upgrade.ranking import LEAST, UpgradeAdvice, advise
-from knowngood.app.features.upgrade.request import Times, UpgradeRequest, packages_of, read_upgrade
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.features.upgrade.request import UpgradeRequest, packages_of, read_upgrade
+from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.store.engine import Session, reading
 from knowngood.app.store.jobs.durations import load_environment_s
 from knowngood.app.store.queries import load_durations
@@ -17,10 +17,8 @@ from knowngood.app.web.app_state import AppState
 _LEAST = round(LEAST * 100)
 
 
-class UpgradeQuery(BaseModel):
+class UpgradeQuery(BaseModel, populate_by_name=True):
     """From which build, for what is watched, under which constraints. What is left out constrains nothing."""
-
-    model_config = ConfigDict(populate_by_name=True)
 
     start: Annotated[Words, Field(alias="from", description="The build one is on: its id, or the version of torch")] = (
         ""
@@ -83,15 +81,15 @@ class UpgradeQuery(BaseModel):
         return f"?{urlencode(changed, doseq=True)}" if changed else ""
 
 
-def times_of(state: AppState) -> Times:
+def times_of(state: AppState) -> Recorded:
     if state.site is not None:
-        return Times(state.site.recorded.durations, state.site.recorded.environment_s)
+        return state.site.recorded
     with reading(state.engine) as session:
         return load_times(session)
 
 
-def load_times(session: Session) -> Times:
-    return Times(load_durations(session), load_environment_s(session))
+def load_times(session: Session) -> Recorded:
+    return Recorded(load_durations(session), load_environment_s(session))
 
 
 def advice_on(asked: UpgradeRequest, knowledge: Knowledge, state: AppState) -> UpgradeAdvice:

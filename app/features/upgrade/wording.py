@@ -251,28 +251,20 @@ class WorkaroundStep:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class WorkaroundSteps:
-    """`add` and `keep` are workarounds for what fails on the candidate, one for each issue; `remove` are not needed
-    there any more; `avoid` do harm, or no longer help.
+def steps(candidate: Candidate) -> dict[str, list[WorkaroundStep]]:
+    """The steps for each workaround, by what to do: `add` and `keep` are workarounds for what fails on the
+    candidate, one for each issue; `remove` are not needed there any more; `avoid` do harm, or no longer help.
+
+    Those in place are not known: those that help on the build one is on stand in.
     """
-
-    add: tuple[WorkaroundStep, ...]
-    keep: tuple[WorkaroundStep, ...]
-    remove: tuple[WorkaroundStep, ...]
-    avoid: tuple[WorkaroundStep, ...]
-
-
-def steps(candidate: Candidate) -> WorkaroundSteps:
-    """The steps for each workaround. Those in place are not known: those that help on the build one is on stand in."""
     needed = [step for item in candidate.of(Tally.NEEDS_WORKAROUND) if (step := _step(item))]
     kept = [step for step in needed if step.item.turns.get(step.workaround.id) is WorkaroundTurn.STILL_WORKS]
-    return WorkaroundSteps(
-        add=tuple(step for step in needed if step not in kept),
-        keep=tuple(kept),
-        remove=tuple(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: ""})),
-        avoid=tuple(_turned(candidate.items, _AVOIDED)),
-    )
+    return {
+        "add": [step for step in needed if step not in kept],
+        "keep": kept,
+        "remove": list(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: ""})),
+        "avoid": list(_turned(candidate.items, _AVOIDED)),
+    }
 
 
 _AVOIDED = {

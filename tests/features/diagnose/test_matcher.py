@@ -207,7 +207,7 @@ def test_the_lit_line_is_named_by_its_place_in_the_paste() -> None:
         "one\r\ntwo\r\n> [rank0]: error: conflicting declaration 'float tmp_acc0'\r\nfour", make_issue()
     ).matches
     assert match.line == "error: conflicting declaration 'float tmp_acc0'"
-    assert [(line.number, line.is_lit) for line in match.around] == [(1, False), (2, False), (3, True), (4, False)]
+    assert [(line.number, line.lit) for line in match.around] == [(1, False), (2, False), (3, True), (4, False)]
 
 
 def test_where_it_was_seen_stands_newest_first_and_passes_do_not_count() -> None:

@@ -58,7 +58,7 @@ def test_a_known_failure_is_told_with_what_helps_on_the_build_of_the_paste(clien
         ("eager_mask", "effective"),
         ("flags", "ineffective"),
     ]
-    assert [line.text for line in match.around if line.is_lit] == [LINE]
+    assert [line.text for line in match.around if line.lit] == [LINE]
     assert BAD.id in {cell.build for cell in match.seen}
 
 

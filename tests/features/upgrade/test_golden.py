@@ -9,10 +9,11 @@ from knowngood.app.features.compare.comparison import Group, compare
 from knowngood.app.features.upgrade.candidates import Tally
 from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, advise
-from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_upgrade
+from knowngood.app.features.upgrade.request import UpgradeRequest, read_upgrade
 from knowngood.app.features.upgrade.schemas import upgrade_body
 from knowngood.app.features.upgrade.text import upgrade_text
 from knowngood.app.knowledge.loader import load_knowledge
+from knowngood.app.knowledge.model import Recorded
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.jobs.durations import load_environment_s
 from knowngood.app.store.queries import load_durations
@@ -35,7 +36,7 @@ QUESTIONS = {
 def advised(engine: Engine, name: str) -> UpgradeAdvice:
     with reading(engine) as s:
         knowledge = load_knowledge(s, THEN).knowledge
-        times = Times(load_durations(s), load_environment_s(s))
+        times = Recorded(load_durations(s), load_environment_s(s))
     return advise(read_upgrade(QUESTIONS[name], knowledge, times), knowledge.known)
 
 

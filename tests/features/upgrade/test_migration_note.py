@@ -96,8 +96,7 @@ def test_it_tells_what_turned_and_then_what_to_do() -> None:
 def test_each_workaround_is_added_kept_or_taken_out_for_its_reason() -> None:
     found = steps(everything().candidates[0])
     named = {
-        name: [(step.item.issue.id, step.workaround.id, step.why) for step in group]
-        for name, group in vars(found).items()
+        name: [(step.item.issue.id, step.workaround.id, step.why) for step in group] for name, group in found.items()
     }
     assert named == {
         "add": [("d", "eager", "")],

@@ -7,11 +7,11 @@ import pytest
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
-from knowngood.app.features.upgrade.request import Times, UpgradeRequest, packages_of, packages_said, read_upgrade
+from knowngood.app.features.upgrade.request import UpgradeRequest, packages_of, packages_said, read_upgrade
 from knowngood.app.features.upgrade.schemas import upgrade_body
 from knowngood.app.features.upgrade.text import upgrade_text
 from knowngood.app.features.upgrade.wording import answer
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.knowledge.shipped import read_shipped
 
 PAIRS = (
@@ -28,7 +28,7 @@ def knowledge() -> Knowledge:
 
 def advised(knowledge: Knowledge, *has: str, **asked: object) -> UpgradeAdvice:
     fields = {"start": "2.5.1", "packages": packages_of(has), **asked}
-    return advise(read_upgrade(UpgradeRequest(**fields), knowledge, Times({})), knowledge.known)  # type: ignore[arg-type]
+    return advise(read_upgrade(UpgradeRequest(**fields), knowledge, Recorded()), knowledge.known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("hardware", [(), ("cpu-x86_64",), ("H100",)])
