@@ -265,13 +265,16 @@ _ANYBODYS = tuple(
         r"call_function UserDefinedClassVariable.*",
         r"out of resource: [\w\s,]+\sRequired: \d+,?\s+Hardware limit: ?\d+",
         r"(?:Fatal Python error: )?Floating point exception",
+        r"Found a custom \(non-ATen\) operator whose output has alias annotations",
+        r"FlexAttention does not support backward on CPU",
+        r"as_strided_scatter: sizes .{0,200} out of bounds for storage",
+        r"self\.stride\(-1\) must be 1 to view",
     )
 )
 # The same of what means something once a compiler says it: a kernel of Inductor's is nobody's own C++.
 _OUTSIDE_COMPILERS = tuple(
     re.compile(text)
     for text in (
-        r"self\.stride\(-1\) must be 1 to view",
         r"invalid type argument of unary .\*.",
         r"error: .tmp\d+. was not declared in this scope",
     )
@@ -546,7 +549,7 @@ def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMen
     package = issue.requires.package
     names = {package, package.replace("-", "_"), *_IDENTIFIER.findall(issue.title)} - {""}
     if own := [name for name in names if name not in said]:
-        return any(re.search(rf"(?<![\w-]){re.escape(name)}", rest) for name in own)
+        return any(re.search(rf"(?<![\w/\\-]){re.escape(name)}", rest) for name in own)  # a file's name says less
     titled = _VERSION_OF_TITLE.findall(issue.title)
     return any((one.name, ".".join(one.value.split(".")[:2])) in titled for one in versions)
 
