@@ -59,6 +59,7 @@ class Why(StrEnum):
     OTHER_END = "the words fit, and this issue ends in a crash or a hang, of which the text shows nothing"
     RULED_OUT = "the words fit, but this issue needs another version or device than those that are stated"
     PASSES_THERE = "the words fit, but this issue was measured to pass on the very build that is stated"
+    SAME_OPERATOR = "the process died the same way, and the text names the operator that this issue is about"
     KEPT = "this address says so; what was pasted is not kept"
     COMMON_WORDS = (
         "the words fit, but other faults are told in the same words; "
@@ -292,9 +293,12 @@ _REPRO_WORDS = "expected "
 _WRONG_REACH = 4_000  # characters after the name of the exception in which its message stands
 _MOST_WRONG = 20
 
+_EXIT = r"exit(?:ed)?(?: with)?(?: code| status)?:? ?"
 _SIGNALS = {
-    "SIGABRT": r"Aborted|SIGABRT|Abort trap|exit(?:ed)?(?: with)?(?: code| status)?:? ?(?:-6|134)\b|signal 6\b",
-    "SIGSEGV": r"[Ss]egmentation fault|SIGSEGV|exit(?:ed)?(?: with)?(?: code| status)?:? ?(?:-11|139)\b|signal 11\b",
+    "SIGABRT": rf"Aborted|SIGABRT|Abort trap|{_EXIT}(?:-6|134)\b|signal 6\b|double free or corruption|"
+    r"(?:malloc|free|realloc|munmap_chunk)\(\): |corrupted (?:size|double-linked)",
+    "SIGFPE": rf"[Ff]loating [Pp]oint [Ee]xception|SIGFPE|{_EXIT}(?:-8|136)\b|signal 8\b",
+    "SIGSEGV": rf"[Ss]egmentation fault|\bsegfault|SIGSEGV|\bSEGV\b|{_EXIT}(?:-11|139)\b|signal 11\b",
 }
 
 _ABOUT = 3  # lines before and after the lit one
@@ -475,11 +479,13 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
     if not issue.signature.pattern:
         return None
     span = _span(paste.text, issue, budget)
+    operator = None if span else _operator_of_a_crash(paste.text, issue)
+    span = span or operator
     if span is None:
         return None
     said = paste.text[slice(*span)]
     course = _course(paste.places, issue.id, library)
-    weighed = _weigh(issue, span, course, paste)
+    weighed = (Strength.POSSIBLE, Why.SAME_OPERATOR) if operator else _weigh(issue, span, course, paste)
     if weighed is None:
         return None
     strength, why = weighed
@@ -532,8 +538,21 @@ def _weigh(issue: Issue, span: tuple[int, int], course: _Course, paste: _Paste) 
 
 def _weigh_ending(issue: Issue, text: str) -> tuple[Strength, Why]:
     """A text shows how a process died, where it is a log; that it hung it cannot show."""
-    died = any(re.search(_SIGNALS.get(signal, signal), text) for signal in issue.signature.signals)
-    return (Strength.SURE, Why.SAME_END) if died else (Strength.POSSIBLE, Why.OTHER_END)
+    return (Strength.SURE, Why.SAME_END) if _died(issue, text) else (Strength.POSSIBLE, Why.OTHER_END)
+
+
+def _died(issue: Issue, text: str) -> bool:
+    return any(re.search(_SIGNALS.get(signal, signal), text) for signal in issue.signature.signals)
+
+
+def _operator_of_a_crash(text: str, issue: Issue) -> tuple[int, int] | None:
+    """Where a text names the operator of the issue's title, of a process that died as the issue's does. The signature
+    of many crashes is a frame of the repro's own, which no other text has.
+    """
+    if issue.signature.kind is not SignatureKind.SIGNAL or not _died(issue, text):
+        return None
+    named = (re.search(rf"(?<![\w/\\-]){one}(?!\w)", text) for one in _IDENTIFIER.findall(issue.title))
+    return next((one.span() for one in named if one), None)
 
 
 def _is_common(said: str, places: frozenset[Place]) -> bool:

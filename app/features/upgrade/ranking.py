@@ -240,8 +240,7 @@ def _turned_outside(one: Candidate, question: UpgradeQuestion, known: Known) -> 
     gained, lost = found.counts[Tally.GAINED], found.counts[Tally.LOST]
     if gained or lost:
         yield Message(
-            "Outside of what you watch ({n}), {gained} that fail where you are pass there, and {lost} that pass fail "
-            "there.",
+            "Outside of what you watch ({n}): {gained} gained, {lost} lost.",
             gained=gained,
             lost=lost,
             n=found.applicable,

@@ -154,6 +154,25 @@ def test_common_words_need_a_mark_and_what_is_stated_can_rule_the_issue_out(text
     assert (match.strength.value, match.why) == (strength, why)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("torch.linalg.odd_solve(a, b)\ndouble free or corruption (out)\nAborted (core dumped)", True),
+        ("x = odd_solve(a)\nmalloc(): invalid size (unsorted)", True),
+        ("x = odd_solve(a)\nRuntimeError: singular matrix", False),
+        ("y = other_solve(a)\nAborted (core dumped)", False),
+        ("x = odd_solve(a)\nSegmentation fault (core dumped)", False),
+        ("linalg/odd_solve.py:3\nAborted (core dumped)", False),
+    ],
+)
+def test_a_crash_is_possible_by_its_operator_where_its_signature_is_the_repros_own_frame(
+    text: str, found: bool
+) -> None:
+    signature = Signature(SignatureKind.SIGNAL, r"line \d+ in _own_function\b", signals=("SIGABRT",))
+    matches = asked(text, make_issue(title="linalg.odd_solve corrupts the heap", signature=signature)).matches
+    assert [(one.strength.value, one.why) for one in matches] == [("possible", Why.SAME_OPERATOR)] * found
+
+
 def test_a_pass_measured_on_the_very_build_leaves_it_possible_and_shows_no_workaround() -> None:
     cells = [cell(BAD, Verdict.AFFECTED), cell(GOOD, Verdict.NOT_AFFECTED)]
     text = "conflicting declaration 'int tmp_acc1'\ntorch "

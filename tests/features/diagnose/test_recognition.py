@@ -69,7 +69,6 @@ ALSO = {
 # Whose own words are anybody's, so that they are sure only beside a traceback like the recorded ones.
 POSSIBLE = {
     "pytorch-142399",
-    "pytorch-193793",  # the name of a function of its script
     "fla-160-deltanet",  # its own was never recorded here: it stands behind its twins
     "triton-7835",  # states no version, and a Triton that is too old says the same
 }

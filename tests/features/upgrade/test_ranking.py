@@ -274,9 +274,7 @@ def test_what_is_not_watched_is_told_and_settles_a_tie() -> None:
     known = world({"a": "xoo", "b": "xox", "c": "oxx", "d": " ox"})
     advice = ask(known, watched=["a"])
     assert ids(advice) == [TORCH_26.id, TORCH_27.id]
-    assert answer(advice).endswith(
-        "Outside of what you watch (3), 1 that fail where you are pass there, and 1 that pass fail there."
-    )
+    assert answer(advice).endswith("Outside of what you watch (3): 1 gained, 1 lost.")
     assert ids(ask(known, watched=["a", "b", "c", "d"])) == [TORCH_26.id, TORCH_27.id]
     assert ids(ask(world({"a": "xoo", "b": "xx ", "c": "  x"}), watched=["a"])) == [TORCH_27.id, TORCH_26.id]
 
