@@ -177,6 +177,10 @@ def test_an_issue_page_tells_an_inferred_answer_as_one(site: TestClient) -> None
     page = shown(site, f"/issues/{MASK.id}?build={BAD_312.id}".replace("+", "%2B"), IssuePage)
     assert (page.known, page.ground_address) == (HOW, cell_address(MASK.id, BAD.id))
     assert BAD_312.id not in {line.cell.build for line in page.evidence}, "evidence is what was measured"
+    assert {one.ground for one in page.workarounds if one.runs} == {BAD.id}
+    assert (
+        f'<span class="chip {page.workarounds[0].sign} inferred">' in site.get(cell_address(MASK.id, BAD_312.id)).text
+    )
 
 
 @pytest.mark.parametrize("address", [f"/issues/{MASK.id}", cell_address(MASK.id, BAD.id)])

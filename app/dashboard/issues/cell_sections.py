@@ -86,7 +86,7 @@ def _measured(page: CellPage, inferred: Iterable[CellPage]) -> MeasuredCell:
 
 
 def _alike(workarounds: Iterable[WorkaroundView]) -> Iterator[tuple[WorkaroundView, ...]]:
-    said = grouped(workarounds, lambda one: (one.word, one.runs == 1, one.is_decoy, one.variants, one.note))
+    said = grouped(workarounds, lambda one: (one.word, one.runs, one.is_decoy, one.variants, one.note))
     return map(tuple, said.values())
 
 

@@ -20,8 +20,8 @@ class WorkaroundView:
     """`rank` counts the ones that work from 1; 0 for the rest. `note` says why where it does not simply work.
 
     `variants` say with which it helps, with which it fails, and with which nobody knows; none where the issue has but
-    one. `runs` is the least number of passes with one of them. `cost` is None where nothing comparable was measured, or
-    nobody looked.
+    one. `runs` is the least number of passes with one of them, `ground` the build on which they were made where the
+    answer is inferred. `cost` is None where nothing comparable was measured, or nobody looked.
     """
 
     id: str
@@ -35,6 +35,7 @@ class WorkaroundView:
     rank: int
     variants: tuple[tuple[str, str, str], ...] = ()
     runs: int = 0
+    ground: str = ""
     cost: Cost | None = None
     is_decoy: bool = False
 
@@ -79,6 +80,7 @@ def workarounds_of(
             rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
             variants=tuple(_variants(issue, one.id, finding, context)),
             runs=finding.runs,
+            ground=finding.ground or (cell.basis.build if cell.basis and finding.runs else ""),
             cost=took.get(one.id),
             is_decoy=one.is_decoy,
         )
