@@ -18,12 +18,13 @@ import tempfile
 import tomllib
 import urllib.error
 import urllib.request
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -184,6 +185,8 @@ class Checkout:
             try:
                 said = next(line for line in server.stderr or () if "http://" in line)
                 self._address = said[said.index("http://") :].strip().rstrip("/")
+                # A server whose log nobody reads stops at 64 KB of it.
+                Thread(target=lambda: deque(server.stderr or (), maxlen=0), daemon=True).start()
                 yield self
             finally:
                 server.terminate()
