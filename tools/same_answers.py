@@ -19,9 +19,9 @@ import tomllib
 import urllib.error
 import urllib.request
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -168,6 +168,12 @@ class Asker:
         return Question(f"command: {arguments[0]}", "", "", arguments)
 
 
+def _read_to_the_end(log: Iterable[str]) -> None:
+    """A server whose log nobody reads stops at 64 KB of it."""
+    with suppress(ValueError):  # closed, with the server
+        deque(log, maxlen=0)
+
+
 class Checkout:
     """A checkout with a store that holds the shipped evidence, and its server."""
 
@@ -185,8 +191,7 @@ class Checkout:
             try:
                 said = next(line for line in server.stderr or () if "http://" in line)
                 self._address = said[said.index("http://") :].strip().rstrip("/")
-                # A server whose log nobody reads stops at 64 KB of it.
-                Thread(target=lambda: deque(server.stderr or (), maxlen=0), daemon=True).start()
+                Thread(target=_read_to_the_end, args=(server.stderr,), daemon=True).start()
                 yield self
             finally:
                 server.terminate()
