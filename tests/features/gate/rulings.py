@@ -91,23 +91,17 @@ BLOCKED = make_ruling(
     notes=("no hardware class was named: every measured one counts",),
 )
 UNTESTED = make_ruling(
-    make_reason(
-        "pytorch-1",
-        Effect.INSUFFICIENT,
-        build="",
-        hardware="",
-        verdict=Verdict.NOT_RUN,
-        workarounds=(),
-        evidence_url=None,
-    ),
-    make_reason(
-        "pytorch-2",
-        Effect.INSUFFICIENT,
-        build="",
-        hardware="",
-        verdict=Verdict.NOT_RUN,
-        workarounds=(),
-        evidence_url=None,
+    *(
+        make_reason(
+            id_,
+            Effect.INSUFFICIENT,
+            build="",
+            hardware="",
+            verdict=Verdict.NOT_RUN,
+            workarounds=(),
+            evidence_url=None,
+        )
+        for id_ in ("pytorch-1", "pytorch-2")
     ),
     build=None,
     nearest=("torch-2.5.1+cu124", "torch-2.6.0+cu124"),
