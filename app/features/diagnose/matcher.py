@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.app.domain.hardware_names import class_named, several_gpus
-from knowngood.app.domain.issue import Device, Issue, SignatureKind, Status, is_within
+from knowngood.app.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
 from knowngood.app.domain.verdicts.claims import doubts_about
 from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.known import Known
@@ -120,12 +120,14 @@ class FailureLibrary:
 
     `courses` are, by issue, what its recorded failures run through: of each the places that few other issues share.
     `compiled` are the issues whose recorded failures all run through a compiler, be it only through its common places.
+    `titles` are, by issue, the words of its title that few other titles have.
     """
 
     issues: Mapping[str, Issue]
     texts: Texts
     courses: Mapping[str, tuple[frozenset[Place], ...]]
     compiled: frozenset[str]
+    titles: Mapping[str, frozenset[str]]
 
 
 def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> FailureLibrary:
@@ -136,7 +138,21 @@ def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequenc
     told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
     run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
     compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
-    return FailureLibrary(every, Texts(told), _courses(run), compiled)
+    return FailureLibrary(every, Texts(told), _courses(run), compiled, _rare_words(every.values()))
+
+
+_FEW_TITLES = 8  # of some 160
+
+
+def _rare_words(issues: Iterable[Issue]) -> dict[str, frozenset[str]]:
+    titles = {issue.id: _plain_words(issue.title) for issue in issues}
+    seen = Counter(word for words in titles.values() for word in words)
+    return {id_: frozenset(word for word in words if seen[word] <= _FEW_TITLES) for id_, words in titles.items()}
+
+
+def _plain_words(text: str) -> set[str]:
+    """`lerp_` is lerp."""
+    return {word.strip("_") for word in words_of(text)}
 
 
 def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:
@@ -284,12 +300,14 @@ _SAID_BY_COMPILERS = re.compile(
     r"torch\.compile|torch\._(?:dynamo|inductor)|InductorError|BackendCompilerFailed|_functorch|triton\.compiler|"
     r"name 's\d+' is not defined"
 )
-_IDENTIFIER = re.compile(r"\b[A-Za-z]\w*_\w+")
+_NAME = re.compile(r"\b[A-Za-z]\w*_\w+|\b[a-z]\w*\(\w+\)")  # nested_compile_region, view(dtype)
+_WORDS_OF_TITLE = 3
 _VERSION_OF_TITLE = re.compile(r"\b(torch|Triton) (\d{1,2}\.\d{1,2})")
 _FEWEST_WORDS = 3
 
 _WRONG_RESULT = "WrongResult"
 _REPRO_WORDS = "expected "
+_BLANK = re.compile(r"(?<!\\) ")
 _WRONG_REACH = 4_000  # characters after the name of the exception in which its message stands
 _MOST_WRONG = 20
 
@@ -346,9 +364,9 @@ class _Ranked:
 def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Explanation:
     """Explain a pasted failure as far as it goes without cells and builds (`complete`). Total: anything is a paste."""
     pasted = read_paste(text)
-    whole = pasted.text
-    words, versions = tuple(telling_words(pasted.lines)), versions_of(pasted)
-    paste = _Paste(pasted, whole, starts_of(pasted.lines), places_in(whole), words, versions)
+    lines = [line.lstrip() for line in pasted.lines]
+    whole, words, versions = "\n".join(lines), tuple(telling_words(pasted.lines)), versions_of(pasted)
+    paste = _Paste(pasted, whole, starts_of(lines), places_in(whole), words, versions)
     found, untried = _matches(paste, library, budget)
     likeness = {
         one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
@@ -485,7 +503,7 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
         return None
     said = paste.text[slice(*span)]
     course = _course(paste.places, issue.id, library)
-    weighed = (Strength.POSSIBLE, Why.SAME_OPERATOR) if operator else _weigh(issue, span, course, paste)
+    weighed = (Strength.POSSIBLE, Why.SAME_OPERATOR) if operator else _weigh(issue, span, course, paste, library)
     if weighed is None:
         return None
     strength, why = weighed
@@ -496,8 +514,10 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
 
 
 def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | None:
-    """Where the signature stands. The words of a wrong result are our repro's own, and so is its exception's name."""
-    pattern = issue.signature.pattern
+    """Where the signature stands. The words of a wrong result are our repro's own, and so is its exception's name.
+    Markdown and mail wrap long messages: where a signature has a blank a line may end.
+    """
+    pattern = _BLANK.sub(r"\\s", issue.signature.pattern)
     if issue.signature.kind is not SignatureKind.WRONG_RESULT:
         found = budget.search(pattern, text, 0, len(text))
         if found is None or not found.group().startswith(_REPRO_WORDS):
@@ -519,15 +539,19 @@ def _named(text: str) -> Iterable[int]:
         yield position
 
 
-def _weigh(issue: Issue, span: tuple[int, int], course: _Course, paste: _Paste) -> tuple[Strength, Why] | None:
+def _weigh(
+    issue: Issue, span: tuple[int, int], course: _Course, paste: _Paste, library: FailureLibrary
+) -> tuple[Strength, Why] | None:
     """How much it says that the signature stands there, and why; None where it says nothing."""
-    said = paste.text[slice(*span)].strip()
+    said = " ".join(paste.text[slice(*span)].split())
     if issue.signature.kind is SignatureKind.WRONG_RESULT:
         return Strength.SURE, Why.REPRO
     if course is _Course.SAME:
         return Strength.SURE, Why.SAME_WAY
     if _is_common(said, paste.places):
-        if _is_marked(issue, said, f"{paste.text[: span[0]]}\n{paste.text[span[1] :]}", paste.versions):
+        rest = f"{paste.text[: span[0]]}\n{paste.text[span[1] :]}"
+        titled = (_plain_words(rest) - _plain_words(said)) & library.titles[issue.id]
+        if len(titled) >= _WORDS_OF_TITLE or _is_marked(issue, said, rest, paste.versions):
             return Strength.SURE, Why.MARKED
         speaks = course is _Course.NEAR or (not _is_compiled(paste.places) and _SAID_BY_COMPILERS.search(paste.text))
         return (Strength.POSSIBLE, Why.COMMON_WORDS) if speaks else None
@@ -546,12 +570,15 @@ def _died(issue: Issue, text: str) -> bool:
 
 
 def _operator_of_a_crash(text: str, issue: Issue) -> tuple[int, int] | None:
-    """Where a text names the operator of the issue's title, of a process that died as the issue's does. The signature
-    of many crashes is a frame of the repro's own, which no other text has.
+    """Where a text names the operator that the issue is about, of a process that died as the issue's does. The
+    signature of many crashes is a frame of the repro's own, which no other text has.
     """
     if issue.signature.kind is not SignatureKind.SIGNAL or not _died(issue, text):
         return None
-    named = (re.search(rf"(?<![\w/\\-]){one}(?!\w)", text) for one in _IDENTIFIER.findall(issue.title))
+    exercised = {one for arm in issue.arms for one in arm.exercises if one.startswith(OPERATOR_PROBE)}
+    operators = (one.rpartition("::")[2].replace("_", "_?") for one in sorted(exercised))
+    names = [*map(re.escape, _NAME.findall(issue.title)), *operators]
+    named = (re.search(rf"(?<![\w/\\-]){one}(?!\w)", text, re.IGNORECASE) for one in names)
     return next((one.span() for one in named if one), None)
 
 
@@ -566,7 +593,7 @@ def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMen
     has neither, the release that the title names.
     """
     package = issue.requires.package
-    names = {package, package.replace("-", "_"), *_IDENTIFIER.findall(issue.title)} - {""}
+    names = {package, package.replace("-", "_"), *_NAME.findall(issue.title)} - {""}
     if own := [name for name in names if name not in said]:
         return any(re.search(rf"(?<![\w/\\-]){re.escape(name)}", rest) for name in own)  # a file's name says less
     titled = _VERSION_OF_TITLE.findall(issue.title)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from knowngood.app.domain.issue import Device, Issue, Requires, Signature, SignatureKind, Status
+from knowngood.app.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.diagnose.matcher import (
@@ -152,6 +152,37 @@ def test_common_words_need_a_mark_and_what_is_stated_can_rule_the_issue_out(text
     )
     (match,) = asked(text, issue).matches
     assert (match.strength.value, match.why) == (strength, why)
+
+
+@pytest.mark.parametrize(
+    ("beside", "strength"),
+    [
+        ("x.lerp_(end, 0.75) and its strides, then a permuted view", "sure"),
+        ("x.lerp_(end, 0.75) and its strides", "possible"),
+        ("x.view(torch.uint8)", "possible"),
+        ("Tensor.view(dtype) after contiguous", "sure"),
+    ],
+)
+def test_three_rare_words_of_the_title_or_the_call_that_it_names_are_a_mark(beside: str, strength: str) -> None:
+    pattern = "IndexError: tuple index out of range"
+    issue = replace(message(pattern), title="Strides of a permuted lerp break view(dtype)")
+    assert strengths(asked(f"{COMMON}\n{beside}", issue)) == [("toy-1", strength)]
+
+
+def test_a_message_that_was_wrapped_is_found_and_is_as_common_as_on_one_line() -> None:
+    wrapped = "> torch._inductor: IndexError: tuple index\n>    out of range"
+    assert strengths(asked(wrapped, message("IndexError: tuple index out of range"))) == [("toy-1", "possible")]
+    found = asked("error: conflicting declaration\n    'float tmp_acc0'", message("conflicting declaration 'float tmp"))
+    assert strengths(found) == [("toy-1", "sure")]
+    assert [line.number for line in found.matches[0].around if line.lit] == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["torch.odd_cell(x)", "nn.OddCell(3)"])
+def test_the_operator_that_a_repro_exercises_is_one_that_its_crash_is_known_by(name: str) -> None:
+    signature = Signature(SignatureKind.SIGNAL, r"line \d+ in _own_function\b", signals=("SIGSEGV",))
+    arms = (Arm("baseline", ("operator:aten::odd_cell",), code="baseline-1"),)
+    issue = make_issue(title="A cell kills the process", signature=signature, arms=arms)
+    assert strengths(asked(f"{name}\nSegmentation fault", issue)) == [("toy-1", "possible")]
 
 
 @pytest.mark.parametrize(
