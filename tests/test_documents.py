@@ -1,4 +1,4 @@
-"""Every link of a document of the repository leads to a file, and to a heading that is in it."""
+"""Links and titles of the repository's documents, and the form of the decisions."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "repros" / "README.md"]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "repros" / "README.md"]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -24,6 +25,30 @@ def test_every_link_of_a_document_leads_somewhere(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_document_begins_with_its_title(path: Path) -> None:
     assert path.read_text("utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_has_its_four_parts_on_one_screen(path: Path) -> None:
+    lines = path.read_text("utf-8").splitlines()
+    assert len(lines) <= 40
+    assert [line for line in lines if line.startswith(("**Status:**", "## "))][1:] == [
+        "## Context",
+        "## Decision",
+        "## Consequences",
+    ]
+    assert lines[0].startswith(f"# {path.stem[:3]}. ")
+
+
+def test_the_decisions_are_few_and_listed() -> None:
+    assert 0 < len(DECISIONS) <= 25
+    assert sorted(_links(ROOT / "docs" / "decisions" / "README.md")) == [path.name for path in DECISIONS]
+
+
+def test_code_cites_decisions_that_exist() -> None:
+    code = (path.read_text("utf-8") for top in ("app", "workers", "tests") for path in (ROOT / top).rglob("*.py"))
+    cited = {name for text in code for name in re.findall(r"docs/decisions/([\w-]+(?:\.md)?)", text)}
+    assert cited
+    assert cited <= {path.name for path in DECISIONS}
 
 
 def _links(path: Path) -> list[str]:
