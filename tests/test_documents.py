@@ -51,6 +51,11 @@ def test_code_cites_decisions_that_exist() -> None:
     assert cited <= {path.name for path in DECISIONS}
 
 
+def test_the_glossary_is_short_and_has_each_word_once() -> None:
+    words = re.findall(r"^\| (.+?) \| ", (ROOT / "GLOSSARY.md").read_text("utf-8"), re.MULTILINE)[2:]
+    assert 0 < len(words) == len(set(words)) <= 40
+
+
 def _links(path: Path) -> list[str]:
     """Those within the repository."""
     inline = (token.children or [] for token in MarkdownIt().enable("table").parse(path.read_text("utf-8")))

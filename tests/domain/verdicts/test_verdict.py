@@ -1,10 +1,11 @@
 """Verdicts: the printed mixture table, truth tables, and properties over arbitrary outcomes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import product
+from enum import StrEnum
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ from knowngood.app.domain.verdicts.verdict import (
 )
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_judged, make_record
 
-GLOSSARY = Path(__file__).parents[3] / "GLOSSARY.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "verdicts.md"
 M, P, F, T = Outcome.MATCH, Outcome.PASS, Outcome.OTHER_FAILURE, Outcome.TIMEOUT
 NA, ENV = Outcome.NOT_APPLICABLE, Outcome.ENV_ERROR
 BUILD = make_build()
@@ -58,22 +59,42 @@ ISSUE = make_issue()
 SILENT = make_issue(signature=Signature(SignatureKind.WRONG_RESULT))
 
 
-def printed_table() -> list[tuple[str, str]]:
-    table = GLOSSARY.read_text().partition("### The mixture table")[2].partition("Then, for the cell")[0]
-    return [(a, b) for a, b in re.findall(r"^\| (.+?) \| (\w+) \|$", table, re.MULTILINE) if a != "outcomes"]
+def printed_rows(heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading of the document."""
+    part = DOCUMENT.read_text().partition(f" {heading}\n")[2]
+    rows = re.findall(r"^\| (.+) \|$", part.partition("\n#")[0], re.MULTILINE)
+    return [row.split(" | ") for row in rows][2:]
 
 
-@pytest.mark.parametrize(("outcomes", "verdict"), printed_table())
-def test_the_table_printed_in_the_glossary_is_the_rule(outcomes: str, verdict: str) -> None:
-    names = [] if outcomes == "nothing" else outcomes.split(" + ")
-    choices = [tuple(INFRASTRUCTURE) if name == "infrastructure" else (Outcome(name),) for name in names]
-    for mixed in product(*choices):
-        assert mixture(mixed) == verdict
+PRINTED = [(row[0], row[-1]) for row in printed_rows("The mixture table")]
+MIXTURES = [mixed for size in range(len(Outcome) + 1) for mixed in combinations(Outcome, size)]
 
 
-def test_the_printed_table_holds_every_mixture() -> None:
-    outcomes = 6  # match, pass, other_failure, crash, timeout, infrastructure
-    assert len({row for row, _ in printed_table()}) == 2**outcomes - 1 + len(["not_applicable", "nothing"])
+def printed_line(mixed: Collection[Outcome]) -> tuple[str, str]:
+    """The first line of the printed table that fits."""
+    names = {"infrastructure" if one in INFRASTRUCTURE else one.value for one in mixed} or {"nothing"}
+    return next(line for line in PRINTED if any(names >= set(either.split(" + ")) for either in line[0].split(", ")))
+
+
+def test_the_printed_table_is_the_rule_for_every_mixture() -> None:
+    assert len(MIXTURES) == 2 ** len(Outcome)
+    assert [mixed for mixed in MIXTURES if mixture(mixed) != printed_line(mixed)[1]] == []
+
+
+def test_every_line_of_the_printed_table_decides_something() -> None:
+    assert {printed_line(mixed) for mixed in MIXTURES} == set(PRINTED)
+
+
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [
+        ("Outcomes of an attempt", Outcome),
+        ("Verdicts of a cell", Verdict),
+        ("Verdicts of a workaround on a cell", WorkaroundVerdict),
+    ],
+)
+def test_every_word_of_a_verdict_is_explained(heading: str, words: type[StrEnum]) -> None:
+    assert sorted(row[0] for row in printed_rows(heading)) == sorted(words)
 
 
 def cell(*judged: Judged, issue: Issue = ISSUE) -> Cell:
