@@ -123,8 +123,7 @@ PACKAGES = sorted(
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_package_is_small_and_says_what_it_is_for(package: Path) -> None:
     assert len(list(package.glob("*.py"))) <= 15
-    words = ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
-    assert words
+    words = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     assert words.partition("\n")[0].endswith(".")
 
 
@@ -178,13 +177,3 @@ def test_a_path_that_a_document_names_is_there(document: str) -> None:
     named = re.findall(r"`((?:app|workers|tests|repros|docs)/[\w./-]+)`", text)
     assert named
     assert [path for path in named if not (ROOT / path).exists() and "NAME" not in path] == []
-
-
-def test_where_to_start_reading_is_there() -> None:
-    table = (
-        (ROOT / "docs" / "architecture.md").read_text().partition("## Where to start reading")[2].partition("\n#")[0]
-    )
-    rows = re.findall(r"^\| `([\w/]+)` \| (.+) \|$", table, re.MULTILINE)
-    files = [ROOT / folder / name for folder, words in rows for name in re.findall(r"`([\w/]+\.py)`", words)]
-    assert len(files) > len(rows) > 0
-    assert [path for path in files if not path.exists()] == []
