@@ -15,7 +15,7 @@ RUN python -m venv /tmp/tools \
  && /tmp/tools/bin/uv python install 3.11 \
  && /tmp/tools/bin/uv venv --managed-python --python 3.11 /opt/knowngood \
  && VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --require-hashes -r requirements-fleet.lock
-COPY pyproject.toml README.md LICENSE GLOSSARY.md DECISIONS.md CHANGELOG.md CONTRIBUTING.md ./
+COPY pyproject.toml README.md LICENSE GLOSSARY.md CHANGELOG.md CONTRIBUTING.md ./
 COPY docs docs
 COPY knowngood knowngood
 COPY app app

@@ -1,4 +1,4 @@
-"""Every link of a document of the repository leads to a file, and to a heading that is in it."""
+"""Links and titles of the repository's documents, and the form of the decisions."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "repros" / "README.md"]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "repros" / "README.md"]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -24,6 +25,26 @@ def test_every_link_of_a_document_leads_somewhere(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_document_begins_with_its_title(path: Path) -> None:
     assert path.read_text("utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_has_its_four_parts_on_one_screen(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert re.match(rf"# {path.stem[:3]}\. .+\n\n\*\*Status:\*\* ", text)
+    assert re.findall(r"^## .+", text, re.MULTILINE) == ["## Context", "## Decision", "## Consequences"]
+    assert text.count("\n") <= 40
+
+
+def test_the_decisions_are_few_and_listed_and_those_that_code_cites_are_there() -> None:
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "app").rglob("*.py"))
+    assert 0 < len(DECISIONS) <= 25
+    assert sorted(_links(ROOT / "docs" / "decisions" / "README.md")) == [path.name for path in DECISIONS]
+    assert set(re.findall(r"docs/decisions/([\w.-]+\w)", code)) <= {path.name for path in DECISIONS}
+
+
+def test_the_glossary_is_short_and_has_each_word_once() -> None:
+    words = re.findall(r"^\| (.+?) \| ", (ROOT / "GLOSSARY.md").read_text("utf-8"), re.MULTILINE)[2:]
+    assert 0 < len(words) == len(set(words)) <= 40
 
 
 def _links(path: Path) -> list[str]:

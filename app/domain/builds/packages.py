@@ -1,5 +1,7 @@
-"""Packages of an environment: which rows concern whoever has them (DECISIONS 65), and which are built for one minor
-release of torch, so that they cannot come along to every build.
+"""Packages of an environment: which rows concern whoever has them, and which are built for one minor release of torch,
+so that they cannot come along to every build.
+
+Source: docs/decisions/018-the-gate-never-guesses.md.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -3,7 +3,7 @@
 Nobody has reported yet what will be found in a young release, so that "none newly broken" is true of it and says
 nothing. Of 33 past breaks ten were known a month after the release, and half of them after 267 days (threads read on
 2026-11-26).
-Source: DECISIONS 102.
+Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
 """
 
 from collections.abc import Iterable

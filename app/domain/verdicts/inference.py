@@ -3,7 +3,7 @@
 Every sentence, number, colour and exit code of the product about a cell comes from here. A claim is a cell: what was
 measured stands as it is; where nothing was, another measured cell may stand in for it, by at most one of two rules, and
 the cell then names the rule and its ground (`basis`). Removing every ground of a claim makes it not known.
-Source: DECISIONS 57 and 58.
+Source: docs/decisions/015-claims-are-made-in-one-place.md, docs/decisions/016-inference-needs-measured-agreement.md.
 """
 
 from collections import defaultdict
@@ -137,7 +137,7 @@ class Claims:
     def carries_to_gpus(self) -> bool:
         """Whether what rows that name no device do on the CPU may be said of a GPU.
 
-        The GPU's side of each pair has an answer only where a CUDA tensor was seen to enter (DECISIONS 104).
+        The GPU's side of each pair has an answer only where a CUDA tensor was seen to enter.
         """
         return self.infers and holds(self.device_agreement)
 

@@ -203,7 +203,8 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
     Three rules decide arguments: a failure that does not carry the issue's own text is never the issue, trouble found
     by a structured probe is never the issue even where the text matches, and what names no device says nothing of a GPU
     unless a CUDA tensor was seen to enter it.
-    Source: DECISIONS.md 3 (evidence is stored, verdicts are derived), 4 (the order of the rules) and 104 (devices).
+    Source: docs/decisions/003-evidence-is-stored-and-verdicts-are-derived.md; of devices
+    docs/decisions/016-inference-needs-measured-agreement.md.
     """
     return (
         _never_measured(record)

@@ -1,6 +1,7 @@
 """From attempts to a cell: a pure function of the multiset of attempts.
 
-The mixture table stands in GLOSSARY.md and is read back by a test. Nothing here knows in which order results arrived.
+The mixture table is in docs/verdicts.md, and a test compares it with `mixture`. Nothing here knows in which order
+results arrived.
 """
 
 from collections import Counter
@@ -415,7 +416,7 @@ def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[D
 
 
 def mixture(outcomes: Collection[Outcome]) -> Verdict:
-    """The verdict of one arm with one variant from the set of its outcomes. The table of GLOSSARY.md, in code."""
+    """The verdict of one arm with one variant from the set of its outcomes. The table of docs/verdicts.md."""
     found = set(outcomes)
     failed_otherwise = bool(found & {Outcome.OTHER_FAILURE, Outcome.CRASH})
     if Outcome.MATCH in found:

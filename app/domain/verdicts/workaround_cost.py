@@ -3,8 +3,9 @@
 The control is the same computation without the suspect path, so that it is what the call would cost if the bug were
 not there to be avoided. Both numbers are of a first call in a fresh process: what is compiled is compiled in it, and a
 call made a thousand times costs less. Only like is compared with like: the same variant, machine and lock, and both
-forked from a parent that had imported torch, or neither (importing it takes longer than most arms, DECISIONS.md 8).
+forked from a parent that had imported torch, or neither: importing it takes longer than most arms.
 Where no such two passed, nothing is said.
+Source: docs/decisions/006-arms-are-forked-and-a-gpu-has-one-arm.md.
 """
 
 from collections import defaultdict

@@ -3,7 +3,7 @@
 Gained and lost are said only where both sides are known: measured, or inferred by one and the same rule. What nobody
 ran, what contradicts itself, what cannot exist and what cannot be built is never "fixed", and where nothing was known
 before nothing is "newly broken". What could not exist before is new, and no loss.
-Source: DECISIONS 33 and 63.
+Source: docs/decisions/020-comparisons-and-histories-say-what-was-seen.md.
 """
 
 import re
@@ -155,8 +155,9 @@ class WorkaroundTurn(StrEnum):
 def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) -> WorkaroundTurn | None:
     """Say what became of a workaround between two cells of its issue; None where nothing is to be said.
 
-    On a build that passes workarounds are often not tried at all (DECISIONS.md 21): that the issue passes there with
-    proof is enough to call one needless. That the issue cannot be built there is not.
+    On a build that passes workarounds are often not tried at all: that the issue passes there with proof is enough to
+    call one needless. That the issue cannot be built there is not.
+    Source: docs/decisions/013-a-workaround-counts-over-the-variants-that-fail.md.
     """
     had, has = _workaround(before, workaround), _workaround(after, workaround)
     if has is WorkaroundVerdict.HARMFUL:

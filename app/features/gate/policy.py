@@ -55,7 +55,7 @@ class Ignore:
 
 @dataclass(frozen=True)
 class Policy:
-    """The rules. Defaults are those of a team that wrote none: design and DECISIONS tell why.
+    """The rules. Defaults are those of a team that wrote none: docs/decisions/018-the-gate-never-guesses.md says why.
 
     `hardware` are the classes that count (none: every measured one, the worst wins). `python` is that of environments
     that leave it open, `platform` theirs where no command says it. `minimum` is the severity from

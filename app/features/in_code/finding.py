@@ -14,9 +14,9 @@ class Finding:
     """The behaviour of one issue in the running environment, as the gate knows it.
 
     `affected` is True where the issue fails, False where it passes or cannot exist, None where nobody knows; `verdict`
-    and `assurance` are the cell's (GLOSSARY.md). `build` is the tested build that this environment is (empty: none),
-    `hardware` the class that decided. `runs` is how many attempts the verdict rests on, `measured_at` is aware UTC
-    (None: nothing was measured). `workarounds` maps those that were tried where it fails to how they did there.
+    and `assurance` are the cell's (docs/verdicts.md). `build` is the tested build that this environment is (empty:
+    none), `hardware` the class that decided. `runs` is how many attempts the verdict rests on, `measured_at` is aware
+    UTC (None: nothing was measured). `workarounds` maps those that were tried where it fails to how they did there.
     `signature` is how the failure shows: `message`, `wrong_result`, `signal` or `hang`; `silent` says that it gives
     wrong numbers without an error. `note` says what was assumed of the environment.
     """

@@ -19,7 +19,10 @@ from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.compare.comparison import Group, IssuePair
 
 CONFIRMED = 2
-"""Runs on both sides from which on a gain may be the ground of a recommendation (DECISIONS 37)."""
+"""Runs on both sides from which on a gain may be the ground of a recommendation.
+
+Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
+"""
 
 
 class Message:

@@ -10,7 +10,7 @@ sort key that says the same. What holds of it, by properties:
   candidate, though it is no loss.
 - What can exist neither where one is nor there changes nothing.
 - Watched names, cells and builds in another order change nothing.
-Source: DECISIONS 37 and 63.
+Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import product
+from enum import StrEnum
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ from knowngood.app.domain.verdicts.verdict import (
 )
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_judged, make_record
 
-GLOSSARY = Path(__file__).parents[3] / "GLOSSARY.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "verdicts.md"
 M, P, F, T = Outcome.MATCH, Outcome.PASS, Outcome.OTHER_FAILURE, Outcome.TIMEOUT
 NA, ENV = Outcome.NOT_APPLICABLE, Outcome.ENV_ERROR
 BUILD = make_build()
@@ -58,22 +59,37 @@ ISSUE = make_issue()
 SILENT = make_issue(signature=Signature(SignatureKind.WRONG_RESULT))
 
 
-def printed_table() -> list[tuple[str, str]]:
-    table = GLOSSARY.read_text().partition("### The mixture table")[2].partition("Then, for the cell")[0]
-    return [(a, b) for a, b in re.findall(r"^\| (.+?) \| (\w+) \|$", table, re.MULTILINE) if a != "outcomes"]
+def printed_rows(heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading of the document."""
+    part = DOCUMENT.read_text().partition(f" {heading}\n")[2].partition("\n#")[0]
+    return [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", part, re.MULTILINE)][2:]
 
 
-@pytest.mark.parametrize(("outcomes", "verdict"), printed_table())
-def test_the_table_printed_in_the_glossary_is_the_rule(outcomes: str, verdict: str) -> None:
-    names = [] if outcomes == "nothing" else outcomes.split(" + ")
-    choices = [tuple(INFRASTRUCTURE) if name == "infrastructure" else (Outcome(name),) for name in names]
-    for mixed in product(*choices):
-        assert mixture(mixed) == verdict
+def test_the_first_printed_line_that_fits_is_the_rule_and_each_decides_something() -> None:
+    deciding = set()
+    for mixed in chain.from_iterable(combinations(Outcome, size) for size in range(len(Outcome) + 1)):
+        names = {"infrastructure" if one in INFRASTRUCTURE else one.value for one in mixed} or {"nothing"}
+        fitting = (
+            (line, verdict)
+            for line, verdict in printed_rows("The mixture table")
+            if any(names >= set(either.split(" + ")) for either in line.split(", "))
+        )
+        line, verdict = next(fitting)
+        assert mixture(mixed) == verdict, names
+        deciding.add(line)
+    assert deciding == {line for line, _ in printed_rows("The mixture table")}
 
 
-def test_the_printed_table_holds_every_mixture() -> None:
-    outcomes = 6  # match, pass, other_failure, crash, timeout, infrastructure
-    assert len({row for row, _ in printed_table()}) == 2**outcomes - 1 + len(["not_applicable", "nothing"])
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [
+        ("Outcomes of an attempt", Outcome),
+        ("Verdicts of a cell", Verdict),
+        ("Verdicts of a workaround on a cell", WorkaroundVerdict),
+    ],
+)
+def test_every_word_of_a_verdict_is_explained(heading: str, words: type[StrEnum]) -> None:
+    assert sorted(row[0] for row in printed_rows(heading)) == sorted(words)
 
 
 def cell(*judged: Judged, issue: Issue = ISSUE) -> Cell:

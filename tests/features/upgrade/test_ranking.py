@@ -783,6 +783,6 @@ def test_the_documented_rule_is_the_rule() -> None:
     listed = re.findall(r"^\d+\. (.+)$", text, re.MULTILINE)
     assert tuple(listed) == RANKING_WORDS
     assert WEIGHING_WORDS in " ".join(text.split())
-    assert f"a percentage from {LEAST * 100:.0f}: {ENOUGH * 100:.0f} unless said" in text
+    assert f"a percentage from {LEAST * 100:.0f}: {ENOUGH * 100:.0f} by default" in text
     for cuda, driver in OLDEST_DRIVER.items():
         assert re.search(rf"CUDA {cuda}\s+needs\s+(?:driver )?{driver}", text)
