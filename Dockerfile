@@ -17,13 +17,12 @@ RUN python -m venv /tmp/tools \
  && VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --require-hashes -r requirements-fleet.lock
 COPY pyproject.toml README.md LICENSE GLOSSARY.md CHANGELOG.md CONTRIBUTING.md ./
 COPY docs docs
-COPY knowngood knowngood
 COPY app app
 COPY workers workers
 COPY repros repros
 COPY migrations migrations
 RUN VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --no-deps . \
- && cd / && /opt/knowngood/bin/python -c "from knowngood.app.web.html import static_files, templates; templates.load_templates(templates.make_templates(static_files.read_assets()))"
+ && cd / && /opt/knowngood/bin/python -c "from knowngood.web.html import static_files, templates; templates.load_templates(templates.make_templates(static_files.read_assets()))"
 
 FROM debian:bookworm-slim AS server
 COPY --from=made /opt/python /opt/python

@@ -14,16 +14,17 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from knowngood.domain.issue import Issue, Variant
+from knowngood.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.job_queue import create_run
+from knowngood.store.queries import load_run
+from knowngood_workers.dispatch.dispatcher import DispatchOptions, dispatch
+from knowngood_workers.dispatch.local_transport import LocalTransport
+
 from benchmarks.ingest import new_file
 from benchmarks.sizes import size
-from knowngood.app.domain.issue import Issue, Variant
-from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.job_queue import create_run
-from knowngood.app.store.queries import load_run
-from knowngood.workers.dispatch.dispatcher import DispatchOptions, dispatch
-from knowngood.workers.dispatch.local_transport import LocalTransport
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 WORKERS = size((1, 2, 4, 8), (1, 2))

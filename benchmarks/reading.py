@@ -1,4 +1,4 @@
-"""Environments read through the door for foreign text (app/foreign_text.py), as a server and as a command do, beside
+"""Environments read through the door for foreign text (knowngood.foreign_text), as a server and as a command do, beside
 the same readers called bare: same process, same run, taken in turns.
 """
 
@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.sizes import size
-from knowngood.app import foreign_text
-from knowngood.app.features.environments.detect import read_environment
+from knowngood import foreign_text
+from knowngood.features.environments.detect import read_environment
 
-READER = "knowngood.app.features.environments.detect:read_environment"
+from benchmarks.sizes import size
+
+READER = "knowngood.features.environments.detect:read_environment"
 FILES = Path(__file__).parents[1] / "tests" / "features" / "environments" / "files"
 NAMES = ("pip-freeze.txt", "environment.yml", "poetry.lock", "uv.lock")
 TIMES = size(200, 3)

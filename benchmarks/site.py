@@ -4,12 +4,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from knowngood.commands.site.command import write_site
+from knowngood.domain.verdicts.known import Known
+from knowngood.knowledge.model import Recorded
+from knowngood.knowledge.shipped import read_shipped
+from knowngood.logging_setup import configure
+
 from benchmarks.sizes import IS_SMALLEST, size
-from knowngood.app.commands.site.command import write_site
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.knowledge.model import Recorded
-from knowngood.app.knowledge.shipped import read_shipped
-from knowngood.app.logging_setup import configure
 from tests.commands.site.large import large_known
 
 

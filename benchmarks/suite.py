@@ -14,10 +14,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
-from knowngood.app.domain.issue import environment_request
-from knowngood.app.store.engine import connect, reading
-from knowngood.app.store.queries import load_attempts
+from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.domain.issue import environment_request
+from knowngood.store.engine import connect, reading
+from knowngood.store.queries import load_attempts
 
 BUILD = os.environ.get("KNOWNGOOD_BENCH_BUILD", "torch-2.6.0+cu124")
 ISSUE = "pytorch-151290"

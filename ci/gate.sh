@@ -35,7 +35,7 @@ if [ -z "${GATE_SERVER:-}${KNOWNGOOD_SERVER:-}" ]; then
 fi
 exec "$python" "${isolated[@]}" -c '
 import sys
-sys.path.insert(0, sys.argv[1])
-from knowngood.app.features.gate.cli.action import main
+sys.path.insert(0, f"{sys.argv[1]}/app")
+from knowngood.features.gate.cli.action import main
 sys.exit(main())
 ' "$GITHUB_ACTION_PATH"

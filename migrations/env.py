@@ -8,10 +8,9 @@ import os
 from typing import Literal
 
 from alembic import context
+from knowngood.store.engine import connect
+from knowngood.store.tables import UtcDateTime, metadata
 from sqlalchemy import Connection
-
-from knowngood.app.store.engine import connect
-from knowngood.app.store.tables import UtcDateTime, metadata
 
 
 def render(kind: str, item: object, _context: object) -> str | Literal[False]:

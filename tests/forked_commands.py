@@ -2,8 +2,8 @@
 
 Of the 1.8 s of processor that `run --dry-run` took, 1.5 were imports (a busy machine, 2026-11-23), for each of some
 three hundred commands. They are made once here: packages of others, and our own modules below the command line. What
-declares a command, and what looks at its terminal and its environment as it is imported (app/cli), is imported by the
-command itself. That each command imports what it needs is shown by those that are started as people start them, in
+declares a command, and what looks at its terminal and its environment as it is imported (knowngood.cli), is imported by
+the command itself. That each command imports what it needs is shown by those that are started as people start them, in
 test_command_line.py, test_pipeline.py, test_serve.py and others.
 """
 
@@ -29,10 +29,10 @@ _SHARED = (
     "alembic.command alembic.migration alembic.script fastapi jinja2 markdown_it nh3 orjson packaging.requirements "
     "click prometheus_client psutil pygments.formatters pygments.lexers pynvml regex rich.progress "
     "rich.table sqlalchemy.dialects.sqlite starlette.middleware.gzip starlette.templating structlog "
-    "knowngood.app.features.bundles.store knowngood.app.knowledge.local knowngood.app.knowledge.signed_snapshot "
-    "knowngood.app.catalogue.loader knowngood.app.server knowngood.app.settings knowngood.app.store.state.migrations "
-    "knowngood.workers.dispatch.dispatcher knowngood.workers.dispatch.local_transport knowngood.workers.pack.builder "
-    "knowngood.workers.provision.adopted_env knowngood.workers.provision.simple_index uvicorn"
+    "knowngood.features.bundles.store knowngood.knowledge.local knowngood.knowledge.signed_snapshot "
+    "knowngood.catalogue.loader knowngood.server knowngood.settings knowngood.store.state.migrations "
+    "knowngood_workers.dispatch.dispatcher knowngood_workers.dispatch.local_transport knowngood_workers.pack.builder "
+    "knowngood_workers.provision.adopted_env knowngood_workers.provision.simple_index uvicorn"
 )
 
 

@@ -3,8 +3,8 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from knowngood.app.domain.builds.build import Build, BuildId
-from knowngood.app.domain.issue import (
+from knowngood.domain.builds.build import Build, BuildId
+from knowngood.domain.issue import (
     BASELINE,
     CONTROL,
     Arm,
@@ -24,9 +24,9 @@ from knowngood.app.domain.issue import (
     environment_request,
     variants_of,
 )
-from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
-from knowngood.app.domain.verdicts.verdict import Judged
+from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.domain.verdicts.verdict import Judged
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 HARDWARE = "cpu-x86_64"

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.verdict import Cell, Judged
+from knowngood.features.gate.policy import Effect, Policy
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.verdict import Cell, Judged
-from knowngood.app.features.gate.policy import Effect, Policy
 
 CPU = "cpu-x86_64"
 ANSWERS = ("affected", "not_affected", "different_failure", "flaky")

@@ -12,8 +12,8 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import (
     BASELINE,
     CONTROL,
     Device,
@@ -26,9 +26,10 @@ from knowngood.app.domain.issue import (
     Variant,
     variants_of,
 )
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, Judged, Verdict, derive_cell
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Cell, Judged, Verdict, derive_cell
+
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 CPU, GPU, OLD_GPU = HARDWARE, "cuda-sm_90", "cuda-sm_75"

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
+from knowngood.server import end_streams
+from knowngood.web.middleware.connections import Connection
 
-from knowngood.app.server import end_streams
-from knowngood.app.web.middleware.connections import Connection
-
-_GRACE_S = 30  # as in app/commands/serve.py
+_GRACE_S = 30  # as in app/knowngood/commands/serve.py
 
 
 @contextmanager

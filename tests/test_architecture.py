@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-STANDALONE = ROOT / "workers" / "standalone"
-OURS = {"knowngood", "app", "workers", "migrations", "tests"}
+STANDALONE = ROOT / "workers" / "knowngood_workers" / "standalone"
+OURS = {"knowngood", "knowngood_workers", "migrations", "tests"}
 
 
 def tracked() -> list[Path]:

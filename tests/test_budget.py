@@ -45,11 +45,11 @@ def _private(): return 3
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     files = {
-        "app/main.py": "x = 1\n",
-        "app/store/tables.py": PAIR,
-        "app/features/gate/cli/rules.py": FUNCTIONS,
-        "app/features/gate/__init__.py": "",
-        "workers/host/nvml.py": "",
+        "app/knowngood/main.py": "x = 1\n",
+        "app/knowngood/store/tables.py": PAIR,
+        "app/knowngood/features/gate/cli/rules.py": FUNCTIONS,
+        "app/knowngood/features/gate/__init__.py": "",
+        "workers/knowngood_workers/host/nvml.py": "",
         "tests/test_it.py": "def test_it():\n    assert 1\n",
     }
     for name, text in files.items():
@@ -62,10 +62,10 @@ def checkout(tmp_path: Path) -> Path:
 def test_a_checkout_is_counted_by_package_and_as_a_whole(checkout: Path) -> None:
     total, packages = budget.measure(checkout)
     assert packages == {
-        "app": {"statements": 1, "files": 1, "classes": 0, "pairs": 0},
-        "app/features/gate": {"statements": 8, "files": 2, "classes": 0, "pairs": 0},
-        "app/store": {"statements": 11, "files": 1, "classes": 3, "pairs": 1},
-        "workers/host": {"statements": 0, "files": 1, "classes": 0, "pairs": 0},
+        "app/knowngood": {"statements": 1, "files": 1, "classes": 0, "pairs": 0},
+        "app/knowngood/features/gate": {"statements": 8, "files": 2, "classes": 0, "pairs": 0},
+        "app/knowngood/store": {"statements": 11, "files": 1, "classes": 3, "pairs": 1},
+        "workers/knowngood_workers/host": {"statements": 0, "files": 1, "classes": 0, "pairs": 0},
     }
     assert total == {"statements": 20, "files": 5, "classes": 3, "pairs": 1, "tests": 2, "documented": 50}
 

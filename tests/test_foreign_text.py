@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-from knowngood.app import foreign_text
-from knowngood.app.domain.errors import BadEnvironment, Busy, TextTooCostly
-from knowngood.app.features.environments.service import stated_in
+from knowngood import foreign_text
+from knowngood.domain.errors import BadEnvironment, Busy, TextTooCostly
+from knowngood.features.environments.service import stated_in
 
 READERS = f"{__name__}:"
 
@@ -95,7 +94,7 @@ def test_a_command_which_has_one_thread_has_the_same_limits(tmp_path: Path) -> N
     program = tmp_path / "command.py"
     program.write_text(
         f"import sys, threading\nsys.path[:] = {sys.path!r}\n"
-        "from knowngood.app import foreign_text\nfrom tests.test_foreign_text import LIMITS, READERS\n"
+        "from knowngood import foreign_text\nfrom tests.test_foreign_text import LIMITS, READERS\n"
         "assert threading.active_count() == 1\n"
         "for reader, _ in LIMITS:\n    try:\n        foreign_text.read(READERS + reader)\n"
         "    except Exception as error:\n        print(type(error).__name__, error)\n"
@@ -129,7 +128,7 @@ def test_a_template_that_was_killed_is_started_again_and_ends_with_its_server(tm
     program = tmp_path / "server.py"
     program.write_text(
         "import threading, time, os, signal\n"
-        "from knowngood.app import foreign_text\n"
+        "from knowngood import foreign_text\n"
         "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
         "foreign_text.is_ready()\n"
         "os.kill(foreign_text._template._process.pid, signal.SIGKILL)\n"

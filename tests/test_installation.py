@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.installation import how_to_install
+from knowngood.installation import how_to_install
 
 README_WAY = '"/path/to/checkout[ray]"'
 GIT = {"vcs": "git", "commit_id": "0123abc", "requested_revision": "main"}

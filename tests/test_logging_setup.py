@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from uvicorn.config import LOGGING_CONFIG
-
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.measuring.job import (
+from knowngood.domain.access import Scope
+from knowngood.domain.measuring.job import (
     ArmFinished,
     ArmStarted,
     EnvironmentReady,
@@ -18,11 +16,13 @@ from knowngood.app.domain.measuring.job import (
     JobStarted,
     Provisioning,
 )
-from knowngood.app.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
-from knowngood.app.logging_setup import Format, Level, configure
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import AccessPolicy
-from knowngood.workers.dispatch.job_log import JobLog
+from knowngood.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
+from knowngood.logging_setup import Format, Level, configure
+from knowngood.store.engine import Engine
+from knowngood.web.auth.principal import AccessPolicy
+from knowngood_workers.dispatch.job_log import JobLog
+from uvicorn.config import LOGGING_CONFIG
+
 from tests.make import NOON
 from tests.store.given import MACHINE
 from tests.web.asking import bearer, client_of

@@ -4,10 +4,10 @@ import ast
 from pathlib import Path
 
 ALLOWED = {
-    "knowngood.app.domain.builds.build",
-    "knowngood.app.domain.issue",
-    "knowngood.app.features.gate.policy",
-    "knowngood.app.domain.verdicts.verdict",
+    "knowngood.domain.builds.build",
+    "knowngood.domain.issue",
+    "knowngood.features.gate.policy",
+    "knowngood.domain.verdicts.verdict",
 }
 
 
@@ -16,7 +16,7 @@ def test_the_oracle_takes_nothing_from_the_modules_that_decide() -> None:
     modules = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     ours = {node.module for node in modules if str(node.module).startswith(("knowngood", "tests"))}
     assert ours <= ALLOWED
-    verdict = next(node for node in modules if node.module == "knowngood.app.domain.verdicts.verdict")
+    verdict = next(node for node in modules if node.module == "knowngood.domain.verdicts.verdict")
     assert [alias.name for alias in verdict.names] == ["Cell", "Judged"], "values, and nothing that judges"
     plain = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     assert not [name for name in plain if name.startswith(("knowngood", "tests"))]

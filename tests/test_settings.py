@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.settings import read_settings
+from knowngood.domain.errors import BadRequest
+from knowngood.settings import read_settings
 
 
 @pytest.fixture(autouse=True)

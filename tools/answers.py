@@ -9,13 +9,13 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from knowngood.app.catalogue.loader import shipped_catalogue
-from knowngood.app.catalogue.warnings.rows import ANSWERS
-from knowngood.app.cli.catalogue import opened_with_catalogue
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.knowledge.loader import load_known
-from knowngood.app.settings import read_settings
-from knowngood.app.store.engine import reading
+from knowngood.catalogue.loader import shipped_catalogue
+from knowngood.catalogue.warnings.rows import ANSWERS
+from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.domain.verdicts.known import Known
+from knowngood.knowledge.loader import load_known
+from knowngood.settings import read_settings
+from knowngood.store.engine import reading
 
 
 def answers(known: Known) -> Mapping[str, Mapping[str, Mapping[str, list[str]]]]:

@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
+
 from tests.catalogue.known_redos import HARMLESS
 
 TABLE = Path(__file__).parents[1] / "tests" / "catalogue" / "attacks.json"

@@ -64,8 +64,8 @@ def _are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def package_of(path: Path) -> str:
-    """`app/gate` of app/gate/rules.py, `app/features/gate` of app/features/gate/rules.py."""
-    depth = 3 if path.parts[1] in NESTED else 2
+    """`app/knowngood/gate` of app/knowngood/gate/rules.py, and one folder more in `features`."""
+    depth = 4 if path.parts[2] in NESTED else 3
     return "/".join(path.parts[: min(depth, len(path.parts) - 1)])
 
 

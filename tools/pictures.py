@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from knowngood.server import create_app
+from knowngood.store.engine import Engine, connect, reading
+from knowngood.store.queries import load_cells
 from playwright.sync_api import Browser, sync_playwright
 
-from knowngood.app.server import create_app
-from knowngood.app.store.engine import Engine, connect, reading
-from knowngood.app.store.queries import load_cells
 from tests.serving import served
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"
+ICON = ROOT / "app/knowngood/web/static/icon.svg"
 MOST_BYTES = 150_000
 _QUALITIES = (0.92, 0.85, 0.75, 0.6)
 
@@ -44,7 +45,7 @@ PICTURES = (
     Picture("compare", "/compare?a=2.7.1&b=2.8.0", height=760),
 )
 
-PREVIEW = ROOT / "app/web/static/preview.png"
+PREVIEW = ROOT / "app/knowngood/web/static/preview.png"
 _MOST_PREVIEW_BYTES = 60_000
 _CARD = """<!doctype html><meta charset="utf-8"><style>
 body {{ margin: 0; width: 1200px; height: 630px; box-sizing: border-box; padding: 84px 96px; background: #fbfaf6; }}
@@ -113,7 +114,7 @@ def preview(browser: Browser) -> bytes:
     page = browser.new_page(viewport={"width": 1200, "height": 630})
     signs = [*["passes"] * 4, "fails", "fails", "cure", "cure", "notrun", "cure", "passes", "passes"]
     row = "".join(f'<i class="{sign}"></i>' for sign in signs)
-    page.set_content(_CARD.format(icon=(ROOT / "app/web/static/icon.svg").read_text(encoding="utf-8"), row=row))
+    page.set_content(_CARD.format(icon=ICON.read_text(encoding="utf-8"), row=row))
     made = page.screenshot()
     page.close()
     if len(made) > _MOST_PREVIEW_BYTES:

@@ -8,16 +8,16 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from knowngood.app.cli.catalogue import opened_with_catalogue
-from knowngood.app.features.diagnose.matcher import essence
-from knowngood.app.features.diagnose.store import failures_in
-from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.knowledge.model import Recorded
-from knowngood.app.knowledge.shipped import FILE
-from knowngood.app.knowledge.snapshot import write_unsigned
-from knowngood.app.settings import read_settings
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.store.queries import load_durations
+from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.features.diagnose.matcher import essence
+from knowngood.features.diagnose.store import failures_in
+from knowngood.knowledge.loader import load_knowledge
+from knowngood.knowledge.model import Recorded
+from knowngood.knowledge.shipped import FILE
+from knowngood.knowledge.snapshot import write_unsigned
+from knowngood.settings import read_settings
+from knowngood.store.engine import Engine, reading
+from knowngood.store.queries import load_durations
 
 
 def shipped_snapshot(engine: Engine) -> bytes:

@@ -6,13 +6,13 @@ Made of `repros/known.snapshot` alone: run it after tools/shipped.py, and after 
 import sys
 from dataclasses import asdict
 
-from knowngood.app.domain.issue import Issue
-from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
-from knowngood.app.features.in_code.finding import Finding
-from knowngood.app.features.in_code.from_gate import findings_of
-from knowngood.app.features.in_code.shipped_answers import FILE, AboutIssue, cell_of, write_answers
-from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.knowledge.shipped import read_shipped
+from knowngood.domain.issue import Issue
+from knowngood.features.environments.resolve import ResolvedBuild, resolve_build
+from knowngood.features.in_code.finding import Finding
+from knowngood.features.in_code.from_gate import findings_of
+from knowngood.features.in_code.shipped_answers import FILE, AboutIssue, cell_of, write_answers
+from knowngood.knowledge.model import Knowledge
+from knowngood.knowledge.shipped import read_shipped
 
 
 def shipped_answers(knowledge: Knowledge) -> bytes:

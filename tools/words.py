@@ -20,15 +20,14 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 from jinja2.ext import extract_from_ast
-
-from knowngood.app.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
-from knowngood.app.features.diagnose.matcher import Why
-from knowngood.app.features.diagnose.next_step import Step
-from knowngood.app.features.environments.service import NO_BUILD
-from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN
+from knowngood.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
+from knowngood.features.diagnose.matcher import Why
+from knowngood.features.diagnose.next_step import Step
+from knowngood.features.environments.service import NO_BUILD
+from knowngood.web.html.i18n import CATALOGUES, DOMAIN
 
 ROOT = Path(__file__).parents[1]
-TEMPLATES = ROOT / "app/web/templates"
+TEMPLATES = ROOT / "app/knowngood/web/templates"
 # What speaks English alone: rules, feeds, reports of the gate.
 _ENGLISH = ("domain/verdicts/", "features/gate/", "features/changes/atom.py", "features/diagnose/matcher.py")
 SOURCE = CATALOGUES / f"zh/LC_MESSAGES/{DOMAIN}.po"
@@ -37,9 +36,9 @@ COMPILED = SOURCE.with_suffix(".mo")
 # Said by value where no table has them: the state of a thread, a caveat, what a cell without extra packages is
 # compared with.
 _ALSO = {
-    "app/domain/issue.py": ("open", "closed", NOT_REVIEWED),
-    "app/features/environments/service.py": (NO_BUILD,),
-    "app/features/compare/renderers.py": ("nothing beside torch",),
+    "app/knowngood/domain/issue.py": ("open", "closed", NOT_REVIEWED),
+    "app/knowngood/features/environments/service.py": (NO_BUILD,),
+    "app/knowngood/features/compare/renderers.py": ("nothing beside torch",),
 }
 _SAYING = {"say": 0, "Message": 0, "Term": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
@@ -55,8 +54,8 @@ def texts_said() -> Mapping[str, list[Place]]:
     said: dict[str, list[Place]] = {}
     for path in sorted(TEMPLATES.glob("*.html")):
         _gather(said, path, _in_template(path.read_text(encoding="utf-8")))
-    for path in sorted((ROOT / "app").rglob("*.py")):
-        if path.relative_to(ROOT / "app").as_posix().startswith(_ENGLISH):
+    for path in sorted((ROOT / "app/knowngood").rglob("*.py")):
+        if path.relative_to(ROOT / "app/knowngood").as_posix().startswith(_ENGLISH):
             continue
         _gather(said, path, _in_python(ast.parse(path.read_text(encoding="utf-8"))))
     for one in _ENUMERATIONS:

@@ -5,20 +5,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from knowngood.domain.builds.architectures import WheelCode
+from knowngood.features.diagnose.explaining import explain_paste
+from knowngood.features.diagnose.matcher import make_failure_library, told_of_wheel
+from knowngood.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.features.lookup.service import answer_environment
+from knowngood.features.search.service import make_search_index, search
+from knowngood.features.upgrade.ranking import UpgradeDecision, advise
+from knowngood.features.upgrade.request import UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
+from knowngood.features.upgrade.wording import answer, left_out_by_reason
+from knowngood.knowledge.model import Knowledge, Recorded
+from knowngood.knowledge.shipped import read_shipped
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.builds.architectures import WheelCode
-from knowngood.app.features.diagnose.explaining import explain_paste
-from knowngood.app.features.diagnose.matcher import make_failure_library, told_of_wheel
-from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.app.features.lookup.service import answer_environment
-from knowngood.app.features.search.service import make_search_index, search
-from knowngood.app.features.upgrade.ranking import UpgradeDecision, advise
-from knowngood.app.features.upgrade.request import UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
-from knowngood.app.features.upgrade.wording import answer, left_out_by_reason
-from knowngood.app.knowledge.model import Knowledge, Recorded
-from knowngood.app.knowledge.shipped import read_shipped
-from knowngood.app.store.engine import Engine
 from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)

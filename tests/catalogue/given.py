@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from knowngood.app.catalogue.loader import Catalogue, read_catalogue, shipped_catalogue
-from knowngood.app.catalogue.script_analysis import opening, standalone
+from knowngood.catalogue.loader import Catalogue, read_catalogue, shipped_catalogue
+from knowngood.catalogue.script_analysis import opening, standalone
 
 
 @cache

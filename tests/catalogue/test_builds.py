@@ -5,9 +5,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.catalogue.loader import CatalogueProblems, read_builds
-from knowngood.app.domain.builds.build import Build, Companion
+from knowngood.catalogue.loader import CatalogueProblems, read_builds
+from knowngood.domain.builds.build import Build, Companion
 
 SOUND = """
 [[build]]

@@ -5,12 +5,11 @@ import json
 import tomllib
 from datetime import timedelta
 
+from knowngood.catalogue.loader import read_builds, read_catalogue, shipped_catalogue
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, parse_build_id
+from knowngood.domain.issue import environment_request
+from knowngood.domain.verdicts.history import is_release
 from packaging.version import Version
-
-from knowngood.app.catalogue.loader import read_builds, read_catalogue, shipped_catalogue
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, parse_build_id
-from knowngood.app.domain.issue import environment_request
-from knowngood.app.domain.verdicts.history import is_release
 
 FILE = shipped_catalogue() / "builds.toml"
 BUILDS = read_builds(FILE)

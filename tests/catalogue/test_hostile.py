@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import regex
-
-from knowngood.app.catalogue.hostile_text import (
+from knowngood.catalogue.hostile_text import (
     hostile_texts,
     is_slow,
     share_taken,
     slow_signatures,
     slowness,
 )
-from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.catalogue.loader import read_catalogue
+
 from tests.catalogue.given import Example, shipped
 from tests.catalogue.known_redos import HARMLESS, SLOW
 

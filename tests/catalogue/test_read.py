@@ -5,9 +5,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from knowngood.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
+from knowngood.domain.issue import Comparison, Device, Left, Observed, SignatureKind, Suspect
 
-from knowngood.app.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
-from knowngood.app.domain.issue import Comparison, Device, Left, Observed, SignatureKind, Suspect
 from tests.catalogue.given import Example
 
 
@@ -328,8 +328,8 @@ SCRIPTS = {
     "an exit by name": ("    if result", "    exit(0)\n    if result", "exit(0)", "it never exits"),
     "an import of ours": (
         "import torch\n",
-        "import torch\nimport knowngood.app.domain\n",
-        "import knowngood.app",
+        "import torch\nimport knowngood.domain\n",
+        "import knowngood.domain",
         "which is ours",
     ),
     "a relative import": ("import torch\n", "import torch\nfrom . import x\n", "from . import", "stands alone"),

@@ -4,12 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.catalogue.json_schema import published
-from knowngood.app.catalogue.loader import CatalogueProblems, read_catalogue
-from knowngood.app.catalogue.scaffold import new_issue
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.issue import SignatureKind
+from knowngood.catalogue.json_schema import published
+from knowngood.catalogue.loader import CatalogueProblems, read_catalogue
+from knowngood.catalogue.scaffold import new_issue
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import SignatureKind
 
 
 def fill_in(text: str) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from knowngood.catalogue.json_schema import builds_schema, issue_schema, published, write_schemas
+from knowngood.catalogue.loader import shipped_catalogue
 
-from knowngood.app.catalogue.json_schema import builds_schema, issue_schema, published, write_schemas
-from knowngood.app.catalogue.loader import shipped_catalogue
 from tests.catalogue.given import Example
 
 
@@ -21,7 +21,7 @@ def _as_json(text: str) -> object:
 def test_the_published_file_is_what_the_code_makes(name: str) -> None:
     found = (shipped_catalogue() / name).read_text(encoding="utf-8")
 
-    assert found == published()[name], "run: python -m knowngood.app.catalogue.json_schema"
+    assert found == published()[name], "run: python -m knowngood.catalogue.json_schema"
 
 
 def test_the_schemas_are_schemas() -> None:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from knowngood.catalogue.script_analysis import STANDALONE_FUNCTIONS, standalone
 
-from knowngood.app.catalogue.script_analysis import STANDALONE_FUNCTIONS, standalone
 from tests.catalogue.given import make_toy
 
 BODY = """

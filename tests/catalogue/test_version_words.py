@@ -1,8 +1,7 @@
 """What a sentence says of releases, and whether the evidence bears it out."""
 
 import pytest
-
-from knowngood.app.catalogue.warnings.version_words import MeasuredReleases, claims_in, contradiction
+from knowngood.catalogue.warnings.version_words import MeasuredReleases, claims_in, contradiction
 
 # Broke with 2.6.0 and was mended with 2.9.1, all measured but 2.9.0.
 MEASURED = MeasuredReleases(fails=("2.6.0", "2.7.1", "2.8.0"), passes=("2.4.1", "2.5.1", "2.9.1", "2.10.0"))

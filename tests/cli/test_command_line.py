@@ -14,12 +14,12 @@ from pathlib import Path
 
 import click
 import pytest
+from knowngood.cli.lazy import LazyTable
+from knowngood.cli.loading import load
+from knowngood.cli.removed import REMOVED
+from knowngood.domain.errors import BadRequest
+from knowngood.main import TABLE, cli
 
-from knowngood.app.cli.lazy import LazyTable
-from knowngood.app.cli.loading import load
-from knowngood.app.cli.removed import REMOVED
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.main import TABLE, cli
 from tests.commands.given import run_here
 from tests.forked_commands import run_command
 
@@ -28,25 +28,25 @@ CONTEXT = click.Context(cli)
 HEAVY = {"sqlalchemy", "alembic", "fastapi", "starlette", "pydantic", "rich", "structlog", "jinja2", "cryptography"}
 DOING = re.compile(r"knowngood\.(app\.(features|store|commands|catalogue|web)|workers)")
 GROUPS = ["Look", "Decide", "Measure", "Catalogue", "Serve and fleet", "Upkeep"]
-LOADS = re.compile(r"knowngood\.(?:app|workers)[\w.]*:\w+")
+LOADS = re.compile(r"knowngood(?:_workers)?\.[\w.]*:\w+")
 # Where a name is imported when it is needed: what decides who answers, and what only some answers are made of.
 LOADERS = {
-    "app/cli/context.py",
-    "app/cli/knowledge.py",
-    "app/cli/lazy.py",
-    "app/commands/status.py",
-    "app/dashboard/matrix/cli.py",
-    "app/features/compare/cli.py",
-    "app/features/diagnose/cli.py",
-    "app/features/environments/detect.py",
-    "app/features/environments/running_hardware.py",
-    "app/features/gate/cli/action.py",
-    "app/features/gate/cli/asking.py",
-    "app/features/gate/renderers/__init__.py",
-    "app/features/in_code/pytest_plugin.py",
-    "app/features/in_code/service.py",
-    "app/features/lookup/cli.py",
-    "app/features/upgrade/cli.py",
+    "app/knowngood/cli/context.py",
+    "app/knowngood/cli/knowledge.py",
+    "app/knowngood/cli/lazy.py",
+    "app/knowngood/commands/status.py",
+    "app/knowngood/dashboard/matrix/cli.py",
+    "app/knowngood/features/compare/cli.py",
+    "app/knowngood/features/diagnose/cli.py",
+    "app/knowngood/features/environments/detect.py",
+    "app/knowngood/features/environments/running_hardware.py",
+    "app/knowngood/features/gate/cli/action.py",
+    "app/knowngood/features/gate/cli/asking.py",
+    "app/knowngood/features/gate/renderers/__init__.py",
+    "app/knowngood/features/in_code/pytest_plugin.py",
+    "app/knowngood/features/in_code/service.py",
+    "app/knowngood/features/lookup/cli.py",
+    "app/knowngood/features/upgrade/cli.py",
 }
 
 
@@ -112,7 +112,7 @@ def test_options_are_written_alike(name: str) -> None:
 
 HELP = """
 import os, sys
-from knowngood.app.main import main
+from knowngood.main import main
 for name in sys.argv[1:]:
     sys.stdout.flush()
     if os.fork():
@@ -143,7 +143,7 @@ def test_help_loads_only_what_declares_the_command(loaded_for_help: dict[str, se
     assert not {module.partition(".")[0] for module in loaded} & HEAVY
     ours = {module for module in loaded if re.match(r"knowngood\.(app\.(features|store|commands|web)|workers)", module)}
     assert not ours
-    declared = {module for module in loaded if module.startswith("knowngood.app.cli.declared.")}
+    declared = {module for module in loaded if module.startswith("knowngood.cli.declared.")}
     assert len(declared) == (1 if name else 0)
 
 
@@ -206,7 +206,7 @@ def function_level_imports() -> Iterator[str]:
 
 
 def test_no_function_imports_but_an_optional_extra() -> None:
-    assert set(function_level_imports()) == {"workers/ray/task.py: import ray"}
+    assert set(function_level_imports()) == {"workers/knowngood_workers/ray/task.py: import ray"}
 
 
 def test_names_are_loaded_late_in_few_places_and_every_one_of_them_is_there() -> None:
@@ -214,8 +214,10 @@ def test_names_are_loaded_late_in_few_places_and_every_one_of_them_is_there() ->
     loading = {place for place, text in sources.items() if "cli.loading import load" in text}
     assert loading == LOADERS
     late = {place for place, text in sources.items() if "import import_module" in text}
-    assert late == {"app/cli/loading.py"}
+    assert late == {"app/knowngood/__init__.py", "app/knowngood/cli/loading.py"}
     for place in LOADERS:
-        constants = import_module("knowngood." + place.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+        constants = import_module(
+            place.removeprefix("app/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        )
         for target in LOADS.findall(json.dumps(vars(constants), default=str)):
             assert callable(load(target)), target

@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from knowngood.cli import console
+from knowngood.cli.console import RunProgress, print_sizes, to_do_in_words
+from knowngood.cli.encoding import stand_in
+from knowngood.dashboard.matrix.table import print_matrix
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, Requires, environment_request
+from knowngood.domain.measuring.job import JobEnded, PlannedArm, Provisioning
+from knowngood.domain.measuring.planning import PlannedJob
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.exports.markdown import SILENT, STALE
+from knowngood.serialization.marks import MARKS, PARTIAL, WITH_WORKAROUND, in_text
+from knowngood.store.records import JobRow, JobState
+from knowngood_workers.provision.download_estimate import Estimate, Space
 from rich.console import Console
 
-from knowngood.app.cli import console
-from knowngood.app.cli.console import RunProgress, print_sizes, to_do_in_words
-from knowngood.app.cli.encoding import stand_in
-from knowngood.app.dashboard.matrix.table import print_matrix
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Issue, Requires, environment_request
-from knowngood.app.domain.measuring.job import JobEnded, PlannedArm, Provisioning
-from knowngood.app.domain.measuring.planning import PlannedJob
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.exports.markdown import SILENT, STALE
-from knowngood.app.serialization.marks import MARKS, PARTIAL, WITH_WORKAROUND, in_text
-from knowngood.app.store.records import JobRow, JobState
-from knowngood.workers.provision.download_estimate import Estimate, Space
 from tests.domain import given_claims as claims
 from tests.domain.given_claims import BUILDS, ROW, WHEELS, known_of
 from tests.fixtures.databases import NewStore
@@ -216,8 +216,8 @@ def test_the_time_left_is_the_one_that_is_handed_in(is_terminal: bool, monkeypat
 
 TELLS = r"""
 import sys
-from knowngood.app.cli.encoding import write_what_can_be_read
-from knowngood.app.serialization.marks import WITH_WORKAROUND, MARKS, PARTIAL
+from knowngood.cli.encoding import write_what_can_be_read
+from knowngood.serialization.marks import WITH_WORKAROUND, MARKS, PARTIAL
 write_what_can_be_read()
 marks = (*MARKS.values(), WITH_WORKAROUND, PARTIAL)
 print(" ".join(mark.sign for mark in marks), "\N{HORIZONTAL ELLIPSIS}", "\udc80", "\u6d4b")
@@ -251,7 +251,7 @@ def test_no_two_signs_have_the_same_stand_in() -> None:
 def test_the_matrix_is_whole_on_an_ascii_terminal(new_store: NewStore, filled_store: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "KNOWNGOOD_DATA_DIR": str(tmp_path)}
     environment["KNOWNGOOD_DATABASE_URL"] = new_store(filled_store)
-    command = [sys.executable, "-m", "knowngood.app.main", "matrix"]
+    command = [sys.executable, "-m", "knowngood.main", "matrix"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False, text=True)
     assert done.returncode == 0, done.stderr
     assert ". does not apply" in done.stdout

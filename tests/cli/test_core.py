@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.cli.exit_codes import Exit
-from knowngood.app.cli.lazy import command
-from knowngood.app.cli.loading import load
-from knowngood.app.domain.errors import NotInstalled
-from knowngood.app.installation import how_to_install
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.loading import load
+from knowngood.domain.errors import NotInstalled
+from knowngood.installation import how_to_install
 
 CORE = ("click", "cryptography", "packaging", "pydantic", "regex", "yaml")
 NEEDED_BY_THEM = ("annotated_types", "cffi", "pydantic_core", "typing_extensions", "typing_inspection")
@@ -30,7 +29,7 @@ class Refuse(MetaPathFinder):
         raise ModuleNotFoundError(f"not of the core: {{name}}", name=name)
 
 sys.meta_path.insert(0, Refuse())
-from knowngood.app.main import main
+from knowngood.main import main
 for asked in json.load(sys.stdin):
     sys.argv = ["knowngood", *asked.split()]
     try:
@@ -140,7 +139,7 @@ def test_what_the_core_lacks_is_said_with_the_extra_that_brings_it(tmp_path: Pat
         ("uv", "server"),
         ("ray", "ray"),
         ("psycopg.rows", "postgres"),
-        ("knowngood.app.nothing", None),
+        ("knowngood.nothing", None),
         ("sqlite3", None),  # a Python that was built without it
     ],
 )
@@ -152,7 +151,7 @@ def test_each_package_has_its_extra_and_what_is_ours_or_pythons_has_none(
             return load(target)
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
-    monkeypatch.setattr("knowngood.app.cli.lazy.load", fail)
+    monkeypatch.setattr("knowngood.cli.lazy.load", fail)
     asked = command("any.module:name", "Ask.", example="ask")
     asked.name = "ask"
     with pytest.raises(NotInstalled if extra else ModuleNotFoundError) as ended:

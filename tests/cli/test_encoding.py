@@ -6,14 +6,13 @@ import sys
 from xml.etree import ElementTree as ET
 
 import pytest
-
-from knowngood.app.cli.encoding import defused, one_printable_line
+from knowngood.cli.encoding import defused, one_printable_line
 
 PRINTS = """
 import sys
 import click
 from rich.console import Console
-from knowngood.app.cli.encoding import write_what_can_be_read
+from knowngood.cli.encoding import write_what_can_be_read
 write_what_can_be_read()
 text = sys.argv[1]
 print(text)

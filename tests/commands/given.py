@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-from knowngood.app.main import main
+from knowngood.main import main
 
 
 class Done(NamedTuple):

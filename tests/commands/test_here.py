@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from knowngood.commands.measuring.here import Here, as_body, print_found
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from rich.console import Console
 
-from knowngood.app.commands.measuring.here import Here, as_body, print_found
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.given_toys import Installation, make_installation, make_python
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

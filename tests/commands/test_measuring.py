@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from knowngood.commands.measuring.jobs import waited_for
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
+from knowngood.features.quality.cli_found import print_found
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.jobs.job_queue import DISPATCHER, claim_job, create_run, take_lease
 from rich.console import Console
 
-from knowngood.app.commands.measuring.jobs import waited_for
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
-from knowngood.app.features.quality.cli_found import print_found
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.jobs.job_queue import DISPATCHER, claim_job, create_run, take_lease
 from tests.given_toys import ROOT, make_installation
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, planned

@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from knowngood.app.cli.choice import Chosen
-from knowngood.app.commands.measuring.jobs import plan, queue
-from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.job_queue import create_run
-from knowngood.app.store.queries import load_run, load_runs
+from knowngood.cli.choice import Chosen
+from knowngood.commands.measuring.jobs import plan, queue
+from knowngood.domain.measuring.planning import PlannedJob, PlanRequest
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.job_queue import create_run
+from knowngood.store.queries import load_run, load_runs
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, planned
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Issue, Requires
-from knowngood.app.domain.rate import Rate
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, Requires
+from knowngood.domain.rate import Rate
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU = "cuda-sm_90"
@@ -87,6 +88,6 @@ def any_device(id_: str = "any-1", **changes: Any) -> Issue:
 
 
 def helps(*variants: str, **changes: Any) -> WorkaroundFinding:
-    from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
+    from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 
     return WorkaroundFinding(WorkaroundVerdict.EFFECTIVE, helped=variants or ("default",), runs=2, **changes)

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-
-from knowngood.app.domain.errors import BadRequest, KnownGoodError
-from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import (
+from knowngood.domain.errors import BadRequest, KnownGoodError
+from knowngood.domain.issue import Severity
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.watch_list import (
     BadWatchList,
     UnknownWatchList,
     WatchList,
@@ -15,7 +14,8 @@ from knowngood.app.domain.watch_list import (
     checked,
     checked_name,
 )
-from knowngood.app.features.gate.policy import Policy, filled
+from knowngood.features.gate.policy import Policy, filled
+
 from tests.make import NOON, make_issue
 
 ISSUES = {issue.id: issue for issue in (make_issue("xla-8464", component="torch_xla"), make_issue("toy-1"))}

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pynvml
-
-from knowngood.app.domain.builds.build import BuildId
-from knowngood.app.domain.measuring.machine import Gpu
-from knowngood.app.store.engine import connect, reading
-from knowngood.app.store.queries import load_attempts
-from knowngood.app.store.records import AttemptRow
-from knowngood.workers.host.gpu_lock import GpuReading, device_trouble, read_device
+from knowngood.domain.builds.build import BuildId
+from knowngood.domain.measuring.machine import Gpu
+from knowngood.store.engine import connect, reading
+from knowngood.store.queries import load_attempts
+from knowngood.store.records import AttemptRow
+from knowngood_workers.host.gpu_lock import GpuReading, device_trouble, read_device
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "gpu_repros"

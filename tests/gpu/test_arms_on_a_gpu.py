@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import psutil
 import pytest
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.store.records import AttemptRow
+from knowngood_workers.host.gpu_lock import device_trouble, read_device
+from knowngood_workers.host.machine_info import read_gpus
+from knowngood_workers.host.nvml import open_nvml
 
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.store.records import AttemptRow
-from knowngood.workers.host.gpu_lock import device_trouble, read_device
-from knowngood.workers.host.machine_info import read_gpus
-from knowngood.workers.host.nvml import open_nvml
 from tests.gpu.laboratory import Device, Laboratory, OwnTorch, find_own_torch, look_at
 from tests.waiting import eventually
 
@@ -173,7 +173,7 @@ def test_two_runs_of_one_host_never_share_a_gpu_and_use_all_there_are(
 def agents_of(run: int) -> list[psutil.Process]:
     """The processes that work for a run, without those that only guard them."""
     below = psutil.Process(run).children(recursive=True)
-    named = {process.pid: process for process in below if "knowngood.workers.agent.agent" in process.cmdline()}
+    named = {process.pid: process for process in below if "knowngood_workers.agent.agent" in process.cmdline()}
     return [process for process in named.values() if process.ppid() in named]
 
 

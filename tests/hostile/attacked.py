@@ -81,7 +81,7 @@ def sent(served: Served, hostile: Hostile) -> bytes:
 
 
 def template_of(served: Served) -> psutil.Process:
-    """The process that forks for each text (`app/foreign_text.py`)."""
+    """The process that forks for each text (`app/knowngood/foreign_text.py`)."""
     (template,) = psutil.Process(served.process.pid).children()
     return template
 

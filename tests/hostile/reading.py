@@ -1,11 +1,12 @@
 """The work of the readers on one text, before anything is looked up: an environment, a policy or a log."""
 
-from knowngood.app.domain.errors import BadEnvironment
-from knowngood.app.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
-from knowngood.app.features.diagnose.matcher import places_in, telling_words
-from knowngood.app.features.environments.detect import read_environment
-from knowngood.app.features.gate.cli.asking import has_policy
-from knowngood.app.features.search.pasted import pasted
+from knowngood.domain.errors import BadEnvironment
+from knowngood.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
+from knowngood.features.diagnose.matcher import places_in, telling_words
+from knowngood.features.environments.detect import read_environment
+from knowngood.features.gate.cli.asking import has_policy
+from knowngood.features.search.pasted import pasted
+
 from tests.hostile.shapes import Made
 
 

@@ -16,8 +16,8 @@ from urllib.parse import quote, quote_plus
 
 import psutil
 import pytest
+from knowngood.store.engine import connect
 
-from knowngood.app.store.engine import connect
 from tests.commands.test_serve import Served
 from tests.hostile.attacked import Watch, busy, processor_s, resident_bytes, sent, served, template_of
 from tests.hostile.shapes import CRITICAL, OTHERS, Maker, query_long
@@ -35,7 +35,7 @@ HOSTILE_S = float(os.environ.get("KNOWNGOOD_SOAK_HOSTILE_S", "8"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", "16"))
 SILENT_LOOPS = 100  # of the server's processor, before a question is answered that anybody asks
 FEWEST = 4
-END_S = 60  # after 9 s a server ends itself (app/commands/serve.py)
+END_S = 60  # after 9 s a server ends itself (app/knowngood/commands/serve.py)
 MOST_PROCESSOR_S = 3
 MORE_BYTES = 100_000_000
 AT_ONCE = 40
@@ -143,7 +143,7 @@ def _watched(served: Served, watch: Watch, hostile: Hostile) -> tuple[float, int
 
 
 def _is_calm(served: Served) -> bool:
-    """One child waits for the next text (app/foreign_text.py), and none reads."""
+    """One child waits for the next text (app/knowngood/foreign_text.py), and none reads."""
     return len(template_of(served).children()) == 1 and all(
         served.get(path)[0] == 200 for path in ("healthz", "readyz")
     )

@@ -4,8 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-
-from knowngood.app.features.environments.detect import read_environment
+from knowngood.features.environments.detect import read_environment
 
 MANY = 2_000
 _HASH = "sha256:" + "0123456789abcdef" * 4

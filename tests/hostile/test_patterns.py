@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from knowngood.catalogue.hostile_text import Hostile, hostile_texts
 
-from knowngood.app.catalogue.hostile_text import Hostile, hostile_texts
 from tests.hostile.backtracking import CountedPattern
 
 _MODULES = [
     *(
-        f"knowngood.app.features.environments.{one}"
+        f"knowngood.features.environments.{one}"
         for one in (
             "collect_env",
             "conda_list",
@@ -27,12 +27,12 @@ _MODULES = [
             "source",
         )
     ),
-    "knowngood.app.features.diagnose.bm25",
-    "knowngood.app.features.diagnose.log_cleaning",
-    "knowngood.app.features.diagnose.matcher",
-    "knowngood.app.features.gate.cli.asking",
-    "knowngood.app.features.search.pasted",
-    "knowngood.app.serialization.toml_positions",
+    "knowngood.features.diagnose.bm25",
+    "knowngood.features.diagnose.log_cleaning",
+    "knowngood.features.diagnose.matcher",
+    "knowngood.features.gate.cli.asking",
+    "knowngood.features.search.pasted",
+    "knowngood.serialization.toml_positions",
 ]
 _FROM_THE_BEGINNING = {"match", "fullmatch"}
 _WAYS = {*_FROM_THE_BEGINNING, "search", "sub", "findall", "finditer", "split"}

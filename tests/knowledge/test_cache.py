@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.errors import StoreUnusable
+from knowngood.knowledge.cache import KnowledgeCache
+from knowngood.knowledge.loader import KnowledgeSnapshot
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.evidence.cells import touch
+from knowngood.store.tables import issues
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.errors import StoreUnusable
-from knowngood.app.knowledge.cache import KnowledgeCache
-from knowngood.app.knowledge.loader import KnowledgeSnapshot
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.evidence.cells import touch
-from knowngood.app.store.tables import issues
 from tests.waiting import eventually
 from tests.web import given
 from tests.web.asking import client_of

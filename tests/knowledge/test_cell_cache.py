@@ -5,15 +5,16 @@ from dataclasses import replace
 from datetime import timedelta
 from operator import is_
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
-from knowngood.app.knowledge.known_cache import KnownCache
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.job_queue import create_run
-from knowngood.app.store.maintenance import reclassify
-from knowngood.app.store.queries import load_cells
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.knowledge.known_cache import KnownCache
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.job_queue import create_run
+from knowngood.store.maintenance import reclassify
+from knowngood.store.queries import load_cells
+
 from tests.fixtures.databases import CountStatements, StoreWith
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, planned

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.knowledge.loader import KnowledgeSnapshot, load_knowledge
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.maintenance import reclassify
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.knowledge.loader import KnowledgeSnapshot, load_knowledge
+from knowngood.store import queries
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.maintenance import reclassify
+
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.access import Actor
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.watch_list import WatchListContent
+from knowngood.knowledge.loader import load_knowledge
+from knowngood.knowledge.local import read_local, read_times
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.jobs.durations import load_environment_s
+from knowngood.store.queries import load_durations
+from knowngood.store.state.catalogue_state import is_taken_in, remember_taken_in
+from knowngood.store.state.migrations import migrate
+from knowngood.store.tables import builds, issues, meta
+from knowngood.store.watch_lists import ListOwner, save_watch_list
 
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import WatchListContent
-from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.knowledge.local import read_local, read_times
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.jobs.durations import load_environment_s
-from knowngood.app.store.queries import load_durations
-from knowngood.app.store.state.catalogue_state import is_taken_in, remember_taken_in
-from knowngood.app.store.state.migrations import migrate
-from knowngood.app.store.tables import builds, issues, meta
-from knowngood.app.store.watch_lists import ListOwner, save_watch_list
 from tests.make import NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from zlib import decompress
 
 import pytest
+from knowngood.cli import knowledge as asked_here
+from knowngood.features.diagnose.matcher import make_failure_library
+from knowngood.features.diagnose.store import failures_in
+from knowngood.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.knowledge.loader import load_knowledge
+from knowngood.knowledge.shipped import FILE, age_in_words, read_shipped
+from knowngood.store.engine import Engine, reading
 
-from knowngood.app.cli import knowledge as asked_here
-from knowngood.app.features.diagnose.matcher import make_failure_library
-from knowngood.app.features.diagnose.store import failures_in
-from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.knowledge.shipped import FILE, age_in_words, read_shipped
-from knowngood.app.store.engine import Engine, reading
 from tests.commands.given import Call, Done
 from tests.given_toys import TOYS
 from tools.shipped import shipped_snapshot

@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-
-from knowngood.app.domain.issue import Arm
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import (
+from knowngood.domain.issue import Arm
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import (
     Cell,
     VariantFinding,
     Verdict,
@@ -17,8 +16,9 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_flaky,
 )
-from knowngood.app.knowledge.model import Knowledge, Recorded
-from knowngood.app.knowledge.together import newest_of, recorded_together, together
+from knowngood.knowledge.model import Knowledge, Recorded
+from knowngood.knowledge.together import newest_of, recorded_together, together
+
 from tests.features.gate.given_gate import GPU, TORCH_25, TORCH_26, make_known, row
 from tests.make import NOON, make_build, make_issue
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import lru_cache
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import (
     Arm,
     Claim,
     Culprit,
@@ -24,7 +24,8 @@ from knowngood.app.domain.issue import (
     Status,
     Variant,
 )
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU = "cuda-sm_90"

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from random import Random
 
-from knowngood.app.query.fields import FIELDS
-from knowngood.app.query.parser import And, Atom, Not, Or, Query, Text
+from knowngood.query.fields import FIELDS
+from knowngood.query.parser import And, Atom, Not, Or, Query, Text
 
 TEXTS = (
     "bmm",

@@ -1,10 +1,9 @@
 """Conditions that are added and taken away without writing, and what a query says of hardware."""
 
 import pytest
-
-from knowngood.app.query.evaluate import classes_left
-from knowngood.app.query.parser import parse, written
-from knowngood.app.query.terms import class_asked, has_term, term, with_term, without
+from knowngood.query.evaluate import classes_left
+from knowngood.query.parser import parse, written
+from knowngood.query.terms import class_asked, has_term, term, with_term, without
 
 CLASSES = ("cpu-x86_64", "cuda-sm_80", "cuda-sm_90")
 

@@ -1,15 +1,15 @@
 """Marks for cells where there is text alone."""
 
 import pytest
-
-from knowngood.app.domain.verdicts.verdict import (
+from knowngood.domain.verdicts.verdict import (
     Cell,
     VariantFinding,
     Verdict,
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.app.serialization.marks import MARKS, legend_of, mark_of, sign_of
+from knowngood.serialization.marks import MARKS, legend_of, mark_of, sign_of
+
 from tests.features.exports.given import cell, inferred
 
 FAILS, PASSES = Verdict.AFFECTED, Verdict.NOT_AFFECTED

@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 import sqlalchemy as sa
+from knowngood.store.engine import Engine, connect
+from knowngood.store.tables import attempts, runs
 
-from knowngood.app.store.engine import Engine, connect
-from knowngood.app.store.tables import attempts, runs
 from tests.soak.fleet import WORKERS, Fleet
 from tests.soak.hosts import Service
 from tests.soak.reader import Reader
@@ -203,7 +203,7 @@ def _ways_for_postgres(postgres: Service) -> tuple[Kind, ...]:
 
 def _ways_for_a_worker(worker: Service) -> tuple[Kind, ...]:
     return (
-        Kind("agent killed", 4, _kill_one(worker, "knowngood.workers.agent.agent")),
+        Kind("agent killed", 4, _kill_one(worker, "knowngood_workers.agent.agent")),
         Kind("raylet killed", 1, _kill_one(worker, "raylet/raylet")),
         Kind("killed", 1, _kill(worker)),
         Kind("frozen", 5, _for_a_while(worker.frozen)),
@@ -215,7 +215,7 @@ def _ways_for_a_worker(worker: Service) -> tuple[Kind, ...]:
 def _ways_for_the_lead(dispatcher: Service, head: Service) -> tuple[Kind, ...]:
     return (
         Kind("dispatcher killed", 3, _kill(dispatcher)),
-        Kind("dispatcher's driver killed", 2, _kill_one(dispatcher, "knowngood.workers.ray.driver_process")),
+        Kind("dispatcher's driver killed", 2, _kill_one(dispatcher, "knowngood_workers.ray.driver_process")),
         Kind("dispatcher frozen", 4, _for_a_while(dispatcher.frozen)),
         Kind("dispatcher and head cut off", 4, _for_a_while(dispatcher.host.cut_off)),
         Kind("head killed", 1, _kill(head), is_long=True),
@@ -256,7 +256,7 @@ def _for_a_while(hold: Callable[[], AbstractContextManager[None]], seconds: floa
 
 def _runs_arms(worker: Service, since: float) -> bool:
     """A process of an arm is there that began after that: the machine is in the fleet, and trusted with a job."""
-    found = worker.find("workers/standalone/harness.py")
+    found = worker.find("workers/knowngood_workers/standalone/harness.py")
     with suppress(psutil.NoSuchProcess):
         return bool(found) and found[-1].create_time() > since
     return False

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Severity
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Severity
+from knowngood.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
+
 from tests.oracle import Environment, Store
 from tests.random_stores import CPU, GPU, ISSUES, OLD_GPU, PYTHONS
 

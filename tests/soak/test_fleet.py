@@ -26,20 +26,20 @@ from typing import Any
 import psutil
 import pytest
 import sqlalchemy as sa
+from knowngood.catalogue.loader import Catalogue, read_catalogue
+from knowngood.domain.errors import StoreUnusable
+from knowngood.domain.issue import BASELINE
+from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.features.gate.request import read_request, rule
+from knowngood.knowledge.loader import load_knowledge
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.jobs.job_queue import create_run
+from knowngood.store.maintenance import reclassify
+from knowngood.store.queries import load_known_attempts
+from knowngood.store.records import JobState
+from knowngood.store.tables import attempts, jobs, leases, runs
 
-from knowngood.app.catalogue.loader import Catalogue, read_catalogue
-from knowngood.app.domain.errors import StoreUnusable
-from knowngood.app.domain.issue import BASELINE
-from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.gate.request import read_request, rule
-from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.jobs.job_queue import create_run
-from knowngood.app.store.maintenance import reclassify
-from knowngood.app.store.queries import load_known_attempts
-from knowngood.app.store.records import JobState
-from knowngood.app.store.tables import attempts, jobs, leases, runs
 from tests.given_toys import make_installation
 from tests.make import HARDWARE
 from tests.soak.faults import Progress, Storm, lanes_of, report
@@ -58,7 +58,7 @@ PAUSE_S = 3.0 if FAULTS else 1.0
 PATIENCE_S = 3600.0 if FAULTS else 600.0
 
 # What has its place in a worker that measures nothing: its init, the command itself, and Ray.
-_AT_REST = ("sh -c mount", "bin/knowngood", "knowngood.workers.ray.node", "ray.scripts", "/ray/", "ray::")
+_AT_REST = ("sh -c mount", "bin/knowngood", "knowngood_workers.ray.node", "ray.scripts", "/ray/", "ray::")
 _OWN_MOUNTS = {"/proc", "/dev/shm"}  # noqa: S108 - a container's
 _BESIDE_CELLS = ("issue", "build", "hardware", "measured_at", "runs", "evidence_url")
 

@@ -23,19 +23,19 @@ from uuid import uuid4
 import psutil
 import pytest
 import sqlalchemy as sa
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue, Variant
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.bundles.format import BundleHeader, LogText, write_bundle
+from knowngood.store import queries
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.evidence.attempt_codec import log_digest
+from knowngood.store.maintenance import reclassify
+from knowngood.store.records import JobState
+from knowngood.store.tables import arms, attempts, jobs, runs
+from knowngood_workers.common.trees import remove_tree
 
-from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue, Variant
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.bundles.format import BundleHeader, LogText, write_bundle
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.evidence.attempt_codec import log_digest
-from knowngood.app.store.maintenance import reclassify
-from knowngood.app.store.records import JobState
-from knowngood.app.store.tables import arms, attempts, jobs, runs
-from knowngood.workers.common.trees import remove_tree
 from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.soak.seed import SEED

@@ -5,9 +5,10 @@ The token stands in the command line of everything that it starts, so that survi
 
 import sys
 
-from knowngood.app.store.engine import connect
-from knowngood.workers.dispatch.dispatcher import DispatchOptions, dispatch
-from knowngood.workers.dispatch.local_transport import LocalTransport
+from knowngood.store.engine import connect
+from knowngood_workers.dispatch.dispatcher import DispatchOptions, dispatch
+from knowngood_workers.dispatch.local_transport import LocalTransport
+
 from tests.make import HARDWARE
 
 

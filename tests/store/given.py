@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, JobEnded, JobSpec, JobStarted
-from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.measuring.planning import KnownAttempts, PlannedJob, PlanRequest, plan_jobs
-from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import claim_job, create_run
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, JobEnded, JobSpec, JobStarted
+from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.measuring.planning import KnownAttempts, PlannedJob, PlanRequest, plan_jobs
+from knowngood.domain.verdicts.outcome import Outcome, RunRecord
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import claim_job, create_run
+
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 HOLDER = "dispatcher-1"

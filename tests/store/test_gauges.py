@@ -4,17 +4,17 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.verdicts.outcome import Outcome, Trouble, TroubleCode
+from knowngood.domain.verdicts.verdict import RULES, Verdict
+from knowngood.store import counters
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.gauges import Gauges, load_gauges
+from knowngood.store.jobs.event_recorder import lose_job, record_event
+from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.store.maintenance import reclassify
+from knowngood.store.records import JobState
+from knowngood.store.tables import attempts, cells, meta
 
-from knowngood.app.domain.verdicts.outcome import Outcome, Trouble, TroubleCode
-from knowngood.app.domain.verdicts.verdict import RULES, Verdict
-from knowngood.app.store import counters
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.gauges import Gauges, load_gauges
-from knowngood.app.store.jobs.event_recorder import lose_job, record_event
-from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
-from knowngood.app.store.maintenance import reclassify
-from knowngood.app.store.records import JobState
-from knowngood.app.store.tables import attempts, cells, meta
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 from tests.store.given import HOLDER, MACHINE, claim, ended, finished, given_results, given_run, started

@@ -4,18 +4,18 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.issue import digest
+from knowngood.domain.measuring.job import EnvironmentReady
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.store import queries
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.evidence.changes import load_news
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import claim_job
+from knowngood.store.maintenance import prune, reclassify
+from knowngood.store.tables import attempts, cells, environments, events, locks, logs, machines, runs
 
-from knowngood.app.domain.issue import digest
-from knowngood.app.domain.measuring.job import EnvironmentReady
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.evidence.changes import load_news
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import claim_job
-from knowngood.app.store.maintenance import prune, reclassify
-from knowngood.app.store.tables import attempts, cells, environments, events, locks, logs, machines, runs
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import (
     HOLDER,

@@ -11,24 +11,24 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from knowngood.domain.access import Actor
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import Issue, digest
+from knowngood.domain.measuring.job import EnvironmentReady
+from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
+from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.store import queries
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.evidence import notes as evidence_notes
+from knowngood.store.evidence import quality as evidence_quality
+from knowngood.store.evidence.changes import load_news
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import claim_job, create_run
+from knowngood.store.maintenance import prune, reclassify
 
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.issue import Issue, digest
-from knowngood.app.domain.measuring.job import EnvironmentReady
-from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
-from knowngood.app.domain.verdicts.notes import NoteKind
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CellKey
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.evidence import notes as evidence_notes
-from knowngood.app.store.evidence import quality as evidence_quality
-from knowngood.app.store.evidence.changes import load_news
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import claim_job, create_run
-from knowngood.app.store.maintenance import prune, reclassify
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import HOLDER, MACHINE, ended, finished, given_catalogue, started
 

@@ -1,14 +1,14 @@
 from datetime import timedelta
 
 import pytest
+from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.store import queries
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.job_queue import cancel_run
+from knowngood.store.records import UnknownAttempt
 
-from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.job_queue import cancel_run
-from knowngood.app.store.records import UnknownAttempt
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run

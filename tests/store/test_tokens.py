@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-
-from knowngood.app.domain.access import Actor, Scope, Token
-from knowngood.app.domain.errors import BadRequest, StoreUnusable
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.tables import metadata
-from knowngood.app.store.tokens import (
+from knowngood.domain.access import Actor, Scope, Token
+from knowngood.domain.errors import BadRequest, StoreUnusable
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.tables import metadata
+from knowngood.store.tokens import (
     MadeToken,
     TokenLookup,
     close_session,
@@ -26,6 +25,7 @@ from knowngood.app.store.tokens import (
     open_session,
     revoke_token,
 )
+
 from tests.make import NOON
 
 LEAD = Actor("lead", "0123456789ab")

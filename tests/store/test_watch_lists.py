@@ -5,23 +5,23 @@ from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
-
-from knowngood.app.domain.access import Actor, NotAllowed
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import UnknownWatchList, WatchList, WatchListContent, WatchListTaken
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.queries import load_generation
-from knowngood.app.store.tables import watch_list_versions
-from knowngood.app.store.watch_lists import (
+from knowngood.domain.access import Actor, NotAllowed
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import Severity
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.watch_list import UnknownWatchList, WatchList, WatchListContent, WatchListTaken
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.queries import load_generation
+from knowngood.store.tables import watch_list_versions
+from knowngood.store.watch_lists import (
     ListOwner,
     load_watch_list,
     load_watch_lists,
     remove_watch_list,
     save_watch_list,
 )
+
 from tests.make import NOON, make_build, make_issue
 from tests.store.given import given_catalogue
 

@@ -7,18 +7,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.cli.output import out
+from knowngood.dashboard.issues.page import IssuePage
+from knowngood.dashboard.matrix.page import MatrixPage
+from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.features.coverage.hygiene_page import HygienePage
+from knowngood.features.coverage.page import CoveragePage
+from knowngood.store.engine import connect
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.cli.output import out
-from knowngood.app.dashboard.issues.page import IssuePage
-from knowngood.app.dashboard.matrix.page import MatrixPage
-from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.coverage.hygiene_page import HygienePage
-from knowngood.app.features.coverage.page import CoveragePage
-from knowngood.app.store.engine import connect
-from knowngood.app.web.urls import MATRIX
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS

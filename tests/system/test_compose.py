@@ -22,8 +22,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 import yaml
-
-from knowngood.app.settings import Settings
+from knowngood.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -48,9 +47,8 @@ def test_the_wheel_finds_all_it_carries_in_the_image() -> None:
     copied = set(" ".join(re.findall(r"^COPY (?!--from)(.+) \S+$", made, re.MULTILINE)).split())
     packs = (ROOT / "pyproject.toml").read_text().partition("[tool.hatch.build.targets.wheel]")[2].partition("\n[[")[0]
     packed = {
-        *re.findall(r'^"([^"]+)" = "knowngood/app/', packs, re.MULTILINE),
+        *re.findall(r'^"([^"]+)" = "knowngood/', packs, re.MULTILINE),
         "app",
-        "knowngood",
         "workers",
         "repros",
         "migrations",

@@ -20,19 +20,19 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from knowngood.cli.exit_codes import Exit
+from knowngood.domain.measuring.isolation import Isolation
+from knowngood.features.bundles.shipped import shipped_evidence
+from knowngood.features.gate.cli.result import CODES
+from knowngood.features.gate.renderers.json import dump_decision
+from knowngood.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.knowledge.loader import load_knowledge
+from knowngood.store.engine import Engine, reading
+from knowngood_workers.agent.sandbox_policy import probe_host_sandbox
+from knowngood_workers.provision.index_config import read_index
 from packaging.requirements import Requirement
 from uv import find_uv_bin
 
-from knowngood.app.cli.exit_codes import Exit
-from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.app.features.bundles.shipped import shipped_evidence
-from knowngood.app.features.gate.cli.result import CODES
-from knowngood.app.features.gate.renderers.json import dump_decision
-from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.store.engine import Engine, reading
-from knowngood.workers.agent.sandbox_policy import probe_host_sandbox
-from knowngood.workers.provision.index_config import read_index
 from tests.knowledge.test_shipped import POLICIES
 from tests.workers.registry import answering
 
@@ -116,12 +116,12 @@ def ask(installed: Path, tmp_path: Path) -> Ask:
     return asking
 
 
-def test_the_wheel_is_small_and_holds_one_package_with_its_evidence(wheel: Path) -> None:
+def test_the_wheel_is_small_and_holds_two_packages_with_their_evidence(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert wheel.stat().st_size < 12_000_000
-    assert {name.partition("/")[0] for name in names} == {"knowngood", "knowngood-0.2.0.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {"knowngood", "knowngood_workers", "knowngood-0.2.0.dist-info"}
     evidence = {f"knowngood/repros/evidence/{bundle.name}" for bundle in shipped_evidence()}
     assert {name for name in names if name.endswith((".gz", ".pyc"))} == evidence
     asked = [Requirement(line.partition(": ")[2]) for line in metadata.splitlines() if line.startswith("Requires-Dist")]
@@ -190,7 +190,7 @@ def test_every_build_is_the_same_bytes_and_so_is_one_from_the_sdist(tmp_path: Pa
 def test_files_that_its_sentences_name_are_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         files = set(archive.namelist())
-        sources = [name for name in files if re.match(r"knowngood/(app|workers)/.*\.py$", name)]
+        sources = [name for name in files if re.match(r"knowngood(_workers)?/(?!repros/).*\.py$", name)]
         named = {found for name in sources for found in files_named_in(archive.read(name).decode())}
     assert "repros/builds.toml" in named
     assert [name for name in named if f"knowngood/{name}" not in files] == []

@@ -13,13 +13,13 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.domain.issue import environment_request
+from knowngood.domain.measuring.isolation import Isolation
+from knowngood_workers.agent.sandbox_policy import probe_host_sandbox
+from knowngood_workers.pack.builder import PackRequest, make_pack, open_pack
+from knowngood_workers.provision.uv_cli import Installer
 
-from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.domain.issue import environment_request
-from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.workers.agent.sandbox_policy import probe_host_sandbox
-from knowngood.workers.pack.builder import PackRequest, make_pack, open_pack
-from knowngood.workers.provision.uv_cli import Installer
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python
 
@@ -203,7 +203,7 @@ def test_wheels_left_out_of_a_pack_are_made_of_what_is_installed_there(
 
 
 _UNPACK = (
-    "import sys, pathlib; from knowngood.workers.pack.unpack import unpack; unpack(*map(pathlib.Path, sys.argv[1:]))"
+    "import sys, pathlib; from knowngood_workers.pack.unpack import unpack; unpack(*map(pathlib.Path, sys.argv[1:]))"
 )
 
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import delete
-
-from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import (
+from knowngood.domain.access import Actor, Scope
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import (
     Claim,
     Culprit,
     Device,
@@ -22,8 +20,8 @@ from knowngood.app.domain.issue import (
     Workaround,
     digest,
 )
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.measuring.job import (
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
     ArmStarted,
@@ -32,18 +30,20 @@ from knowngood.app.domain.measuring.job import (
     JobSpec,
     JobStarted,
 )
-from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
-from knowngood.app.domain.verdicts.outcome import Outcome, Raised, RunRecord
-from knowngood.app.domain.watch_list import WatchList, WatchListContent
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import claim_job, create_run
-from knowngood.app.store.queries import load_known_attempts
-from knowngood.app.store.tables import locks
-from knowngood.app.store.tokens import create_token
-from knowngood.app.store.watch_lists import ListOwner, save_watch_list
+from knowngood.domain.measuring.machine import Gpu, Machine
+from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
+from knowngood.domain.verdicts.outcome import Outcome, Raised, RunRecord
+from knowngood.domain.watch_list import WatchList, WatchListContent
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import claim_job, create_run
+from knowngood.store.queries import load_known_attempts
+from knowngood.store.tables import locks
+from knowngood.store.tokens import create_token
+from knowngood.store.watch_lists import ListOwner, save_watch_list
+from sqlalchemy import delete
+
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 NOW = NOON + timedelta(hours=3)

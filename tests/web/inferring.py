@@ -5,14 +5,15 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import BinaryIO, cast
 
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Issue, Requires, Variant
-from knowngood.app.domain.measuring.job import ArmSpec, Attempt, JobSpec
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.bundles.format import BundleHeader, write_bundle
-from knowngood.app.features.bundles.store import take_in_bundle
-from knowngood.app.store.engine import Engine
+from knowngood.domain.access import Actor
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, Requires, Variant
+from knowngood.domain.measuring.job import ArmSpec, Attempt, JobSpec
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.features.bundles.format import BundleHeader, write_bundle
+from knowngood.features.bundles.store import take_in_bundle
+from knowngood.store.engine import Engine
+
 from tests.make import NOON, make_attempt, make_build, make_issue
 from tests.web import given
 from tests.web.given import BAD, BUILDS, GOOD, GPU_CLASS, GPU_ONLY, MASK, Asked

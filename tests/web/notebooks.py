@@ -9,20 +9,20 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from fastapi.routing import APIRoute
+from knowngood.domain.access import Actor, Scope
+from knowngood.domain.issue import Issue, digest
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.measuring.job import ArmFinished, ArmSpec, EnvironmentReady, JobEnded, JobSpec, JobStarted
+from knowngood.domain.measuring.machine import LONGEST_WORD, Machine
+from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.domain.watch_list import WatchListContent
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.evidence.notes import add_note
+from knowngood.store.jobs.event_recorder import record_event
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.domain.issue import Issue, digest
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, EnvironmentReady, JobEnded, JobSpec, JobStarted
-from knowngood.app.domain.measuring.machine import LONGEST_WORD, Machine
-from knowngood.app.domain.verdicts.notes import NoteKind
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CellKey
-from knowngood.app.domain.watch_list import WatchListContent
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.store.jobs.event_recorder import record_event
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import app_of

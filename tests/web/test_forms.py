@@ -6,9 +6,8 @@ from urllib.parse import parse_qsl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.web import forms
-from knowngood.app.web.errors import InvalidParameter
+from knowngood.web import forms
+from knowngood.web.errors import InvalidParameter
 
 PIECES = ["a", "%", "%4", "%41", "%c3%a9", "%C3", "+", "&", "=", "é", "\n", "aaaaa"]
 

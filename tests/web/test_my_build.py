@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 import pytest
+from knowngood.dashboard.issues.page import IssuePage
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.front.my_build_page import MyBuildPage
+from knowngood.features.front.page import FrontPage
+from knowngood.store.engine import Engine
+from knowngood.web.html.i18n import Language, accepted
+from knowngood.web.my_build import MY_BUILD, MyBuild, shared_address
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.issues.page import IssuePage
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.front.my_build_page import MyBuildPage
-from knowngood.app.features.front.page import FrontPage
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.i18n import Language, accepted
-from knowngood.app.web.my_build import MY_BUILD, MyBuild, shared_address
 from tests.make import HARDWARE
 from tests.web.asking import client_of, shown
 from tests.web.given import BAD, GOOD, GPU_CLASS, OLD

@@ -7,14 +7,14 @@ from urllib.parse import quote
 import pytest
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
+from knowngood.server import create_app
+from knowngood.store.engine import connect
+from knowngood.web.openapi import ROUTES
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 from starlette.testclient import TestClient
 
-from knowngood.app.server import create_app
-from knowngood.app.store.engine import connect
-from knowngood.app.web.openapi import ROUTES
 from tests.golden_files import assert_golden
 from tests.web.asking import app_of
 from tests.web.given import NOW
@@ -128,7 +128,7 @@ def test_every_answer_has_an_example_of_its_shape(document: dict[str, Any]) -> N
             for content in answer.get("content", {}).values()
         ]
         examples = [content for content in contents if "example" in content]
-        assert examples or not contents, f"{told['operationId']} has no example; write one in app/web/examples.json"
+        assert examples or not contents, f"{told['operationId']} has no example; write one in web/examples.json"
         for content in examples:
             assert faults(document, content.get("schema", {}), content["example"]) == [], told["operationId"]
 

@@ -5,13 +5,11 @@ from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from starlette.testclient import TestClient
-
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.verdicts.history import Answer
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-from knowngood.app.domain.vocabulary import (
+from knowngood.domain.access import Scope
+from knowngood.domain.verdicts.history import Answer
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.domain.vocabulary import (
     ANSWERS,
     OUTCOMES,
     STATUS_MEANINGS,
@@ -20,9 +18,11 @@ from knowngood.app.domain.vocabulary import (
     WORKAROUNDS,
     StatusLabel,
 )
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.static_files import STATIC, TEMPLATES
-from knowngood.app.web.middleware.headers import HEADERS
+from knowngood.store.engine import Engine
+from knowngood.web.html.static_files import STATIC, TEMPLATES
+from knowngood.web.middleware.headers import HEADERS
+from starlette.testclient import TestClient
+
 from tests.make import HARDWARE
 from tests.web.asking import template_of
 from tests.web.given import BAD, OLD

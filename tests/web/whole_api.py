@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.server import end_streams
-from knowngood.app.store.engine import connect, unit_of_work
-from knowngood.app.store.tokens import create_token
-from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.domain.access import Actor, Scope
+from knowngood.server import end_streams
+from knowngood.store.engine import connect, unit_of_work
+from knowngood.store.tokens import create_token
+from knowngood.web.auth.principal import AccessPolicy
+
 from tests import serving
 from tests.web.asking import app_over
 from tests.web.given import NOW, fill

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from knowngood.app.domain.measuring.job import (
+from knowngood.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
     ArmStarted,
@@ -31,9 +31,10 @@ from knowngood.app.domain.measuring.job import (
     JobStarted,
     Provisioning,
 )
-from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome
-from knowngood.app.serialization import codec
+from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.verdicts.outcome import Ending, Outcome
+from knowngood.serialization import codec
+
 from tests.make import make_record
 
 MACHINE = Machine("Toy", "none", 1, 1 << 30, "none", "none", "none", "")

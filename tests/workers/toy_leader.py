@@ -5,8 +5,9 @@ It joins the fleet of that head, starts one job that hangs, and says so by a lin
 
 import sys
 
-from knowngood.app.domain.measuring.job import ArmStarted
-from knowngood.workers.ray.transport import Fleet, RayTransport
+from knowngood.domain.measuring.job import ArmStarted
+from knowngood_workers.ray.transport import Fleet, RayTransport
+
 from tests.workers.dispatch.test_local_transport import spec
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle, islice
 
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON
-from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
-from knowngood.app.knowledge.shipped import read_shipped
+from knowngood.domain.builds.build import DEFAULT_PYTHON
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, CellPlace
+from knowngood.knowledge.shipped import read_shipped
 
 
 def large_known(rows: int, columns: int, hardware: str = "cpu-x86_64") -> Known:

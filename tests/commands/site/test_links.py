@@ -1,11 +1,10 @@
 """Where an address of the application is found among the files of a site."""
 
 import pytest
-
-from knowngood.app.commands.site.links import SiteLinks, relinked
-from knowngood.app.commands.site.pages import SitePage, file_names
-from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.urls import MATRIX
+from knowngood.commands.site.links import SiteLinks, relinked
+from knowngood.commands.site.pages import SitePage, file_names
+from knowngood.web.html.i18n import Language
+from knowngood.web.urls import MATRIX
 
 BUILD, CLASS = "torch-2.6.0+cu124", "cpu-x86_64"
 LINKS = SiteLinks(

@@ -5,15 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from knowngood.dashboard.charts.lifespans import history_in_brief, lifespans_by_class, lifespans_of
+from knowngood.dashboard.charts.pass_rate import pass_rate
+from knowngood.dashboard.charts.releases import short_labels
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.history import history_of
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, Verdict
 
-from knowngood.app.dashboard.charts.lifespans import history_in_brief, lifespans_by_class, lifespans_of
-from knowngood.app.dashboard.charts.pass_rate import pass_rate
-from knowngood.app.dashboard.charts.releases import short_labels
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.history import history_of
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from tests.make import make_build
 from tests.random_stores import CLASSES, ISSUES, random_patterns, store_of
 

@@ -1,12 +1,12 @@
 """The attempt page: the log with its telling line, the environment as imported, the lock, the commands."""
 
 import pytest
+from knowngood.dashboard.evidence.attempt_page import AttemptPage
+from knowngood.domain.verdicts.outcome import Outcome, SeenPath
+from knowngood.store.engine import Engine, reading
+from knowngood.store.queries import load_attempts
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.evidence.attempt_page import AttemptPage
-from knowngood.app.domain.verdicts.outcome import Outcome, SeenPath
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.store.queries import load_attempts
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_record
 from tests.web import given

@@ -7,20 +7,20 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from knowngood.dashboard.evidence.cell_page import CellPage
+from knowngood.dashboard.evidence.service import ATTEMPTS_SHOWN
+from knowngood.domain.access import Actor
+from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.outcome import Outcome, RunRecord
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.vocabulary import OUTCOMES, VERDICTS, StatusLabel
+from knowngood.features.bundles.format import BundleHeader, write_bundle
+from knowngood.features.bundles.store import take_in_bundle
+from knowngood.store.engine import Engine
+from knowngood.web.urls import MATRIX, attempt_address
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.evidence.cell_page import CellPage
-from knowngood.app.dashboard.evidence.service import ATTEMPTS_SHOWN
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.vocabulary import OUTCOMES, VERDICTS, StatusLabel
-from knowngood.app.features.bundles.format import BundleHeader, write_bundle
-from knowngood.app.features.bundles.store import take_in_bundle
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import MATRIX, attempt_address
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given

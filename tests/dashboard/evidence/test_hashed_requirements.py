@@ -1,8 +1,7 @@
 """A stored lock as hashed requirements."""
 
 import pytest
-
-from knowngood.app.dashboard.evidence.hashed_requirements import hashed_requirements
+from knowngood.dashboard.evidence.hashed_requirements import hashed_requirements
 
 A, B = "a" * 64, "b" * 64
 

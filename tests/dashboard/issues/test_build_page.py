@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
+from knowngood.dashboard.issues.build_page import BuildPage
+from knowngood.domain.issue import Device, Requires
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.store.engine import Engine
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.issues.build_page import BuildPage
-from knowngood.app.domain.issue import Device, Requires
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given

@@ -3,19 +3,19 @@
 from dataclasses import replace
 
 import pytest
+from knowngood.dashboard.evidence.cell_page import CellPage
+from knowngood.dashboard.issues.page import IssuePage
+from knowngood.domain.issue import Claim, Requires, Workaround
+from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.verdicts.claims import Standing
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.status import status_of
+from knowngood.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.store.engine import Engine
+from knowngood.web.urls import MATRIX, issue_feed
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.evidence.cell_page import CellPage
-from knowngood.app.dashboard.issues.page import IssuePage
-from knowngood.app.domain.issue import Claim, Requires, Workaround
-from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.verdicts.claims import Standing
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.status import status_of
-from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import MATRIX, issue_feed
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given

@@ -4,12 +4,12 @@ import html
 import re
 
 import pytest
+from knowngood.dashboard.matrix.page import MatrixPage
+from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.store.engine import Engine
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.matrix.page import MatrixPage
-from knowngood.app.domain.measuring.machine import CPU_CLASS
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import client_of, shown

@@ -1,12 +1,12 @@
 """Conditions to click: what they count, what they write, and that the count is what the link shows."""
 
 import pytest
+from knowngood.dashboard.matrix.facets import FacetChip
+from knowngood.dashboard.matrix.page import MatrixPage
+from knowngood.store.engine import Engine
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.matrix.facets import FacetChip
-from knowngood.app.dashboard.matrix.page import MatrixPage
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE, make_issue
 from tests.web import given
 from tests.web.asking import shown

@@ -2,8 +2,7 @@
 
 import pytest
 from fastapi.testclient import TestClient
-
-from knowngood.app.web.urls import MATRIX
+from knowngood.web.urls import MATRIX
 
 OLD = [
     "q=status%3Aaffected+%22bmm+stride%22",

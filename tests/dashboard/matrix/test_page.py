@@ -9,24 +9,24 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
+from knowngood.dashboard.matrix.page import MatrixPage, Row
+from knowngood.dashboard.matrix.totals import bars_of, counted
+from knowngood.domain.access import Actor
+from knowngood.domain.verdicts.matrix import Column
+from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.evidence.notes import add_note
+from knowngood.web.html.grid import heads_of
+from knowngood.web.html.i18n import Language
+from knowngood.web.html.status_labels import LEGEND_LINE
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.matrix.page import MatrixPage, Row
-from knowngood.app.dashboard.matrix.totals import bars_of, counted
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.verdicts.matrix import Column
-from knowngood.app.domain.verdicts.notes import NoteKind
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.status import Prospect
-from knowngood.app.domain.verdicts.verdict import CellKey
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.web.html.grid import heads_of
-from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.html.status_labels import LEGEND_LINE
-from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements, StoreWith
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given

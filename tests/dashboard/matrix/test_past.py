@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.store.engine import Engine, connect
+from knowngood.store.evidence import time_travel
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.store.engine import Engine, connect
-from knowngood.app.store.evidence import time_travel
 from tests.fixtures.databases import CountStatements, NewStore
 from tests.make import HARDWARE, NOON
 from tests.web import given

@@ -1,10 +1,10 @@
 """The order of rows, and their groups in it."""
 
 import pytest
+from knowngood.dashboard.matrix.page import MatrixPage
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.matrix.page import MatrixPage
-from knowngood.app.web.urls import MATRIX
 from tests.web.asking import shown
 from tests.web.given import ISSUES
 

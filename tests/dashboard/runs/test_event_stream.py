@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from knowngood.dashboard.runs import event_stream
+from knowngood.store.engine import Engine
+from knowngood.store.records import EventRow
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.runs import event_stream
-from knowngood.app.store.engine import Engine
-from knowngood.app.store.records import EventRow
 from tests.web import given
 from tests.web.asking import client_state
 

@@ -2,18 +2,18 @@
 
 from datetime import timedelta
 
+from knowngood.dashboard.runs.run_page import RunPage
+from knowngood.dashboard.runs.runs_page import RunsPage
+from knowngood.dashboard.runs.time_left import load_time_left
+from knowngood.domain.measuring.job import Provisioning
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import LOSS_LIMIT, lose_job, record_event
+from knowngood.store.jobs.job_queue import cancel_run
+from knowngood.store.queries import RunState, load_run
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.runs.run_page import RunPage
-from knowngood.app.dashboard.runs.runs_page import RunsPage
-from knowngood.app.dashboard.runs.time_left import load_time_left
-from knowngood.app.domain.measuring.job import Provisioning
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import LOSS_LIMIT, lose_job, record_event
-from knowngood.app.store.jobs.job_queue import cancel_run
-from knowngood.app.store.queries import RunState, load_run
 from tests.fixtures.databases import CountStatements
 from tests.web import given
 from tests.web.asking import shown

@@ -1,6 +1,5 @@
 import pytest
-
-from knowngood.app.domain.measuring.isolation import Isolation, isolation_of, too_little
+from knowngood.domain.measuring.isolation import Isolation, isolation_of, too_little
 
 MEANS: dict[str, tuple[tuple[str, ...], Isolation]] = {
     "nothing was recorded": ((), Isolation.NONE),

@@ -2,10 +2,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.domain.measuring.placement import (
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.measuring.machine import Gpu, Machine
+from knowngood.domain.measuring.placement import (
     CUDA,
     DRIVER_CUDA,
     ISA,
@@ -23,6 +22,7 @@ from knowngood.app.domain.measuring.placement import (
     room_of,
     waiting_of,
 )
+
 from tests.make import NOON, make_build
 
 CPU = "cpu-x86_64"

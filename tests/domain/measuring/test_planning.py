@@ -4,9 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import (
     BASELINE,
     CONTROL,
     Device,
@@ -18,7 +17,7 @@ from knowngood.app.domain.issue import (
     environment_request,
     variants_of,
 )
-from knowngood.app.domain.measuring.planning import (
+from knowngood.domain.measuring.planning import (
     GUESS_S,
     ArmKey,
     KnownAttempts,
@@ -30,8 +29,9 @@ from knowngood.app.domain.measuring.planning import (
     recheck_jobs,
     twins_of,
 )
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, derive_cell
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Cell, Verdict, derive_cell
+
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128")]

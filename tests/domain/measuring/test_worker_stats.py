@@ -3,10 +3,9 @@
 from datetime import timedelta
 
 import pytest
-
-from knowngood.app.domain.issue import Device, Requires
-from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.domain.measuring.worker_stats import (
+from knowngood.domain.issue import Device, Requires
+from knowngood.domain.measuring.machine import Gpu, Machine
+from knowngood.domain.measuring.worker_stats import (
     AttemptStay,
     HeldJobProgress,
     MachineTally,
@@ -14,6 +13,7 @@ from knowngood.app.domain.measuring.worker_stats import (
     unserved,
     workers_of,
 )
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 HOUR = timedelta(hours=1)

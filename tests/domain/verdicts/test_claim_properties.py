@@ -12,12 +12,10 @@ from itertools import product
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from packaging.version import Version
-
-from knowngood.app.domain.builds.architectures import WheelCode
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.builds.packages import concerns
-from knowngood.app.domain.issue import (
+from knowngood.domain.builds.architectures import WheelCode
+from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.packages import concerns
+from knowngood.domain.issue import (
     BASELINE,
     CONTROL,
     CPU_PATH,
@@ -28,19 +26,21 @@ from knowngood.app.domain.issue import (
     SignatureKind,
     variants_of,
 )
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import complete, rows_of, unfolded
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
-from knowngood.app.features.compare.comparison import Group, compare
-from knowngood.app.features.environments.resolve import ResolvedBuild
-from knowngood.app.features.gate.decision import Decision, GateQuestion, Ruling, decide
-from knowngood.app.features.gate.policy import Accept, Effect, Policy, RemedyFilter
-from knowngood.app.features.upgrade.candidates import Candidate, Rating, Tally
-from knowngood.app.features.upgrade.constraints import Constraints
-from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeQuestion, advise
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import complete, rows_of, unfolded
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
+from knowngood.features.compare.comparison import Group, compare
+from knowngood.features.environments.resolve import ResolvedBuild
+from knowngood.features.gate.decision import Decision, GateQuestion, Ruling, decide
+from knowngood.features.gate.policy import Accept, Effect, Policy, RemedyFilter
+from knowngood.features.upgrade.candidates import Candidate, Rating, Tally
+from knowngood.features.upgrade.constraints import Constraints
+from knowngood.features.upgrade.ranking import UpgradeAdvice, UpgradeQuestion, advise
+from packaging.version import Version
+
 from tests import oracle
 from tests.make import NOON, make_issue
 from tests.random_stores import (

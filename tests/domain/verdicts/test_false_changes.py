@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Variant
-from knowngood.app.domain.rate import Rate
-from knowngood.app.domain.verdicts.false_changes import (
+from knowngood.domain.issue import BASELINE, CONTROL, Issue, Variant
+from knowngood.domain.rate import Rate
+from knowngood.domain.verdicts.false_changes import (
     Again,
     AttemptTime,
     RepeatedPair,
@@ -21,8 +20,9 @@ from knowngood.app.domain.verdicts.false_changes import (
     recheck,
     spent,
 )
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, Judged, Verdict
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Cell, Judged, Verdict
+
 from tests.make import HARDWARE, make_build, make_issue, make_judged
 
 ISSUE = make_issue()

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.issue import CPU_PATH, Device, Requires
-from knowngood.app.domain.rate import Rate
-from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
-from knowngood.app.domain.verdicts.verdict import (
+from knowngood.domain.issue import CPU_PATH, Device, Requires
+from knowngood.domain.rate import Rate
+from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
+from knowngood.domain.verdicts.verdict import (
     NOT_RUN,
     Assurance,
     Basis,
@@ -21,6 +20,7 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     tried_here,
 )
+
 from tests.domain.given_claims import (
     BUILDS,
     GPU,
@@ -125,7 +125,7 @@ def test_a_build_that_the_catalogue_does_not_know_is_inferred_from_nothing() -> 
     ],
 )
 def test_nothing_is_inferred_where(why: str, known: object) -> None:
-    from knowngood.app.domain.verdicts.known import Known
+    from knowngood.domain.verdicts.known import Known
 
     assert isinstance(known, Known)
     claim = known.cell(ROW, NEW, HARDWARE)

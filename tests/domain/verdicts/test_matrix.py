@@ -3,10 +3,9 @@
 from datetime import timedelta
 
 import pytest
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Requires
-from knowngood.app.domain.verdicts.matrix import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Requires
+from knowngood.domain.verdicts.matrix import (
     Column,
     Columns,
     choose_columns,
@@ -16,7 +15,8 @@ from knowngood.app.domain.verdicts.matrix import (
     stale_cells,
     tally,
 )
-from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict
+from knowngood.domain.verdicts.verdict import Assurance, Cell, Verdict
+
 from tests.domain import given_claims as claims
 from tests.domain.given_claims import ROW, known_of, made, store
 from tests.make import HARDWARE, NOON, make_build, make_issue

@@ -4,10 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from knowngood.app.domain.issue import BASELINE, Device, Requires, Signature, SignatureKind, Suspect
-from knowngood.app.domain.timed_search import Searched
-from knowngood.app.domain.verdicts.outcome import (
+from knowngood.domain.issue import BASELINE, Device, Requires, Signature, SignatureKind, Suspect
+from knowngood.domain.timed_search import Searched
+from knowngood.domain.verdicts.outcome import (
     Ending,
     Outcome,
     Raised,
@@ -18,6 +17,7 @@ from knowngood.app.domain.verdicts.outcome import (
     classify,
     search_key,
 )
+
 from tests.domain.given_claims import GPU
 from tests.make import HARDWARE, SIGNATURE_TEXT, make_build, make_issue, make_record
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.issue import (
+from knowngood.domain.issue import (
     BASELINE,
     CONTROL,
     Comparison,
@@ -26,9 +25,9 @@ from knowngood.app.domain.issue import (
     SignatureKind,
     Variant,
 )
-from knowngood.app.domain.observations import DifferentValue
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, ProofLevel, Raised, RunRecord, Trouble, TroubleCode
-from knowngood.app.domain.verdicts.verdict import (
+from knowngood.domain.observations import DifferentValue
+from knowngood.domain.verdicts.outcome import Ending, Outcome, ProofLevel, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.domain.verdicts.verdict import (
     INFRASTRUCTURE,
     Assurance,
     Basis,
@@ -49,6 +48,7 @@ from knowngood.app.domain.verdicts.verdict import (
     lowest_rates,
     mixture,
 )
+
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_judged, make_record
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "verdicts.md"

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from knowngood.domain.access import Actor, Scope
+from knowngood.features.bundles.store import export_bundle
+from knowngood.logging_setup import configure
+from knowngood.main import main
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.queries import load_cells
+from knowngood.store.tokens import revoke_token
+from knowngood.web.auth.principal import AccessPolicy
 
-from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.features.bundles.store import export_bundle
-from knowngood.app.logging_setup import configure
-from knowngood.app.main import main
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.queries import load_cells
-from knowngood.app.store.tokens import revoke_token
-from knowngood.app.web.auth.principal import AccessPolicy
 from tests.serving import served
 from tests.web import given
 from tests.web.asking import app_over
@@ -153,7 +153,7 @@ def test_a_bundle_is_pushed_once_however_often_it_is_asked_for(
 def test_a_server_that_comes_up_late_or_is_busy_gets_it_all_the_same(
     call: Call, server: Engine, token: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("knowngood.app.features.bundles.cli_push._FIRST_WAIT_S", 0.2)
+    monkeypatch.setattr("knowngood.features.bundles.cli_push._FIRST_WAIT_S", 0.2)
     busy = socket.create_server(("127.0.0.1", 0))
     port = busy.getsockname()[1]
     up = threading.Event()

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from knowngood.domain.access import Scope
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, reading
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Scope
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, reading
 from tests.fixtures.databases import StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given

@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
+from knowngood.domain.access import Scope
+from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.features.annotations.page import NotesPage
+from knowngood.store.engine import Engine
+from knowngood.web.urls import cell_address, notes_address
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.verdicts.notes import NoteKind
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.annotations.page import NotesPage
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import cell_address, notes_address
 from tests.fixtures.databases import StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given

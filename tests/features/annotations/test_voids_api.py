@@ -9,14 +9,14 @@ from typing import Any
 
 import orjson
 import pytest
+from knowngood.domain.access import Actor, Scope
+from knowngood.domain.verdicts.voids import VoidSpan
+from knowngood.features.bundles.store import export_bundle
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.evidence.voids import unvoid_results, void_results
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.domain.verdicts.voids import VoidSpan
-from knowngood.app.features.bundles.store import export_bundle
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.evidence.voids import unvoid_results, void_results
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import bearer, client_of

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
-
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.issue import BASELINE, CONTROL, Device, Requires
-from knowngood.app.domain.measuring.planning import PlannedJob
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.bisect.cli import (
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import BASELINE, CONTROL, Device, Requires
+from knowngood.domain.measuring.planning import PlannedJob
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.features.bisect.cli import (
     CODES,
     BisectQuestion,
     BisectResult,
@@ -20,11 +19,12 @@ from knowngood.app.features.bisect.cli import (
     outlook,
     search,
 )
-from knowngood.app.features.bisect.search import SearchOutcome, sentences
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import claim_job, create_run
+from knowngood.features.bisect.search import SearchOutcome, sentences
+from knowngood.store import queries
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import claim_job, create_run
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import HOLDER, ended, finished, given_catalogue, started
 

@@ -7,10 +7,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict
-from knowngood.app.features.bisect.search import (
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict
+from knowngood.features.bisect.search import (
     Point,
     Search,
     SearchOutcome,
@@ -21,6 +20,7 @@ from knowngood.app.features.bisect.search import (
     next_step,
     sentences,
 )
+
 from tests.make import HARDWARE, make_build
 
 SIGNS = {

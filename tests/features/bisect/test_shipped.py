@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.verdicts.history import history_of, is_release
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.features.bisect.cli import read_line
-from knowngood.app.features.bisect.search import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.verdicts.history import history_of, is_release
+from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.features.bisect.cli import read_line
+from knowngood.features.bisect.search import (
     Point,
     Search,
     SearchOutcome,
@@ -21,8 +20,9 @@ from knowngood.app.features.bisect.search import (
     next_step,
     sentences,
 )
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.store.queries import load_builds, load_cells
+from knowngood.store.engine import Engine, reading
+from knowngood.store.queries import load_builds, load_cells
+
 from tests.given_toys import TOYS, Installation, make_installation
 from tests.make import HARDWARE
 from tests.make_wheels import make_torch, make_wheels

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from knowngood.domain.access import Scope
+from knowngood.domain.issue import digest
+from knowngood.features.bundles import api as bundles_api
+from knowngood.features.bundles.format import BundleHeader, LogText, write_bundle
+from knowngood.features.bundles.store import export_bundle
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, reading
+from knowngood.store.queries import load_attempts
+from knowngood.web.auth.principal import AccessPolicy
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.issue import digest
-from knowngood.app.features.bundles import api as bundles_api
-from knowngood.app.features.bundles.format import BundleHeader, LogText, write_bundle
-from knowngood.app.features.bundles.store import export_bundle
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.store.queries import load_attempts
-from knowngood.app.web.auth.principal import AccessPolicy
 from tests.full_disk import no_file_larger_than
 from tests.make import HARDWARE
 from tests.web import given

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from knowngood.domain.access import Scope
+from knowngood.domain.measuring.job import Attempt
+from knowngood.features.bundles.format import BundleHeader, write_bundle
+from knowngood.store.engine import Engine
 
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.features.bundles.format import BundleHeader, write_bundle
-from knowngood.app.store.engine import Engine
 from tests.commands.given import Call
 from tests.make import NOON, make_attempt
 from tests.serving import served

@@ -12,13 +12,12 @@ import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.errors import BadBundle, StoreUnusable
-from knowngood.app.domain.issue import digest
-from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.bundles import format as bundles_format
-from knowngood.app.features.bundles.format import (
+from knowngood.domain.errors import BadBundle, StoreUnusable
+from knowngood.domain.issue import digest
+from knowngood.domain.measuring.machine import Gpu, Machine
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.features.bundles import format as bundles_format
+from knowngood.features.bundles.format import (
     BundleHeader,
     Item,
     LockText,
@@ -28,8 +27,9 @@ from knowngood.app.features.bundles.format import (
     read_items,
     write_bundle,
 )
-from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
-from knowngood.app.serialization.lock_keys import InstalledEnvironment, without_addresses
+from knowngood.serialization.bounds import LOG_LIMIT_BYTES
+from knowngood.serialization.lock_keys import InstalledEnvironment, without_addresses
+
 from tests.full_disk import no_file_larger_than
 from tests.make import NOON, make_attempt
 from tests.pace import cost

@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.access import Actor
+from knowngood.domain.errors import BadBundle, BadRequest
+from knowngood.domain.issue import Signature, SignatureKind, digest
+from knowngood.domain.measuring.job import Attempt, EnvironmentReady
+from knowngood.domain.verdicts.outcome import Outcome, Raised
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.bundles import format as bundles_format
+from knowngood.features.bundles import store as bundles_store
+from knowngood.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.serialization.lock_keys import InstalledEnvironment, lock_key
+from knowngood.store import queries
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import release_job
+from knowngood.store.maintenance import prune, reclassify
+from knowngood.store.records import ExportSelection, ImportReport
+from knowngood.store.state.migrations import migrate
+from knowngood.store.tables import attempts, locks, metadata
 
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.errors import BadBundle, BadRequest
-from knowngood.app.domain.issue import Signature, SignatureKind, digest
-from knowngood.app.domain.measuring.job import Attempt, EnvironmentReady
-from knowngood.app.domain.verdicts.outcome import Outcome, Raised
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.bundles import format as bundles_format
-from knowngood.app.features.bundles import store as bundles_store
-from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
-from knowngood.app.serialization.lock_keys import InstalledEnvironment, lock_key
-from knowngood.app.store import queries
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import release_job
-from knowngood.app.store.maintenance import prune, reclassify
-from knowngood.app.store.records import ExportSelection, ImportReport
-from knowngood.app.store.state.migrations import migrate
-from knowngood.app.store.tables import attempts, locks, metadata
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import HOLDER, claim, finished, given_catalogue, given_results, given_run

@@ -5,19 +5,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from knowngood.domain.access import Actor
+from knowngood.domain.errors import BadBundle
+from knowngood.domain.verdicts.notes import Note, NoteKind
+from knowngood.domain.verdicts.verdict import CellKey, Verdict
+from knowngood.domain.verdicts.voids import Void, VoidSpan
+from knowngood.features.bundles import format as bundles_format
+from knowngood.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.evidence.notes import add_note, load_all_notes
+from knowngood.store.evidence.voids import load_voids, unvoid_results, void_results
+from knowngood.store.queries import load_cells
+from knowngood.store.records import ExportSelection, ImportReport
 
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.errors import BadBundle
-from knowngood.app.domain.verdicts.notes import Note, NoteKind
-from knowngood.app.domain.verdicts.verdict import CellKey, Verdict
-from knowngood.app.domain.verdicts.voids import Void, VoidSpan
-from knowngood.app.features.bundles import format as bundles_format
-from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.evidence.notes import add_note, load_all_notes
-from knowngood.app.store.evidence.voids import load_voids, unvoid_results, void_results
-from knowngood.app.store.queries import load_cells
-from knowngood.app.store.records import ExportSelection, ImportReport
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import MACHINE, given_catalogue, given_results, given_run

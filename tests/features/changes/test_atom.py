@@ -6,11 +6,11 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import feedparser
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.changes import CellNews, changes_of
+from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.features.changes.atom import atom_feed, summary
 
-from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.changes import CellNews, changes_of
-from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-from knowngood.app.features.changes.atom import atom_feed, summary
 from tests.features.exports.given import HOSTILE, LINKS
 from tests.make import HARDWARE, NOON, make_issue
 

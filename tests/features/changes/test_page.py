@@ -8,16 +8,16 @@ from xml.etree import ElementTree as ET
 
 import feedparser
 import pytest
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.domain.watch_list import WatchListContent
+from knowngood.features.changes.page import ChangesPage
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.domain.watch_list import WatchListContent
-from knowngood.app.features.changes.page import ChangesPage
-from knowngood.app.store.engine import Engine
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import shown

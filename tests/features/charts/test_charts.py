@@ -7,11 +7,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from knowngood.features.charts.page import ChartsPage
+from knowngood.web.middleware.headers import CONTENT_SECURITY_POLICY
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.features.charts.page import ChartsPage
-from knowngood.app.web.middleware.headers import CONTENT_SECURITY_POLICY
-from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web.asking import shown
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD, SILENT

@@ -17,16 +17,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import BASELINE, Culprit, Device, Requires, Severity, Signature, SignatureKind, digest
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, JobEnded, JobSpec
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
-from knowngood.app.domain.watch_list import WatchListContent
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import BASELINE, Culprit, Device, Requires, Severity, Signature, SignatureKind, digest
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.measuring.job import ArmFinished, ArmSpec, JobEnded, JobSpec
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.domain.watch_list import WatchListContent
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+
 from tests.make import NOON, make_build, make_issue, make_record
 from tests.web.given import GPU_CLASS, GPU_MACHINE, LOCK, Asked, begin, claim, queue, watch
 

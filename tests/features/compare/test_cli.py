@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from knowngood.features.compare.comparison import Transition
 
-from knowngood.app.features.compare.comparison import Transition
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Issue, Packages, Requires, Severity
-from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, Packages, Requires, Severity
+from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
     Assurance,
     Basis,
@@ -25,7 +24,7 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.app.features.compare.comparison import (
+from knowngood.features.compare.comparison import (
     Comparison,
     Group,
     IssuePair,
@@ -43,6 +42,7 @@ from knowngood.app.features.compare.comparison import (
     workaround_turn,
     workaround_turns,
 )
+
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell
-from knowngood.app.features.compare.comparison import (
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
+from knowngood.features.compare.comparison import (
     Comparison,
     Group,
     IssuePair,
@@ -16,11 +15,12 @@ from knowngood.app.features.compare.comparison import (
     sentence,
     standing_of,
 )
-from knowngood.app.features.compare.renderers import comparison_markdown
-from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_options
-from knowngood.app.knowledge.loader import load_known
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.store.queries import load_builds, load_cells, load_hardware
+from knowngood.features.compare.renderers import comparison_markdown
+from knowngood.features.compare.service import CompareQuery, comparison_of, load_options
+from knowngood.knowledge.loader import load_known
+from knowngood.store.engine import Engine, reading
+from knowngood.store.queries import load_builds, load_cells, load_hardware
+
 from tests.golden_files import assert_golden
 
 CPU, GPU = "cpu-x86_64", "cuda-sm_90"

@@ -4,12 +4,12 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.features.compare.comparison import Group, Transition, WorkaroundTurn
+from knowngood.features.compare.page import ComparePage, PairLine
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.features.compare.comparison import Group, Transition, WorkaroundTurn
-from knowngood.app.features.compare.page import ComparePage, PairLine
-from knowngood.app.store.engine import Engine
 from tests.make import HARDWARE
 from tests.web.asking import shown
 from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, GPU_CLASS, ISSUES, MASK, MISMATCHED, NEW, OLD, SILENT, save

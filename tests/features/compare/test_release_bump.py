@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.store.engine import Engine
 from tests.features.compare.given_bump import (
     ACCURACY,
     BEFORE,

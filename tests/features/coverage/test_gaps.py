@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, Requires, Variant
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.coverage.gaps import Pattern, doubtful, gaps_of, patterns_of
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Issue, Requires, Variant
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.coverage.gaps import Pattern, doubtful, gaps_of, patterns_of
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

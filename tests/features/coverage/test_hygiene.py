@@ -6,11 +6,11 @@ from datetime import date
 from typing import Any
 
 import pytest
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Claim, Device, Issue, Link, LinkKind, Requires, Status
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.coverage.hygiene import MismatchKind, Remark, remarks_on
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Claim, Device, Issue, Link, LinkKind, Requires, Status
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.coverage.hygiene import MismatchKind, Remark, remarks_on
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

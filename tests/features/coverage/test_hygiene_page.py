@@ -1,10 +1,10 @@
 """The page of upstream mismatches, and its JSON."""
 
+from knowngood.features.coverage.hygiene import MismatchKind
+from knowngood.features.coverage.hygiene_page import HygienePage
+from knowngood.web.urls import issue_address
 from starlette.testclient import TestClient
 
-from knowngood.app.features.coverage.hygiene import MismatchKind
-from knowngood.app.features.coverage.hygiene_page import HygienePage
-from knowngood.app.web.urls import issue_address
 from tests.web.asking import shown
 
 

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
+from knowngood.domain.measuring.placement import Why
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.vocabulary import VERDICTS
+from knowngood.features.coverage.page import CoveragePage
+from knowngood.features.coverage.service import cells_by_class, coverage_of
+from knowngood.knowledge.loader import load_known
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.capacity import offer_classes
+from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.web.urls import cell_address
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.measuring.placement import Why
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.vocabulary import VERDICTS
-from knowngood.app.features.coverage.page import CoveragePage
-from knowngood.app.features.coverage.service import cells_by_class, coverage_of
-from knowngood.app.knowledge.loader import load_known
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.capacity import offer_classes
-from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
-from knowngood.app.web.urls import cell_address
 from tests.make import HARDWARE, NOON
 from tests.store.given import given_run
 from tests.web import given

@@ -2,7 +2,7 @@
 
 from math import isclose, log
 
-from knowngood.app.features.diagnose.bm25 import Texts, words_of
+from knowngood.features.diagnose.bm25 import Texts, words_of
 
 
 def test_names_are_words_and_their_parts_too() -> None:

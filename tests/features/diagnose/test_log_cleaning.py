@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from knowngood.app.features.diagnose.log_cleaning import LONGEST, read_paste, stated_by, versions_of
+from knowngood.features.diagnose.log_cleaning import LONGEST, read_paste, stated_by, versions_of
 
 LINE = "RuntimeError: it broke here"
 

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-
-from knowngood.app.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.diagnose.matcher import (
+from knowngood.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.diagnose.matcher import (
     Explanation,
     SearchBudget,
     Strength,
@@ -21,7 +20,8 @@ from knowngood.app.features.diagnose.matcher import (
     places_in,
     recognise,
 )
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.knowledge.model import Knowledge
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 TRACE = """\

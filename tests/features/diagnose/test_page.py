@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 import pytest
 import structlog
 from fastapi.testclient import TestClient
+from knowngood.features.diagnose.page import Answered, MatchPart, PastePage
+from knowngood.store.engine import Engine, reading
+from knowngood.web.auth.principal import AccessPolicy
 from sqlalchemy import inspect
 from sqlalchemy import text as sql
 
-from knowngood.app.features.diagnose.page import Answered, MatchPart, PastePage
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.web.auth.principal import AccessPolicy
 from tests.web import given
 from tests.web.asking import app_over, client_of, client_state
 from tests.web.given import BAD, GOOD, LINE
@@ -248,7 +248,7 @@ def test_the_paste_is_shown_to_nobody_else(client: TestClient) -> None:
 
 
 def test_no_address_ever_holds_a_paste() -> None:
-    template = (Path(__file__).parents[3] / "app" / "web" / "templates" / "paste.html").read_text()
+    template = (Path(__file__).parents[3] / "app" / "knowngood" / "web" / "templates" / "paste.html").read_text()
     assert template.count("<form") == 1
     assert 'method="post"' in template
 

@@ -14,15 +14,14 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import BASELINE, Issue
-from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.outcome import Outcome, classify
-from knowngood.app.features.bundles.format import LogText, check_bundle, read_items
-from knowngood.app.features.bundles.shipped import shipped_evidence
-from knowngood.app.features.diagnose.matcher import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import BASELINE, Issue
+from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.outcome import Outcome, classify
+from knowngood.features.bundles.format import LogText, check_bundle, read_items
+from knowngood.features.bundles.shipped import shipped_evidence
+from knowngood.features.diagnose.matcher import (
     Explanation,
     FailureLibrary,
     SearchBudget,
@@ -30,7 +29,8 @@ from knowngood.app.features.diagnose.matcher import (
     make_failure_library,
     recognise,
 )
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.knowledge.model import Knowledge
+
 from tests.catalogue.given import shipped
 from tests.features.diagnose.substitutions import SUBSTITUTED, as_of_another
 

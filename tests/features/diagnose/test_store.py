@@ -1,7 +1,8 @@
 """Which recorded failures pasted ones are held against."""
 
-from knowngood.app.features.diagnose.store import find_failures, load_failures
-from knowngood.app.store.engine import Engine, reading
+from knowngood.features.diagnose.store import find_failures, load_failures
+from knowngood.store.engine import Engine, reading
+
 from tests.web.given import LINE, LOG, fill
 
 

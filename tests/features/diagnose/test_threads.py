@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from knowngood.cli.knowledge import ground_here
+from knowngood.features.diagnose.matcher import SearchBudget, complete, make_failure_library, recognise
+from knowngood.features.diagnose.schemas import ExplanationBody, ExplanationView, explanation_body
 
-from knowngood.app.cli.knowledge import ground_here
-from knowngood.app.features.diagnose.matcher import SearchBudget, complete, make_failure_library, recognise
-from knowngood.app.features.diagnose.schemas import ExplanationBody, ExplanationView, explanation_body
 from tests.features.diagnose.test_recognition import ONE_FAULT
 
 HERE = Path(__file__).parent
-RECORDED = HERE.parents[2] / "app" / "catalogue" / "warnings" / "real_failures.txt"
+RECORDED = HERE.parents[2] / "app" / "knowngood" / "catalogue" / "warnings" / "real_failures.txt"
 NO_VERSION = "says no version, and a Triton that is too old fails in the same words"
 ENDS_ALIKE = "the end of its message is anybody's, and the frame that the signature asks for is not quoted"
 MISSED = {

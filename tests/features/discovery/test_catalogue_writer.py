@@ -5,11 +5,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.catalogue.loader import read_builds, shipped_catalogue
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.features.discovery.catalogue_writer import add_builds, as_toml
-from knowngood.app.features.discovery.releases import BuildProposal
+from knowngood.catalogue.loader import read_builds, shipped_catalogue
+from knowngood.domain.errors import BadRequest
+from knowngood.features.discovery.catalogue_writer import add_builds, as_toml
+from knowngood.features.discovery.releases import BuildProposal
 
 SHIPPED = shipped_catalogue() / "builds.toml"
 NEW = BuildProposal(

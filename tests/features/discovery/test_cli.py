@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from knowngood.catalogue.loader import read_builds
 
-from knowngood.app.catalogue.loader import read_builds
 from tests.forked_commands import run_command
 from tests.workers.registry import CPYTHON, PYTHON, MadeWheel, Registry, make_torch, make_wheel, serve
 

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 import pytest
-from packaging.version import Version
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.features.discovery.releases import (
+from knowngood.domain.builds.build import Build
+from knowngood.features.discovery.releases import (
     BuildProposal,
     IndexFile,
     Release,
@@ -21,6 +19,8 @@ from knowngood.app.features.discovery.releases import (
     releases_of,
     usual_pythons,
 )
+from packaging.version import Version
+
 from tests.make import make_build
 
 TODAY = date(2026, 11, 21)

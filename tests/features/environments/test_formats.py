@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from knowngood.catalogue.build_loader import read_builds
+from knowngood.domain.errors import BadEnvironment, OtherPython
+from knowngood.features.environments.detect import read_environment
+from knowngood.features.environments.installed import state_here
+from knowngood.features.environments.resolve import PinnedPackage, StatedEnvironment, resolve
 from packaging.utils import canonicalize_name
-
-from knowngood.app.catalogue.build_loader import read_builds
-from knowngood.app.domain.errors import BadEnvironment, OtherPython
-from knowngood.app.features.environments.detect import read_environment
-from knowngood.app.features.environments.installed import state_here
-from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment, resolve
 
 FILES = Path(__file__).parent / "files"
 BUILDS = {build.id: build for build in read_builds(Path(__file__).parents[3] / "repros" / "builds.toml")}

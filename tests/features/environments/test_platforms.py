@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from knowngood.domain.builds.platforms import TAKEN, platform_of, platform_words, why_not_tested
+from knowngood.features.environments.platform_reading import platforms_in
 
-from knowngood.app.domain.builds.platforms import TAKEN, platform_of, platform_words, why_not_tested
-from knowngood.app.features.environments.platform_reading import platforms_in
 from tests.commands.given import run_here
 
 WHL = "https://download.pytorch.org/whl"

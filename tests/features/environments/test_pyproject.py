@@ -1,10 +1,10 @@
 """A project's own file, and a script with inline metadata: read as what they ask for, and not as more than that."""
 
 import pytest
+from knowngood.domain.errors import BadEnvironment, OtherPython
+from knowngood.features.environments.detect import read_environment
+from knowngood.features.environments.resolve import PinnedPackage, StatedEnvironment, resolve
 
-from knowngood.app.domain.errors import BadEnvironment, OtherPython
-from knowngood.app.features.environments.detect import read_environment
-from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment, resolve
 from tests.features.environments.test_formats import BUILDS, TESTED, WHL
 
 PROJECT = """[project]

@@ -3,10 +3,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.errors import OtherPython, UnknownBuild
-from knowngood.app.features.environments.resolve import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.errors import OtherPython, UnknownBuild
+from knowngood.features.environments.resolve import (
     CONDA,
     PinnedPackage,
     ResolvedBuild,
@@ -15,6 +14,7 @@ from knowngood.app.features.environments.resolve import (
     resolve_build,
     variant_of,
 )
+
 from tests.make import make_build
 
 PYPI = "https://pypi.org/simple"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from knowngood.domain.hardware_classes import cpu_class
+from knowngood.features.environments import running_hardware
+from knowngood.features.environments.running_hardware import hardware_here
 
-from knowngood.app.domain.hardware_classes import cpu_class
-from knowngood.app.features.environments import running_hardware
-from knowngood.app.features.environments.running_hardware import hardware_here
 from tests.workers.toy_driver import ToyDevice, install
 
 CPU = cpu_class(os.uname().machine)
@@ -40,5 +40,5 @@ def test_visible_gpus_come_first_and_each_class_once(driver: Path, monkeypatch: 
 def test_a_driver_that_cannot_be_asked_leaves_it_open(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver.touch()
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    monkeypatch.delitem(sys.modules, "knowngood.workers.host.nvml", raising=False)
+    monkeypatch.delitem(sys.modules, "knowngood_workers.host.nvml", raising=False)
     assert hardware_here() == ()

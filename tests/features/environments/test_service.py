@@ -3,11 +3,11 @@
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
+from knowngood.features.environments.resolve import PYPI
+from knowngood.features.environments.service import NO_BUILD, NoSuchBuild, pasted_build
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.features.environments.resolve import PYPI
-from knowngood.app.features.environments.service import NO_BUILD, NoSuchBuild, pasted_build
-from knowngood.app.store.engine import Engine
 from tests.make import make_build
 from tests.web.asking import client_of
 from tests.web.given import BAD, OLD

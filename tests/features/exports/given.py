@@ -4,13 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Culprit, Issue, Link, LinkKind, Packages
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import stale_cells
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.exports.extract import Extract, Links
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Culprit, Issue, Link, LinkKind, Packages
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import stale_cells
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.exports.extract import Extract, Links
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 LINKS = Links(

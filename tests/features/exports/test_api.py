@@ -10,13 +10,13 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+from knowngood.domain.measuring.job import Attempt
+from knowngood.features.bundles import store as bundles_store
+from knowngood.features.bundles.format import check_bundle, read_items
+from knowngood.features.exports.formats import FORMATS, Format
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.features.bundles import store as bundles_store
-from knowngood.app.features.bundles.format import check_bundle, read_items
-from knowngood.app.features.exports.formats import FORMATS, Format
-from knowngood.app.store.engine import Engine
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_issue
 from tests.web import given

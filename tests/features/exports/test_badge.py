@@ -4,10 +4,9 @@ import json
 from xml.etree import ElementTree as ET
 
 import pytest
-
-from knowngood.app.domain.issue import CPU_PATH
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.features.exports.badge import (
+from knowngood.domain.issue import CPU_PATH
+from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.features.exports.badge import (
     Badge,
     WatchListStanding,
     badge_of,
@@ -17,6 +16,7 @@ from knowngood.app.features.exports.badge import (
     unmeasured_badge,
     watch_list_standing,
 )
+
 from tests.features.exports.given import GPU_CLASS, HOSTILE, cell, inferred
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,14 +6,14 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import pytest
+from knowngood.domain.access import Scope
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.watch_list import WatchListContent
+from knowngood.store.engine import Engine
+from knowngood.web.auth.principal import AccessPolicy
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.watch_list import WatchListContent
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import bearer, client_of

@@ -11,11 +11,11 @@ from xml.etree import ElementTree as ET
 
 import click
 import pytest
+from knowngood.cli.declared.look import EXPORT
+from knowngood.features.bundles.format import check_bundle
+from knowngood.features.exports.api import export as export_route
+from knowngood.features.exports.formats import Format
 
-from knowngood.app.cli.declared.look import EXPORT
-from knowngood.app.features.bundles.format import check_bundle
-from knowngood.app.features.exports.api import export as export_route
-from knowngood.app.features.exports.formats import Format
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
@@ -31,7 +31,7 @@ def url(new_store: NewStore, filled_store: str) -> str:
 
 def export(url: str, *arguments: str) -> Done:
     return subprocess.run(
-        [sys.executable, "-c", "from knowngood.app.main import main; main()", "export", *arguments],
+        [sys.executable, "-c", "from knowngood.main import main; main()", "export", *arguments],
         env={**os.environ, "KNOWNGOOD_DATABASE_URL": url},
         capture_output=True,
         timeout=60,
@@ -54,10 +54,7 @@ def test_each_format_is_one_file_that_its_own_readers_take(call_notebook: Call, 
 
 
 def test_a_bundle_that_was_refused_leaves_nothing_behind(url: str, tmp_path: Path) -> None:
-    small = (
-        "import knowngood.app.features.bundles.store as e; e.MOST_LINES = 3; "
-        "from knowngood.app.main import main; main()"
-    )
+    small = "import knowngood.features.bundles.store as e; e.MOST_LINES = 3; from knowngood.main import main; main()"
     command = [sys.executable, "-c", small, "export", "-o", str(tmp_path / "all.jsonl.gz")]
     settings = {**os.environ, "KNOWNGOOD_DATABASE_URL": url}
     done = subprocess.run(command, env=settings, capture_output=True, timeout=60, check=False)

@@ -7,10 +7,10 @@ from io import StringIO
 import pytest
 from hypothesis import given as given_any
 from hypothesis import strategies as st
+from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict
+from knowngood.features.exports.csv import COLUMNS, table
+from knowngood.features.exports.extract import Extract
 
-from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict
-from knowngood.app.features.exports.csv import COLUMNS, table
-from knowngood.app.features.exports.extract import Extract
 from tests.features.exports.given import HOSTILE, V27, V27_PY312, cell, every_verdict, extract, hostile, inferred
 from tests.make import make_issue
 

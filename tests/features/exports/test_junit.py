@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given as given_any
 from hypothesis import strategies as st
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.exports.extract import Extract, xml_text
+from knowngood.features.exports.junit import junit_matrix
 
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.exports.extract import Extract, xml_text
-from knowngood.app.features.exports.junit import junit_matrix
 from tests.features.exports.given import GPU_CLASS, V27, V27_PY312, cell, every_verdict, extract, hostile, inferred
 from tests.make import HARDWARE, make_issue
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+from knowngood.domain.issue import Claim
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.exports.extract import Extract
+from knowngood.features.exports.osv import osv_document, osv_records
 from packaging.version import Version
 
-from knowngood.app.domain.issue import Claim
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.exports.extract import Extract
-from knowngood.app.features.exports.osv import osv_document, osv_records
 from tests.features.exports.given import (
     GPU_CLASS,
     LINE,

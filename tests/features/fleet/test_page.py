@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.issue import Device, Requires
+from knowngood.features.fleet.page import WorkersPage, percent
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.tables import attempts, machines
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.issue import Device, Requires
-from knowngood.app.features.fleet.page import WorkersPage, percent
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.tables import attempts, machines
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given

@@ -8,15 +8,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Severity
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.features.front.page import FrontPage
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Severity
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.status import Prospect
-from knowngood.app.features.front.page import FrontPage
-from knowngood.app.store.engine import Engine
 from tests.make import HARDWARE, NOON
 from tests.store.test_unreadable import NO_JSON, damage
 from tests.web import given

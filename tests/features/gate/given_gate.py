@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Issue, Requires
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.environments.resolve import ResolvedBuild
-from knowngood.app.features.gate.decision import GateQuestion, Ruling, decide
-from knowngood.app.features.gate.policy import Policy
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, Requires
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.environments.resolve import ResolvedBuild
+from knowngood.features.gate.decision import GateQuestion, Ruling, decide
+from knowngood.features.gate.policy import Policy
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU, OLD_GPU = "cuda-sm_90", "cuda-sm_80"

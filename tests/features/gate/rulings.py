@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
+from knowngood.domain.issue import Severity
+from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
+from knowngood.features.gate.policy import Effect
 
-from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
-from knowngood.app.features.gate.policy import Effect
 from tests.make import HARDWARE, NOON
 
 SERVER = "https://knowngood.example/team"

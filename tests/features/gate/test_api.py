@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from knowngood.domain.access import Scope
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.knowledge.cache import KnowledgeCache
+from knowngood.store.engine import Engine
+from knowngood.web.auth.principal import AccessPolicy
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.knowledge.cache import KnowledgeCache
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import AccessPolicy
 from tests.fixtures.databases import CountStatements
 from tests.make import NOON
 from tests.waiting import eventually

@@ -4,12 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-
-from knowngood.app.features.gate.decision import Decision, Ruling
-from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.knowledge.shipped import read_shipped
-from knowngood.app.knowledge.snapshot import read_unsigned, write_unsigned
+from knowngood.features.gate.decision import Decision, Ruling
+from knowngood.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.knowledge.model import Knowledge
+from knowngood.knowledge.shipped import read_shipped
+from knowngood.knowledge.snapshot import read_unsigned, write_unsigned
 
 NO_CODE = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0+cu128"
 OPEN = "not known whether this wheel has code for sm_120"

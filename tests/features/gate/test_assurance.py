@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Packages, Requires, Severity
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.verdicts.inference import VARIANT_RULE
+from knowngood.domain.verdicts.verdict import Assurance, Basis, Verdict
+from knowngood.features.environments.resolve import ResolvedBuild
+from knowngood.features.gate.decision import Decision, GateQuestion, Reason, Ruling, decide
+from knowngood.features.gate.policy import Accept, Effect, Policy
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Packages, Requires, Severity
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.inference import VARIANT_RULE
-from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Verdict
-from knowngood.app.features.environments.resolve import ResolvedBuild
-from knowngood.app.features.gate.decision import Decision, GateQuestion, Reason, Ruling, decide
-from knowngood.app.features.gate.policy import Accept, Effect, Policy
 from tests.domain.given_claims import BUILDS, GPU, ROW, WHEELS, build_of, helps, known_of, made, store
 from tests.make import HARDWARE, NOON, make_issue
 

@@ -16,11 +16,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from knowngood.features.gate.cli.action import TEXTS
+from knowngood.features.gate.cli.asking import NAMES
+from knowngood.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
+from knowngood.store.engine import connect
 
-from knowngood.app.features.gate.cli.action import TEXTS
-from knowngood.app.features.gate.cli.asking import NAMES
-from knowngood.app.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
-from knowngood.app.store.engine import connect
 from tests.commands.given import run_here
 from tests.fixtures.databases import NewStore
 from tests.forked_commands import run_command
@@ -163,7 +163,7 @@ def test_the_server_is_named_by_a_variable_too_and_no_store_is_opened(place: Pla
 
 def test_the_action_asks_a_server_with_nothing_but_the_standard_library(server: str) -> None:
     code = (
-        "import sys; from knowngood.app.features.gate.cli.action import main; code = main(); "
+        "import sys; from knowngood.features.gate.cli.action import main; code = main(); "
         "all_ = {name.partition('.')[0] for name in sys.modules}; "
         "ours = all_ - sys.stdlib_module_names - {'knowngood', '__main__'}; "
         "print(code, sorted(name for name in ours if not name.startswith('_')), file=sys.stderr)"

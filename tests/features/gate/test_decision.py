@@ -4,18 +4,18 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from knowngood.domain.builds.platforms import TAKEN
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import Link, LinkKind, Packages, Requires, Severity
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
+from knowngood.domain.verdicts.verdict import Assurance, Basis, VariantFinding, Verdict, WorkaroundVerdict
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.features.environments.resolve import ResolvedBuild
+from knowngood.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
+from knowngood.features.gate.policy import Effect, Ignore, Policy, RemedyFilter, Variants
+from knowngood.features.gate.rules import in_words
 
-from knowngood.app.domain.builds.platforms import TAKEN
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.issue import Link, LinkKind, Packages, Requires, Severity
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.app.domain.verdicts.verdict import Assurance, Basis, VariantFinding, Verdict, WorkaroundVerdict
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.features.environments.resolve import ResolvedBuild
-from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
-from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter, Variants
-from knowngood.app.features.gate.rules import in_words
 from tests.features.gate.given_gate import (
     BUILDS,
     FAILS,

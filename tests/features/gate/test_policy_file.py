@@ -12,15 +12,14 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.catalogue.loader import shipped_catalogue
-from knowngood.app.domain.errors import BadPolicy
-from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
-from knowngood.app.features.gate.policy_file import POLICY_CHARACTERS, PolicyFile, parse_policy, policy_of
-from knowngood.app.features.gate.policy_schema import PUBLISHED, policy_schema, write_schema
-from knowngood.app.serialization.toml_models import schema_text
+from knowngood.catalogue.loader import shipped_catalogue
+from knowngood.domain.errors import BadPolicy
+from knowngood.domain.issue import Severity
+from knowngood.domain.issue_selectors import Watch
+from knowngood.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
+from knowngood.features.gate.policy_file import POLICY_CHARACTERS, PolicyFile, parse_policy, policy_of
+from knowngood.features.gate.policy_schema import PUBLISHED, policy_schema, write_schema
+from knowngood.serialization.toml_models import schema_text
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "knowngood.toml"
 IGNORE = '[[ignore]]\nissue = "xla-8464"\nreason = "a reason"\nauthor = "ann"\nexpires = 2027-03-31\n'
@@ -204,7 +203,7 @@ def test_a_date_of_json_means_what_a_date_of_toml_means() -> None:
 
 def test_the_published_schema_is_what_the_code_makes(tmp_path: Path) -> None:
     assert PUBLISHED.read_text(encoding="utf-8") == schema_text(policy_schema()), (
-        "run: python -m knowngood.app.features.gate.policy_schema"
+        "run: python -m knowngood.features.gate.policy_schema"
     )
     assert write_schema(tmp_path / "made.json").read_bytes() == PUBLISHED.read_bytes()
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from knowngood.domain.issue import Issue, Severity
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.environments.resolve import ResolvedBuild
+from knowngood.features.gate.decision import Decision, GateQuestion, Ruling, decide
+from knowngood.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
+from knowngood.features.gate.rules import EFFECT_RANK, UNKNOWN
 
-from knowngood.app.domain.issue import Issue, Severity
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.environments.resolve import ResolvedBuild
-from knowngood.app.features.gate.decision import Decision, GateQuestion, Ruling, decide
-from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
-from knowngood.app.features.gate.rules import EFFECT_RANK, UNKNOWN
 from tests.features.gate.given_gate import BUILDS, GPU, TORCH_25, make_known
 from tests.make import HARDWARE, NOON, make_issue
 

@@ -12,12 +12,11 @@ from datetime import date, timedelta
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-from knowngood.app.domain.errors import BadSnapshot
-from knowngood.app.domain.issue import Claim, Device, Packages, Requires, Severity
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import (
+from knowngood.domain.errors import BadSnapshot
+from knowngood.domain.issue import Claim, Device, Packages, Requires, Severity
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import (
     Cell,
     VariantFinding,
     Verdict,
@@ -25,11 +24,12 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_flaky,
 )
-from knowngood.app.domain.watch_list import WatchList, WatchListContent
-from knowngood.app.features.gate.request import GateRequest, rule
-from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
-from knowngood.app.knowledge.snapshot import FORMAT, PRODUCT, VERSION, Snapshot
+from knowngood.domain.watch_list import WatchList, WatchListContent
+from knowngood.features.gate.request import GateRequest, rule
+from knowngood.knowledge.model import Knowledge
+from knowngood.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
+from knowngood.knowledge.snapshot import FORMAT, PRODUCT, VERSION, Snapshot
+
 from tests.features.gate.given_gate import make_known, row
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.features.environments.resolve import ResolvedBuild, resolve_build
+from knowngood.features.gate.decision import Decision
+from knowngood.features.gate.policy import Effect
+from knowngood.features.gate.request import GateRequest, rule
+from knowngood.features.in_code.finding import Finding, worst_of
+from knowngood.features.in_code.from_gate import findings_of
+from knowngood.features.in_code.shipped_answers import FILE, ShippedAnswers, read_answers
+from knowngood.knowledge.model import Knowledge
+from knowngood.knowledge.shipped import read_shipped
 
-from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
-from knowngood.app.features.gate.decision import Decision
-from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.request import GateRequest, rule
-from knowngood.app.features.in_code.finding import Finding, worst_of
-from knowngood.app.features.in_code.from_gate import findings_of
-from knowngood.app.features.in_code.shipped_answers import FILE, ShippedAnswers, read_answers
-from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.knowledge.shipped import read_shipped
 from tests.features.in_code.running import environment_with, python
 from tools.shipped_answers import shipped_answers
 

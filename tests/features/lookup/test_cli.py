@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from knowngood.knowledge.shipped import read_shipped
+from knowngood.knowledge.signed_snapshot import make_key, public_key, write_snapshot
 
-from knowngood.app.knowledge.shipped import read_shipped
-from knowngood.app.knowledge.signed_snapshot import make_key, public_key, write_snapshot
 from tests.forked_commands import run_command
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

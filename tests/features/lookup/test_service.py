@@ -4,17 +4,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-
-from knowngood.app.domain.errors import UnknownIssue
-from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.issue_selectors import SEVERITY_RANK, find_issue
-from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.gate.renderers.text import answer_text
-from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.app.features.lookup.service import answer_environment, answer_issue, has_workaround
-from knowngood.app.features.lookup.text import environment_text, issue_text
-from knowngood.app.knowledge.shipped import read_shipped
+from knowngood.domain.errors import UnknownIssue
+from knowngood.domain.issue import Issue
+from knowngood.domain.issue_selectors import SEVERITY_RANK, find_issue
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.gate.renderers.text import answer_text
+from knowngood.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.features.lookup.service import answer_environment, answer_issue, has_workaround
+from knowngood.features.lookup.text import environment_text, issue_text
+from knowngood.knowledge.shipped import read_shipped
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 KNOWLEDGE = read_shipped().knowledge

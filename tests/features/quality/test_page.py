@@ -4,15 +4,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.quality.page import QualityPage
+from knowngood.store.engine import Engine
+from knowngood.web.urls import attempt_address, cell_address
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.quality.page import QualityPage
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import attempt_address, cell_address
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import shown

@@ -4,9 +4,9 @@ import json
 import shutil
 
 import pytest
+from knowngood.store.engine import connect, reading
+from knowngood.store.queries import load_runs
 
-from knowngood.app.store.engine import connect, reading
-from knowngood.app.store.queries import load_runs
 from tests.given_toys import TOYS, Installation, make_installation, toy_wheels
 
 pytestmark = pytest.mark.timeout(600)

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Packages, binding, environment_request, variants_of
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.measuring.planning import ArmKey, KnownAttempts
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, derive_cell
-from knowngood.app.domain.watch_list import WatchList, WatchListContent
-from knowngood.app.features.scheduling.priority import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import BASELINE, CONTROL, Issue, Packages, binding, environment_request, variants_of
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.measuring.planning import ArmKey, KnownAttempts
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, derive_cell
+from knowngood.domain.watch_list import WatchList, WatchListContent
+from knowngood.features.scheduling.priority import (
     VALUES,
     PendingCell,
     ProposedJob,
@@ -25,6 +24,7 @@ from knowngood.app.features.scheduling.priority import (
     propose,
     watched_by,
 )
+
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = tuple(make_build(f"2.{minor}.0+cu124") for minor in range(1, 8))

@@ -6,11 +6,11 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
+from knowngood.domain.hardware_names import class_named
+from knowngood.features.search.page import SearchPage
+from knowngood.features.search.pasted import Pasted, pasted
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.hardware_names import class_named
-from knowngood.app.features.search.page import SearchPage
-from knowngood.app.features.search.pasted import Pasted, pasted
 from tests.commands.given import Call
 from tests.web.asking import shown
 from tests.web.given import BAD, GOOD, LINE, MASK

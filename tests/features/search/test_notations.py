@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from knowngood.domain.issue import Signature, SignatureKind
+from knowngood.domain.verdicts.known import Known
+from knowngood.features.search.service import SearchIndex, make_search_index, search
+from knowngood.knowledge.shipped import read_shipped
 
-from knowngood.app.domain.issue import Signature, SignatureKind
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.search.service import SearchIndex, make_search_index, search
-from knowngood.app.knowledge.shipped import read_shipped
 from tests.make import make_issue
 
 TABLE = tomllib.loads((Path(__file__).parent / "notations.toml").read_text(encoding="utf-8"))

@@ -3,11 +3,10 @@
 from datetime import date
 
 import pytest
-
-from knowngood.app.domain.builds.build import Companion
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.hardware_names import measured_classes
-from knowngood.app.features.upgrade.constraints import (
+from knowngood.domain.builds.build import Companion
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.hardware_names import measured_classes
+from knowngood.features.upgrade.constraints import (
     Constraints,
     read_cuda,
     read_driver,
@@ -15,6 +14,7 @@ from knowngood.app.features.upgrade.constraints import (
     read_python,
     violations,
 )
+
 from tests.make import HARDWARE, make_build
 
 START = make_build("2.5.1+cu124", pinned_triton="3.1.0")

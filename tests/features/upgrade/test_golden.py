@@ -3,20 +3,20 @@
 from datetime import UTC, datetime
 
 import pytest
+from knowngood.domain.verdicts.verdict import Assurance, Verdict
+from knowngood.features.compare.comparison import Group, compare
+from knowngood.features.upgrade.candidates import Tally
+from knowngood.features.upgrade.migration_note import answer_note, migration_note
+from knowngood.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, advise
+from knowngood.features.upgrade.request import UpgradeRequest, read_upgrade
+from knowngood.features.upgrade.schemas import upgrade_body
+from knowngood.features.upgrade.text import upgrade_text
+from knowngood.knowledge.loader import load_knowledge
+from knowngood.knowledge.model import Recorded
+from knowngood.store.engine import Engine, reading
+from knowngood.store.jobs.durations import load_environment_s
+from knowngood.store.queries import load_durations
 
-from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
-from knowngood.app.features.compare.comparison import Group, compare
-from knowngood.app.features.upgrade.candidates import Tally
-from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
-from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, advise
-from knowngood.app.features.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.app.features.upgrade.schemas import upgrade_body
-from knowngood.app.features.upgrade.text import upgrade_text
-from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.knowledge.model import Recorded
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.store.jobs.durations import load_environment_s
-from knowngood.app.store.queries import load_durations
 from tests.golden_files import assert_golden
 
 THEN = datetime(2026, 11, 23, tzinfo=UTC)

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
+from knowngood.domain.verdicts.inference import PYTHON_RULE
+from knowngood.domain.verdicts.verdict import Basis, Cell, VariantFinding, Verdict
+from knowngood.features.gate.renderers.common import one_line
+from knowngood.features.upgrade.candidates import Candidate
+from knowngood.features.upgrade.constraints import Constraints
+from knowngood.features.upgrade.migration_note import LONGEST, answer_note, migration_note
+from knowngood.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
+from knowngood.features.upgrade.text import upgrade_text
+from knowngood.features.upgrade.wording import requirements, steps
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue, Link, LinkKind, Workaround
-from knowngood.app.domain.verdicts.inference import PYTHON_RULE
-from knowngood.app.domain.verdicts.verdict import Basis, Cell, VariantFinding, Verdict
-from knowngood.app.features.gate.renderers.common import one_line
-from knowngood.app.features.upgrade.candidates import Candidate
-from knowngood.app.features.upgrade.constraints import Constraints
-from knowngood.app.features.upgrade.migration_note import LONGEST, answer_note, migration_note
-from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
-from knowngood.app.features.upgrade.text import upgrade_text
-from knowngood.app.features.upgrade.wording import requirements, steps
 from tests.features.gate.given_gate import TORCH_25, TORCH_26, TORCH_27, make_cell, make_known
 from tests.features.gate.rulings import texts
 from tests.make import NOON, make_build, make_issue

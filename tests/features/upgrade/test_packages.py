@@ -3,16 +3,15 @@
 from datetime import UTC, datetime
 
 import pytest
-
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
-from knowngood.app.features.upgrade.request import UpgradeRequest, packages_of, packages_said, read_upgrade
-from knowngood.app.features.upgrade.schemas import upgrade_body
-from knowngood.app.features.upgrade.text import upgrade_text
-from knowngood.app.features.upgrade.wording import answer
-from knowngood.app.knowledge.model import Knowledge, Recorded
-from knowngood.app.knowledge.shipped import read_shipped
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.features.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.features.upgrade.request import UpgradeRequest, packages_of, packages_said, read_upgrade
+from knowngood.features.upgrade.schemas import upgrade_body
+from knowngood.features.upgrade.text import upgrade_text
+from knowngood.features.upgrade.wording import answer
+from knowngood.knowledge.model import Knowledge, Recorded
+from knowngood.knowledge.shipped import read_shipped
 
 PAIRS = (
     "By what upstream says, torch-xla is built for one minor release of torch: 2.9.1 with torch-xla 2.9.0, "

@@ -6,19 +6,19 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from knowngood.domain.builds.build import Companion
+from knowngood.domain.issue import Packages, Requires
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.domain.watch_list import WatchListContent
+from knowngood.features.compare.comparison import Group
+from knowngood.features.upgrade.candidates import Rating
+from knowngood.features.upgrade.page import UpgradePage
+from knowngood.features.upgrade.ranking import UpgradeDecision
+from knowngood.features.upgrade.wording import COLUMN_WORDS
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.builds.build import Companion
-from knowngood.app.domain.issue import Packages, Requires
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.domain.watch_list import WatchListContent
-from knowngood.app.features.compare.comparison import Group
-from knowngood.app.features.upgrade.candidates import Rating
-from knowngood.app.features.upgrade.page import UpgradePage
-from knowngood.app.features.upgrade.ranking import UpgradeDecision
-from knowngood.app.features.upgrade.wording import COLUMN_WORDS
-from knowngood.app.store.engine import Engine
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given

@@ -11,12 +11,11 @@ from itertools import product
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
-from knowngood.app.domain.builds.build import Build, Companion
-from knowngood.app.domain.issue import Issue, Requires, Severity
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.status import Prospect
-from knowngood.app.domain.verdicts.verdict import (
+from knowngood.domain.builds.build import Build, Companion
+from knowngood.domain.issue import Issue, Requires, Severity
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
     Cell,
     VariantFinding,
@@ -24,9 +23,9 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.app.features.upgrade.candidates import CONFIRMED, Candidate, Rating, Tally
-from knowngood.app.features.upgrade.constraints import Constraints
-from knowngood.app.features.upgrade.ranking import (
+from knowngood.features.upgrade.candidates import CONFIRMED, Candidate, Rating, Tally
+from knowngood.features.upgrade.constraints import Constraints
+from knowngood.features.upgrade.ranking import (
     LEAST,
     UpgradeAdvice,
     UpgradeDecision,
@@ -34,9 +33,10 @@ from knowngood.app.features.upgrade.ranking import (
     advise,
     rank_key,
 )
-from knowngood.app.features.upgrade.schemas import upgrade_body
-from knowngood.app.features.upgrade.text import upgrade_text
-from knowngood.app.features.upgrade.wording import answer, measured
+from knowngood.features.upgrade.schemas import upgrade_body
+from knowngood.features.upgrade.text import upgrade_text
+from knowngood.features.upgrade.wording import answer, measured
+
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

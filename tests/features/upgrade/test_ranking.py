@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Device, Issue, Requires, Severity
-from knowngood.app.domain.verdicts.inference import PYTHON_RULE
-from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.status import Prospect, prospect_of
-from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.compare.comparison import Group
-from knowngood.app.features.upgrade.candidates import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, Requires, Severity
+from knowngood.domain.verdicts.inference import PYTHON_RULE
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.status import Prospect, prospect_of
+from knowngood.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.features.compare.comparison import Group
+from knowngood.features.upgrade.candidates import (
     WEIGHING_WORDS,
     Candidate,
     Rating,
     Tally,
     weight_of,
 )
-from knowngood.app.features.upgrade.constraints import OLDEST_DRIVER, Constraints, read_pin
-from knowngood.app.features.upgrade.ranking import (
+from knowngood.features.upgrade.constraints import OLDEST_DRIVER, Constraints, read_pin
+from knowngood.features.upgrade.ranking import (
     ENOUGH,
     LEAST,
     RANKING_WORDS,
@@ -33,7 +32,8 @@ from knowngood.app.features.upgrade.ranking import (
     advise,
     rank_key,
 )
-from knowngood.app.features.upgrade.wording import answer, measured
+from knowngood.features.upgrade.wording import answer, measured
+
 from tests.domain import given_claims
 from tests.domain.given_claims import GPU
 from tests.make import HARDWARE, NOON, make_build, make_issue

@@ -8,9 +8,9 @@ fails on both commits is no argument; and a baseline that never ran proves nothi
 from typing import Any
 
 import pytest
+from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
-from knowngood.app.store.engine import Engine
 from tests.features.compare.given_bump import (
     ACCURACY,
     BEFORE,

@@ -1,11 +1,11 @@
 """The build that somebody comes from, as an upgrade is asked with it."""
 
 import pytest
+from knowngood.features.environments.resolve import ResolvedBuild
+from knowngood.features.gate.request import BadField
+from knowngood.features.upgrade.request import start_name, start_of
+from knowngood.knowledge.model import Knowledge
 
-from knowngood.app.features.environments.resolve import ResolvedBuild
-from knowngood.app.features.gate.request import BadField
-from knowngood.app.features.upgrade.request import start_name, start_of
-from knowngood.app.knowledge.model import Knowledge
 from tests.features.gate.given_gate import make_known
 from tests.make import make_build
 

@@ -3,14 +3,14 @@
 from datetime import date, timedelta
 
 import pytest
+from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.release_age import SETTLED_REPORTS
+from knowngood.domain.issue import Severity
+from knowngood.features.upgrade.candidates import Rating
+from knowngood.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
+from knowngood.features.upgrade.text import upgrade_text
+from knowngood.features.upgrade.wording import answer
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.builds.release_age import SETTLED_REPORTS
-from knowngood.app.domain.issue import Severity
-from knowngood.app.features.upgrade.candidates import Rating
-from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
-from knowngood.app.features.upgrade.text import upgrade_text
-from knowngood.app.features.upgrade.wording import answer
 from tests.domain import given_claims
 from tests.features.upgrade.test_ranking import cell_of, issue_of
 from tests.make import NOON, make_build

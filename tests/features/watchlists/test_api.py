@@ -4,15 +4,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from knowngood.domain.access import Scope
+from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.watch_list import WatchListContent
+from knowngood.features.watchlists.page import WatchListPage, WatchListsPage
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, reading
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Scope
-from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import WatchListContent
-from knowngood.app.features.watchlists.page import WatchListPage, WatchListsPage
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given

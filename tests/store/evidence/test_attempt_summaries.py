@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.evidence.attempt_summaries import load_glances, load_installed, load_timed
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.evidence.attempt_summaries import load_glances, load_installed, load_timed
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 

@@ -4,18 +4,19 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
-from knowngood.app.domain.verdicts.notes import NoteKind
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVerdict
-from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.evidence.changes import load_earlier, load_news
-from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.store.state.migrations import migrate
-from knowngood.app.store.tables import events
+from knowngood.domain.access import Actor
+from knowngood.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
+from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVerdict
+from knowngood.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.evidence.changes import load_earlier, load_news
+from knowngood.store.evidence.notes import add_note
+from knowngood.store.state.migrations import migrate
+from knowngood.store.tables import events
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 

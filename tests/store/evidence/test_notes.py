@@ -1,19 +1,19 @@
 """Notes on cells: a voided one reads inconclusive everywhere, and no evidence is ever removed."""
 
 import pytest
+from knowngood.domain.access import Actor
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.verdicts.notes import Note, NoteKind
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict, WorkaroundVerdict
+from knowngood.store import queries
+from knowngood.store.audit_log import load_audit
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.evidence.cells import load_notes
+from knowngood.store.evidence.notes import add_note
+from knowngood.store.maintenance import reclassify
 
-from knowngood.app.domain.access import Actor
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.verdicts.notes import Note, NoteKind
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, CellKey, Verdict, WorkaroundVerdict
-from knowngood.app.store import queries
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.evidence.cells import load_notes
-from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.store.maintenance import reclassify
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 

@@ -2,13 +2,14 @@
 
 from datetime import timedelta
 
-from knowngood.app.domain.issue import BASELINE, CONTROL
-from knowngood.app.domain.measuring.job import EnvironmentReady
-from knowngood.app.domain.verdicts.false_changes import AttemptTime, ProvisioningTime, pairs_of
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.evidence import quality as evidence_quality
-from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.domain.issue import BASELINE, CONTROL
+from knowngood.domain.measuring.job import EnvironmentReady
+from knowngood.domain.verdicts.false_changes import AttemptTime, ProvisioningTime, pairs_of
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.evidence import quality as evidence_quality
+from knowngood.store.jobs.event_recorder import record_event
+
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 from tests.store.given import (

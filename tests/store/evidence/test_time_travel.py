@@ -3,14 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from knowngood.domain.errors import BadRequest, UnknownIssue
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.store.engine import Engine, reading
+from knowngood.store.evidence import time_travel
+from knowngood.store.evidence.time_travel import load_cells_at
+from knowngood.store.queries import load_cells, load_recent_attempts, load_runs
 
-from knowngood.app.domain.errors import BadRequest, UnknownIssue
-from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.store.engine import Engine, reading
-from knowngood.app.store.evidence import time_travel
-from knowngood.app.store.evidence.time_travel import load_cells_at
-from knowngood.app.store.queries import load_cells, load_recent_attempts, load_runs
 from tests.fixtures.databases import KINDS, StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given

@@ -10,32 +10,32 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.verdicts.changes import Cause
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.verdicts.voids import Clock, UnknownVoid, VoidSpan
-from knowngood.app.features.bundles import format as bundles_format
-from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
-from knowngood.app.store import queries
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.evidence.changes import load_news
-from knowngood.app.store.evidence.voids import (
+from knowngood.domain.access import Actor, Scope
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.verdicts.changes import Cause
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.voids import Clock, UnknownVoid, VoidSpan
+from knowngood.features.bundles import format as bundles_format
+from knowngood.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.store import queries
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.evidence.changes import load_news
+from knowngood.store.evidence.voids import (
     known_worker,
     load_standing_voids,
     load_voids,
     unvoid_results,
     void_results,
 )
-from knowngood.app.store.maintenance import prune
-from knowngood.app.store.records import ImportReport
-from knowngood.app.store.tables import attempts, metadata
-from knowngood.app.store.tokens import create_token, revoke_token
+from knowngood.store.maintenance import prune
+from knowngood.store.records import ImportReport
+from knowngood.store.tables import attempts, metadata
+from knowngood.store.tokens import create_token, revoke_token
+
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import MACHINE, given_catalogue, given_results, given_run
 

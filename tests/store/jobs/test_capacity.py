@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.capacity import load_offers, offer_classes
-from knowngood.app.store.jobs.job_queue import DISPATCHER
-from knowngood.app.store.queries import load_generation, load_lease
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.capacity import load_offers, offer_classes
+from knowngood.store.jobs.job_queue import DISPATCHER
+from knowngood.store.queries import load_generation, load_lease
+
 from tests.make import HARDWARE, NOON
 
 GPU = "cuda-sm_90"

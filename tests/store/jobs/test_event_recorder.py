@@ -7,20 +7,20 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from knowngood.domain.issue import digest
+from knowngood.domain.measuring.job import EnvironmentReady, Event, JobSpec, Provisioning
+from knowngood.domain.verdicts.outcome import Ending, Outcome, Raised
+from knowngood.domain.verdicts.verdict import INFRASTRUCTURE, Cell, Verdict
+from knowngood.serialization.bounds import LOG_LIMIT_BYTES
+from knowngood.store import queries
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import lose_job, record_event
+from knowngood.store.jobs.job_queue import cancel_run, release_job
+from knowngood.store.maintenance import reclassify
+from knowngood.store.records import JobState, RunState, StaleEvent, UnfitEvent
+from knowngood.store.state.migrations import migrate
+from knowngood.store.tables import attempts, logs, metadata
 
-from knowngood.app.domain.issue import digest
-from knowngood.app.domain.measuring.job import EnvironmentReady, Event, JobSpec, Provisioning
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised
-from knowngood.app.domain.verdicts.verdict import INFRASTRUCTURE, Cell, Verdict
-from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import lose_job, record_event
-from knowngood.app.store.jobs.job_queue import cancel_run, release_job
-from knowngood.app.store.maintenance import reclassify
-from knowngood.app.store.records import JobState, RunState, StaleEvent, UnfitEvent
-from knowngood.app.store.state.migrations import migrate
-from knowngood.app.store.tables import attempts, logs, metadata
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_build, make_issue, make_record
 from tests.store.given import (
     HOLDER,

@@ -3,13 +3,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-
-from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
-from knowngood.app.domain.issue import Variant, digest
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import (
+from knowngood.domain.errors import UnknownBuild, UnknownIssue
+from knowngood.domain.issue import Variant, digest
+from knowngood.store import queries
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import (
     DISPATCHER,
     cancel_run,
     claim_job,
@@ -21,7 +20,8 @@ from knowngood.app.store.jobs.job_queue import (
     renew_jobs,
     take_lease,
 )
-from knowngood.app.store.records import JobState, RunState, UnknownRun
+from knowngood.store.records import JobState, RunState, UnknownRun
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import (
     HOLDER,

@@ -1,11 +1,12 @@
 """Cells that are queued or being measured are known to wait, on both databases."""
 
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CellPlace
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.job_queue import cancel_run
-from knowngood.app.store.jobs.workers import load_waiting_cells
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import CellPlace
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.job_queue import cancel_run
+from knowngood.store.jobs.workers import load_waiting_cells
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_run, started
 

@@ -2,11 +2,12 @@
 
 from datetime import timedelta
 
-from knowngood.app.domain.measuring.job import LOCAL
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.store.engine import Engine, reading, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
+from knowngood.domain.measuring.job import LOCAL
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
+from knowngood.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
+
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import MACHINE, claim, finished, given_results, given_run, running, started
 

@@ -8,16 +8,16 @@ from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
+from knowngood.domain.access import Actor, Scope
+from knowngood.store.audit_log import load_audit
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.tables import tokens
+from knowngood.store.tokens import load_tokens, revoke_token
+from knowngood.web.auth.principal import AccessPolicy
+from knowngood.web.errors import PROBLEM_MEDIA
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.tables import tokens
-from knowngood.app.store.tokens import load_tokens, revoke_token
-from knowngood.app.web.auth.principal import AccessPolicy
-from knowngood.app.web.errors import PROBLEM_MEDIA
-from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.web import given
 from tests.web.asking import app_over, bearer, client_of

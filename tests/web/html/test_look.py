@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations, product
 
 import pytest
-
-from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.web.html.static_files import STATIC
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.web.html.static_files import STATIC
 
 SHEET = re.sub(r"/\*.*?\*/", "", (STATIC / "app.css").read_text(), flags=re.DOTALL)
 

@@ -3,8 +3,7 @@
 from html.parser import HTMLParser
 
 import pytest
-
-from knowngood.app.web.html.markdown import coded, excerpt, markdown, marked, python, uncoded
+from knowngood.web.html.markdown import coded, excerpt, markdown, marked, python, uncoded
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from functools import cache
 
 import pytest
+from knowngood.store.engine import Engine
+from knowngood.web.auth.principal import AccessPolicy
+from knowngood.web.middleware.rate_limit import BytesInFlight, TooMuch
+from knowngood.web.middleware.request_bodies import MOST_NAMES
+from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
-from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import AccessPolicy
-from knowngood.app.web.middleware.rate_limit import BytesInFlight, TooMuch
-from knowngood.app.web.middleware.request_bodies import MOST_NAMES
-from knowngood.app.web.urls import MATRIX
 from tests.pace import cost
 from tests.web.asking import client_of
 

@@ -16,12 +16,11 @@ from typing import IO, cast
 import psutil
 import pynvml
 import pytest
-
-from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue, binding, digest, environment_request, variants_of
-from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.app.domain.measuring.job import (
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue, binding, digest, environment_request, variants_of
+from knowngood.domain.measuring.isolation import Isolation
+from knowngood.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
     ArmStarted,
@@ -32,15 +31,16 @@ from knowngood.app.domain.measuring.job import (
     JobStarted,
     Provisioning,
 )
-from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
-from knowngood.app.serialization import codec
-from knowngood.workers.agent.agent import WorkerConfig, in_running_order, run_job
-from knowngood.workers.agent.arm_runner import Limits
-from knowngood.workers.agent.process_guard import settle
-from knowngood.workers.agent.sandbox_policy import OPEN, SandboxCapability, probe_cgroups, probe_host_sandbox
-from knowngood.workers.common.host_lock import take_lock
-from knowngood.workers.host.machine_info import describe_machine
-from knowngood.workers.standalone.cgroup import CGROUP
+from knowngood.domain.verdicts.outcome import Ending, TroubleCode
+from knowngood.serialization import codec
+from knowngood_workers.agent.agent import WorkerConfig, in_running_order, run_job
+from knowngood_workers.agent.arm_runner import Limits
+from knowngood_workers.agent.process_guard import settle
+from knowngood_workers.agent.sandbox_policy import OPEN, SandboxCapability, probe_cgroups, probe_host_sandbox
+from knowngood_workers.common.host_lock import take_lock
+from knowngood_workers.host.machine_info import describe_machine
+from knowngood_workers.standalone.cgroup import CGROUP
+
 from tests.make import HARDWARE
 from tests.make_wheels import make_wheels
 from tests.waiting import PATIENCE_S, eventually
@@ -429,7 +429,7 @@ def start_agent(worker_config: WorkerConfig) -> Iterator[Callable[[JobSpec], sub
 
     def start(spec: JobSpec) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "knowngood.workers.agent.agent"],
+            [sys.executable, "-m", "knowngood_workers.agent.agent"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -563,11 +563,11 @@ def test_an_arm_that_was_less_shut_off_than_promised_is_no_evidence(
         pytest.skip(f"this kernel offers '{promised.level}' at most: {promised.why_not}")
     place = replace(worker_config, min_isolation=Isolation.NETWORK)
     monkeypatch.setattr(
-        "knowngood.workers.agent.agent._Job._sandbox_for",
+        "knowngood_workers.agent.agent._Job._sandbox_for",
         lambda *_: SandboxCapability(replace(OPEN, steps=("process", "no-network"))),
     )
     monkeypatch.setattr(
-        "knowngood.workers.agent.sandbox_policy.SandboxSpec.around",
+        "knowngood_workers.agent.sandbox_policy.SandboxSpec.around",
         lambda *_: {"steps": ["process"], "cwd": "", "ops": []},
     )
     events = list(run_job(make_spec(ISSUES["toy-passes-1"]), place, never))

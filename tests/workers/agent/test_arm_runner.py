@@ -13,12 +13,11 @@ from typing import Any
 
 import psutil
 import pytest
-
-from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.domain.issue import BASELINE, Issue
-from knowngood.app.domain.measuring.job import ArmSpec
-from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
-from knowngood.workers.agent.arm_runner import (
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.domain.issue import BASELINE, Issue
+from knowngood.domain.measuring.job import ArmSpec
+from knowngood.domain.verdicts.outcome import Ending, TroubleCode
+from knowngood_workers.agent.arm_runner import (
     Execution,
     ForkServer,
     Limits,
@@ -28,7 +27,8 @@ from knowngood.workers.agent.arm_runner import (
     scratch_folder,
     sweep_scratch,
 )
-from knowngood.workers.agent.sandbox_policy import OPEN, SandboxInputs, SandboxSpec, probe_sandbox
+from knowngood_workers.agent.sandbox_policy import OPEN, SandboxInputs, SandboxSpec, probe_sandbox
+
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_environment import make_toy_python, survivors
 

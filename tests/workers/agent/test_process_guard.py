@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 PROGRAM = (
-    "import sys\nfrom knowngood.workers.agent.process_guard import run_guarded\nrun_guarded(lambda: sys.exit({end!r}))"
+    "import sys\nfrom knowngood_workers.agent.process_guard import run_guarded\nrun_guarded(lambda: sys.exit({end!r}))"
 )
 
 

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Variant, default_device
-from knowngood.app.domain.measuring.job import ArmSpec
-from knowngood.app.domain.measuring.machine import CPU_CLASS
-from knowngood.app.domain.verdicts.outcome import (
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.domain.issue import BASELINE, CONTROL, Issue, Variant, default_device
+from knowngood.domain.measuring.job import ArmSpec
+from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.verdicts.outcome import (
     Ending,
     Judgement,
     Outcome,
@@ -18,7 +17,8 @@ from knowngood.app.domain.verdicts.outcome import (
     TroubleCode,
     classify,
 )
-from knowngood.workers.agent.arm_runner import ForkServer, Limits, RunLocation, execute, scratch_folder
+from knowngood_workers.agent.arm_runner import ForkServer, Limits, RunLocation, execute, scratch_folder
+
 from tests.workers.toy_environment import make_toy_python
 
 TOYS = Path(__file__).parents[2] / "mini_repros"

@@ -18,22 +18,22 @@ from typing import Any
 
 import psutil
 import pytest
-
-from knowngood.app.domain.issue import BASELINE
-from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
-from knowngood.app.domain.measuring.job import ArmSpec
-from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
-from knowngood.workers.agent import sandbox_policy
-from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
-from knowngood.workers.agent.sandbox_policy import (
+from knowngood.domain.issue import BASELINE
+from knowngood.domain.measuring.isolation import Isolation, isolation_of
+from knowngood.domain.measuring.job import ArmSpec
+from knowngood.domain.verdicts.outcome import Ending, TroubleCode
+from knowngood_workers.agent import sandbox_policy
+from knowngood_workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
+from knowngood_workers.agent.sandbox_policy import (
     SandboxSpec,
     interpreter_places,
     probe_host_sandbox,
     probe_sandbox,
     sandbox_command,
 )
-from knowngood.workers.host.diagnostics import host_trouble
-from knowngood.workers.standalone import sandbox
+from knowngood_workers.host.diagnostics import host_trouble
+from knowngood_workers.standalone import sandbox
+
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
 
 HOSTILE = Path(__file__).parents[1] / "hostile"

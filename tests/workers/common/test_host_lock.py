@@ -7,13 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-
-from knowngood.workers.common.host_lock import turn
+from knowngood_workers.common.host_lock import turn
 
 HOLD = """
 import sys, tempfile, time
 tempfile.tempdir = sys.argv[1]
-from knowngood.workers.common.host_lock import turn
+from knowngood_workers.common.host_lock import turn
 with turn("toys", 2, lambda: None):
     print("in", flush=True)
     time.sleep(60)

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.errors import KnownGoodError
+from knowngood.domain.issue import Device, Requires, Variant
+from knowngood.domain.measuring.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
+from knowngood.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.store import queries
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, create_run, take_lease
+from knowngood.store.records import JobState, RunRow, RunState
+from knowngood_workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, utc_now
+from knowngood_workers.dispatch.local_transport import AgentLost, JobHandle, LocalTransport
 from structlog.testing import capture_logs
 
-from knowngood.app.domain.errors import KnownGoodError
-from knowngood.app.domain.issue import Device, Requires, Variant
-from knowngood.app.domain.measuring.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
-from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, create_run, take_lease
-from knowngood.app.store.records import JobState, RunRow, RunState
-from knowngood.workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, utc_now
-from knowngood.workers.dispatch.local_transport import AgentLost, JobHandle, LocalTransport
 from tests.fixtures.databases import administer
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_catalogue, given_run

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pynvml
 import pytest
+from knowngood.domain.measuring.machine import Gpu
+from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood_workers.common.host_lock import take_lock
+from knowngood_workers.host.gpu_lock import GpuReading, Gpus, HeldGpu, device_trouble, open_gpus, read_device
+from knowngood_workers.host.machine_info import read_gpus
 
-from knowngood.app.domain.measuring.machine import Gpu
-from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
-from knowngood.workers.common.host_lock import take_lock
-from knowngood.workers.host.gpu_lock import GpuReading, Gpus, HeldGpu, device_trouble, open_gpus, read_device
-from knowngood.workers.host.machine_info import read_gpus
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 
 MEGABYTE = 1 << 20
@@ -173,7 +173,7 @@ def test_a_lock_that_was_tidied_away_is_nobodys(tmp_path: Path, monkeypatch: pyt
 HOLDER = """
 import sys, time
 from pathlib import Path
-from knowngood.workers.common.host_lock import take_lock
+from knowngood_workers.common.host_lock import take_lock
 print(take_lock(Path(sys.argv[1])), flush=True)
 time.sleep(600)
 """
@@ -195,7 +195,7 @@ def test_a_process_that_is_killed_gives_its_lock_back(tmp_path: Path) -> None:
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from knowngood.workers.common.host_lock import take_lock
+from knowngood_workers.common.host_lock import take_lock
 os.setgid(65534)
 os.setuid(65534)
 print(take_lock(Path(sys.argv[1])))
@@ -257,7 +257,7 @@ def test_two_arms_never_hold_one_device_at_once(temporary: Path, monkeypatch: py
 
 
 def test_whoever_waits_says_so(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("knowngood.workers.host.gpu_lock._SAY_S", 0.05)
+    monkeypatch.setattr("knowngood_workers.host.gpu_lock._SAY_S", 0.05)
     device = ToyDevice()
     install(monkeypatch, device)
     said = threading.Event()

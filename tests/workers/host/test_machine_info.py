@@ -9,11 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.app.domain.measuring.machine import CPU_CLASS, Gpu, Machine
-from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
-from knowngood.workers.agent.doctor import (
+from knowngood.domain.measuring.isolation import Isolation
+from knowngood.domain.measuring.machine import CPU_CLASS, Gpu, Machine
+from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood_workers.agent.doctor import (
     State,
     check_compiler,
     check_disk,
@@ -21,9 +20,9 @@ from knowngood.workers.agent.doctor import (
     check_isolation,
     check_links,
 )
-from knowngood.workers.host.diagnostics import SCRATCH_BYTES, host_trouble, kernel_trouble
-from knowngood.workers.host.interpreters import find_interpreter
-from knowngood.workers.host.machine_info import (
+from knowngood_workers.host.diagnostics import SCRATCH_BYTES, host_trouble, kernel_trouble
+from knowngood_workers.host.interpreters import find_interpreter
+from knowngood_workers.host.machine_info import (
     code_trouble,
     describe_machine,
     driver_trouble,
@@ -33,7 +32,8 @@ from knowngood.workers.host.machine_info import (
     parse_cpuinfo,
     read_cgroup_limits,
 )
-from knowngood.workers.host.nvml import is_visible
+from knowngood_workers.host.nvml import is_visible
+
 from tests.make import make_build
 
 AVX512 = "avx avx2 avx512f avx512dq avx512bw avx512vl"

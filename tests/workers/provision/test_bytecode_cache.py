@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-
-from knowngood.workers.provision.bytecode_cache import BytecodeStore
-from knowngood.workers.provision.site_packages import Distribution
+from knowngood_workers.provision.bytecode_cache import BytecodeStore
+from knowngood_workers.provision.site_packages import Distribution
 
 TAG, KEY = "cpython-311", "0" * 32
 BYTECODE = "torch/__pycache__/graph.cpython-311.pyc"

@@ -19,16 +19,16 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from knowngood.domain.builds.build import Build, BuildId
+from knowngood.domain.issue import EnvironmentRequest
+from knowngood.domain.verdicts.outcome import TroubleCode
+from knowngood_workers.provision.download_estimate import Estimate, Fit, Space
+from knowngood_workers.provision.index_config import bridge
+from knowngood_workers.provision.provisioner import Cancelled, Environment, Pair, Provisioner, ProvisionFailure
+from knowngood_workers.provision.pylock import read_lock
+from knowngood_workers.provision.resolver import environment_key
+from knowngood_workers.provision.site_packages import WheelSeals, site_of
 
-from knowngood.app.domain.builds.build import Build, BuildId
-from knowngood.app.domain.issue import EnvironmentRequest
-from knowngood.app.domain.verdicts.outcome import TroubleCode
-from knowngood.workers.provision.download_estimate import Estimate, Fit, Space
-from knowngood.workers.provision.index_config import bridge
-from knowngood.workers.provision.provisioner import Cancelled, Environment, Pair, Provisioner, ProvisionFailure
-from knowngood.workers.provision.pylock import read_lock
-from knowngood.workers.provision.resolver import environment_key
-from knowngood.workers.provision.site_packages import WheelSeals, site_of
 from tests.workers.registry import (
     NATIVE,
     PYTHON,
@@ -642,8 +642,8 @@ import json, os, sys
 from tests.workers.provision.test_provisioner import HUGE, build_of, request_of, silent
 from pathlib import Path
 from threading import Event
-from knowngood.workers.provision.index_config import bridge
-from knowngood.workers.provision.provisioner import Provisioner
+from knowngood_workers.provision.index_config import bridge
+from knowngood_workers.provision.provisioner import Provisioner
 environ, root, cache = json.loads(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 index = bridge({}, environ)
 provisioner = Provisioner(root, limit_bytes=HUGE, cache=cache, index=index, environ=environ, reserve_bytes=0)

@@ -6,12 +6,11 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import EnvironmentRequest
+from knowngood_workers.provision.pylock import UnreadableLock, compose_lock, print_pins, read_lock, wrong_build
+from knowngood_workers.provision.resolver import backend_of, environment_key, requirements_of
 from packaging.pylock import Pylock
-
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import EnvironmentRequest
-from knowngood.workers.provision.pylock import UnreadableLock, compose_lock, print_pins, read_lock, wrong_build
-from knowngood.workers.provision.resolver import backend_of, environment_key, requirements_of
 
 HEAD = 'lock-version = "1.0"\ncreated-by = "uv"\nrequires-python = ">=3.11"\n'
 BUILD = Build(

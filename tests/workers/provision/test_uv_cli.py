@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-
-from knowngood.workers.provision.import_probe import import_torch
-from knowngood.workers.provision.index_config import bridge
-from knowngood.workers.provision.resolver import ProvisionFailure
-from knowngood.workers.provision.uv_cli import (
+from knowngood_workers.provision.import_probe import import_torch
+from knowngood_workers.provision.index_config import bridge
+from knowngood_workers.provision.resolver import ProvisionFailure
+from knowngood_workers.provision.uv_cli import (
     Fault,
     Installer,
     InstallerFailed,

@@ -5,16 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from knowngood.app.domain.errors import FleetUnusable
-from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.installation import how_to_install
-from knowngood.workers.ray.node import AgentLaunchSpec, offer_machine, ray_environment, require_ray
-from knowngood.workers.ray.task import transport_for
+from knowngood.domain.errors import FleetUnusable
+from knowngood.domain.measuring.machine import Gpu, Machine
+from knowngood.installation import how_to_install
+from knowngood_workers.ray.node import AgentLaunchSpec, offer_machine, ray_environment, require_ray
+from knowngood_workers.ray.task import transport_for
 
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("knowngood.workers.ray.node.find_spec", lambda _: None)
+    monkeypatch.setattr("knowngood_workers.ray.node.find_spec", lambda _: None)
     with pytest.raises(FleetUnusable, match=re.escape(how_to_install("ray"))):
         require_ray()
 

@@ -23,24 +23,24 @@ from uuid import uuid4
 import psutil
 import pytest
 import sqlalchemy as sa
+from knowngood.domain.builds.build import Build
+from knowngood.domain.hardware_classes import isa_classes
+from knowngood.domain.measuring.job import ArmFinished, ArmStarted, Event, JobEnded, JobSpec, JobStarted
+from knowngood.domain.measuring.machine import Gpu, Machine
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.coverage.service import load_waiting
+from knowngood.store import queries
+from knowngood.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.store.jobs.capacity import load_offers
+from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.store.records import JobState
+from knowngood.store.tables import arms, jobs
+from knowngood_workers.dispatch.dispatcher import DispatchOptions, dispatch, utc_now
+from knowngood_workers.dispatch.local_transport import AgentLost, JobReturned, LocalTransport
+from knowngood_workers.provision.resolver import environment_key
+from knowngood_workers.ray.node import NODE, NodeProcess, offer_machine
+from knowngood_workers.ray.transport import Fleet, RayJobHandle, RayTransport
 
-from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.hardware_classes import isa_classes
-from knowngood.app.domain.measuring.job import ArmFinished, ArmStarted, Event, JobEnded, JobSpec, JobStarted
-from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.coverage.service import load_waiting
-from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.jobs.capacity import load_offers
-from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
-from knowngood.app.store.records import JobState
-from knowngood.app.store.tables import arms, jobs
-from knowngood.workers.dispatch.dispatcher import DispatchOptions, dispatch, utc_now
-from knowngood.workers.dispatch.local_transport import AgentLost, JobReturned, LocalTransport
-from knowngood.workers.provision.resolver import environment_key
-from knowngood.workers.ray.node import NODE, NodeProcess, offer_machine
-from knowngood.workers.ray.transport import Fleet, RayJobHandle, RayTransport
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, make_build
 from tests.store.given import given_run

@@ -19,17 +19,17 @@ from typing import Any
 
 import psutil
 import pytest
+from knowngood.domain.issue import BASELINE
+from knowngood.domain.measuring.isolation import Isolation, isolation_of
+from knowngood.domain.measuring.job import ArmSpec
+from knowngood.domain.verdicts.outcome import Ending
+from knowngood_workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
+from knowngood_workers.agent.doctor import State, check_limits
+from knowngood_workers.agent.process_guard import settle
+from knowngood_workers.agent.sandbox_policy import SandboxSpec, probe_cgroups, probe_sandbox
+from knowngood_workers.standalone import cgroup
+from knowngood_workers.standalone.sandbox import is_apart
 
-from knowngood.app.domain.issue import BASELINE
-from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
-from knowngood.app.domain.measuring.job import ArmSpec
-from knowngood.app.domain.verdicts.outcome import Ending
-from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
-from knowngood.workers.agent.doctor import State, check_limits
-from knowngood.workers.agent.process_guard import settle
-from knowngood.workers.agent.sandbox_policy import SandboxSpec, probe_cgroups, probe_sandbox
-from knowngood.workers.standalone import cgroup
-from knowngood.workers.standalone.sandbox import is_apart
 from tests.waiting import eventually
 from tests.workers.toy_environment import Host, make_host, survivors
 
@@ -293,8 +293,8 @@ def test_who_is_alone_in_a_group_goes_into_a_leaf_with_all_that_it_started(home:
 def settled_in(folder: Path) -> str:
     """The fate of a process there that has started another: how many are in the leaf, or why there is none."""
     script = (
-        "import os, subprocess, sys; from knowngood.workers.standalone import cgroup\n"
-        "from knowngood.workers.agent.process_guard import settle\n"
+        "import os, subprocess, sys; from knowngood_workers.standalone import cgroup\n"
+        "from knowngood_workers.agent.process_guard import settle\n"
         "open(sys.argv[1] + '/cgroup.procs', 'w').write('0')\n"
         "one = subprocess.Popen(['sleep', '600']); settle(); home, why_not = cgroup.find_home(cgroup.own_group())\n"
         "print(home and home + ' %d' % len(open(home + '/knowngood/cgroup.procs').readlines()), why_not); one.kill()\n"

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from knowngood.workers.standalone.sandbox import be_private
-from knowngood.workers.standalone.supervisor import _UNCOUNTABLE, _disk_bytes, _memory_bytes, _memory_shared_once
+from knowngood_workers.standalone.sandbox import be_private
+from knowngood_workers.standalone.supervisor import _UNCOUNTABLE, _disk_bytes, _memory_bytes, _memory_shared_once
 
 NOBODY = 65534
 MEGABYTE = 1 << 20

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
+from knowngood.features.gate.decision import Ruling
+from knowngood.features.gate.renderers.code_quality import answer_code_quality
+from knowngood.features.gate.renderers.common import told
 
-from knowngood.app.features.gate.decision import Ruling
-from knowngood.app.features.gate.renderers.code_quality import answer_code_quality
-from knowngood.app.features.gate.renderers.common import told
 from tests.features.gate.rulings import BLOCKED, UNTESTED, make_reason, make_ruling, rulings, texts
 
 

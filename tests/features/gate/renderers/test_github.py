@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from knowngood.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.features.gate.decision import Decision, MeasuredWorkaround, Ruling
+from knowngood.features.gate.policy import Effect
+from knowngood.features.gate.renderers.common import headline, one_line, told
+from knowngood.features.gate.renderers.github import SHOWN, SUMMARY_LIMIT_BYTES, answer_github, github_summary
 
-from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
-from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Ruling
-from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.renderers.common import headline, one_line, told
-from knowngood.app.features.gate.renderers.github import SHOWN, SUMMARY_LIMIT_BYTES, answer_github, github_summary
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
 _ORDER = (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%"))

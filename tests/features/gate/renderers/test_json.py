@@ -5,10 +5,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker
+from knowngood.features.gate.decision import Reason, Ruling
+from knowngood.features.gate.renderers.json import address, decision_body, dump_decision
 from pydantic import TypeAdapter
 
-from knowngood.app.features.gate.decision import Reason, Ruling
-from knowngood.app.features.gate.renderers.json import address, decision_body, dump_decision
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
 RULING = TypeAdapter(Ruling)

@@ -7,12 +7,12 @@ from xml.etree import ElementTree as ET
 import junitparser
 import pytest
 from hypothesis import given
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.features.gate.decision import Decision, Ruling
+from knowngood.features.gate.policy import Effect
+from knowngood.features.gate.renderers.common import one_line
+from knowngood.features.gate.renderers.junit import answer_junit
 
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.gate.decision import Decision, Ruling
-from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.renderers.common import one_line
-from knowngood.app.features.gate.renderers.junit import answer_junit
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
 if TYPE_CHECKING:

@@ -2,14 +2,14 @@ import re
 
 import pytest
 from hypothesis import given
+from knowngood.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.features.gate.decision import MeasuredWorkaround, Ruling
+from knowngood.features.gate.policy import Effect
+from knowngood.features.gate.renderers.common import DECISIONS, one_line, told
+from knowngood.features.gate.renderers.markdown import answer_markdown, escaped
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
-from knowngood.app.features.gate.decision import MeasuredWorkaround, Ruling
-from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.renderers.common import DECISIONS, one_line, told
-from knowngood.app.features.gate.renderers.markdown import answer_markdown, escaped
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from jsonschema import Draft4Validator
+from knowngood.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
+from knowngood.features.gate.policy import Effect
+from knowngood.features.gate.renderers.sarif import PLACEHOLDER, answer_sarif
 from markdown_it import MarkdownIt
 
-from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
-from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
-from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.renderers.sarif import PLACEHOLDER, answer_sarif
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
 SCHEMA_FILE = Path(__file__).parents[3] / "schemas" / "sarif-2.1.0-rtm.5.json"

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from knowngood.domain.issue import CPU_PATH
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.vocabulary import VERDICTS, StatusLabel
+from knowngood.features.gate.decision import Ruling
+from knowngood.features.gate.policy import Effect
+from knowngood.features.gate.renderers.common import all_lines, counted, fixed, mark_of, snippet_parts
+from knowngood.features.gate.renderers.text import answer_text
+from knowngood.serialization.marks import in_text
 from markdown_it import MarkdownIt
 
-from knowngood.app.domain.issue import CPU_PATH
-from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
-from knowngood.app.features.gate.decision import Ruling
-from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.renderers.common import all_lines, counted, fixed, mark_of, snippet_parts
-from knowngood.app.features.gate.renderers.text import answer_text
-from knowngood.app.serialization.marks import in_text
 from tests.features.gate.rulings import (
     BLOCKED,
     CLONE,

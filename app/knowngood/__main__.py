@@ -1,0 +1,3 @@
+from knowngood.main import main
+
+main()

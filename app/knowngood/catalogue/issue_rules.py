@@ -1,0 +1,245 @@
+"""Rules that join several keys of an `issue.toml`. The values that a single key may hold are in `field_types.py`."""
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import regex
+from packaging.utils import canonicalize_name
+
+from knowngood.catalogue.lenient_reader import Outline, VariantOutline, tables
+from knowngood.domain.issue import BASELINE, CONTROL, Comparison, Device, SignatureKind
+from knowngood.domain.timed_search import search
+from knowngood.serialization.toml_models import Finding
+from knowngood.serialization.toml_positions import KeyPath
+
+# What a compiler makes is made for one device: what it does on another does not follow.
+_DEVICES_OWN = ("inductor_", "triton_", "xla_")
+
+
+@cache
+def host_failures() -> tuple[str, ...]:
+    """Failures of a host as they are really printed: a signature that fits one would call a full disk the issue."""
+    return tuple(
+        (files("knowngood.catalogue") / "host_failures.txt").read_text(encoding="utf-8").strip().split("\n---\n")
+    )
+
+
+def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    """Findings between the keys of a document."""
+    yield from _signature(outline)
+    yield from _links(data)
+    yield from _ids(data, outline)
+    yield from _variants(outline)
+    yield from _left(data, outline)
+    yield from _cures(data, outline)
+    yield from _observed(data, outline)
+    yield from _packages(outline)
+    yield from _requires(data, outline)
+    yield from _smoke(data)
+    yield from _unstorable(data, ())
+
+
+def _signature(outline: Outline) -> Iterator[Finding]:
+    if outline.kind is SignatureKind.SIGNAL and not outline.signals:
+        yield ("signature",), '"signals" is missing: kind "signal" names what ends the process, such as ["SIGABRT"]'
+    if outline.kind not in {SignatureKind.SIGNAL, None} and outline.signals:
+        yield ("signature", "signals"), f'"signals" has no meaning with kind "{outline.kind}"'
+    if outline.searches_log and outline.kind not in {SignatureKind.MESSAGE, None}:
+        yield ("signature", "log"), f'"log" has no meaning with kind "{outline.kind}"; leave it out'
+    if outline.pattern is None:
+        return
+    path = ("signature", "pattern")
+    if not outline.pattern:
+        if outline.kind not in {SignatureKind.WRONG_RESULT, None}:
+            yield path, f'"pattern" is empty: kind "{outline.kind}" is told from other failures by its text'
+        return
+    yield from ((path, message) for message in _pattern_problems(outline.pattern))
+
+
+def _pattern_problems(pattern: str) -> Iterator[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        yield f'"pattern" is no regular expression: {error}'
+        return
+    if compiled.search(""):
+        yield '"pattern" matches the empty text, and so everything'
+        return
+    try:
+        hit = next((text for text in host_failures() if search(pattern, (text,)).line is not None), None)
+    except regex.error as error:
+        yield f'"pattern" is no regular expression to the library that verdicts are made with: {error}'
+        return
+    if hit is not None:
+        yield f'"pattern" also matches a failure of the host: "{" ".join(hit.split())[:100]}"; make it narrower'
+
+
+def _links(data: Mapping[str, Any]) -> Iterator[Finding]:
+    links = data.get("link")
+    if not isinstance(links, list) or not links:
+        return
+    tables = [link for link in links if isinstance(link, dict)]
+    if not any(link.get("kind") == "report" for link in tables):
+        yield ("link", 0, "kind"), 'no link is the "report"; link the thread in which the issue was reported'
+    for at, url in _repeated(links, "url"):
+        yield ("link", at, "url"), f'"{url}" is linked twice'
+
+
+def _repeated(tables: object, key: str) -> Iterator[tuple[int, str]]:
+    """Each text under this key that an earlier table of the list has too, with its place."""
+    seen: set[str] = set()
+    for at, table in enumerate(tables if isinstance(tables, list) else []):
+        text = table.get(key) if isinstance(table, dict) else None
+        if isinstance(text, str):
+            if text in seen:
+                yield at, text
+            seen.add(text)
+
+
+def _ids(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    for list_name in ("workaround", "variant"):
+        for at, id_ in _repeated(data.get(list_name), "id"):
+            yield (list_name, at, "id"), f'{list_name} "{id_}" is there twice'
+    for id_, at in outline.workarounds.items():
+        if id_ in {CONTROL, BASELINE}:
+            yield ("workaround", at, "id"), f'"{id_}" is an arm of every issue; give the workaround another name'
+    for variant in outline.variants:
+        for place, arm in enumerate(variant.arms):
+            if arm not in outline.arms:
+                yield (
+                    ("variant", variant.at, "arms", place),
+                    f'no arm is called "{arm}"; known: {", ".join(outline.arms)}',
+                )
+
+
+def _variants(outline: Outline) -> Iterator[Finding]:
+    reported = ""
+    for variant in outline.variants:
+        yield from _left_out(variant, outline)
+        if variant.is_reported and reported:
+            words = f'variant "{reported}" is the report\'s own already; at most one is'
+            yield ("variant", variant.at, "reported"), words
+        elif variant.is_reported:
+            reported = variant.id
+
+
+def _left_out(variant: VariantOutline, outline: Outline) -> Iterator[Finding]:
+    """A workaround that is not tried with a variant cannot be called effective where that variant fails."""
+    missing = [id_ for id_ in outline.workarounds if variant.arms and id_ not in variant.arms]
+    if missing and not variant.says_why:
+        words = f'"arms" leaves out {", ".join(missing)}; say in "why_not" why it cannot be tried with this variant'
+        yield ("variant", variant.at, "arms"), words
+    if variant.says_why and not missing:
+        yield ("variant", variant.at, "why_not"), '"why_not" has no meaning: no workaround is left out of this variant'
+
+
+def _left(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    """Each thing that is left wrong is measured by a variant of the issue's own, or the row says why not."""
+    known = [one.id for one in outline.variants]
+    for at, table in tables(data.get("left")):
+        variant = table.get("variant", "")
+        if bool(variant) == bool(str(table.get("why_not", "")).strip()):
+            yield ("left", at), 'either "variant" measures it, or "why_not" says why none does; write one of the two'
+        elif variant and variant not in known:
+            yield ("left", at, "variant"), f'no variant is called "{variant}"; known: {", ".join(known) or "none"}'
+
+
+def _cures(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    """A claim that names a workaround names one of the issue's own."""
+    claims = data.get("claim")
+    for at, claim in enumerate(claims if isinstance(claims, list) else []):
+        cure = claim.get("workaround") if isinstance(claim, dict) else None
+        if isinstance(cure, str) and cure and cure not in outline.workarounds:
+            known = ", ".join(outline.workarounds) or "none"
+            yield ("claim", at, "workaround"), f'no workaround is called "{cure}"; known: {known}'
+
+
+def _observed(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    tables = data.get("observed")
+    for key, table in tables.items() if isinstance(tables, dict) else ():
+        if not isinstance(table, dict):
+            continue
+        for name in ("rtol", "atol"):
+            if name in table and table.get("compare", Comparison.CLOSE) != Comparison.CLOSE:
+                yield ("observed", key, name), f'"{name}" has no meaning with compare = "{table["compare"]}"'
+        arms = table.get("arms")
+        for place, arm in enumerate(arms if isinstance(arms, list) else []):
+            if arm not in outline.arms or arm == CONTROL:
+                others = ", ".join(known for known in outline.arms if known != CONTROL)
+                words = f'"{arm}" is no arm to compare with the control; known: {others}'
+                yield ("observed", key, "arms", place), words
+
+
+def _packages(outline: Outline) -> Iterator[Finding]:
+    for path, texts in outline.requirements.items():
+        for place, text in enumerate(texts):
+            if re.split(r"[=<>!~ ]", text)[0].lower() in {"torch", "triton"}:
+                yield (*path, "requires", place), f'"{text}": torch and Triton come from the build'
+    asked = {text.partition("==")[0].strip() for text in _requirements(outline)}
+    for place, name in enumerate(outline.no_deps):
+        if name not in asked:
+            yield (
+                ("packages", "no_deps", place),
+                f'"{name}" is not among the packages required; write it as it stands there',
+            )
+
+
+def _requirements(outline: Outline) -> Iterator[str]:
+    return (text for texts in outline.requirements.values() for text in texts)
+
+
+def _requires(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    requires = data.get("requires")
+    if isinstance(requires, dict):
+        yield from _device(requires, outline)
+        yield from _package(requires, outline)
+
+
+def _device(requires: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    device = requires.get("device", "cpu")
+    if "compute_capability" in requires and device != "cuda":
+        yield ("requires", "compute_capability"), '"compute_capability" has no meaning without device = "cuda"'
+    if requires.get("vector_isas") and device != Device.CPU:
+        yield ("requires", "vector_isas"), '"vector_isas" has no meaning without device = "cpu"'
+    own = next((probe for probe in outline.exercises if probe.startswith(_DEVICES_OWN)), None)
+    if device == Device.ANY and own:
+        words = f'device = "any" is refused: the baseline exercises "{own}", which is another path on each device'
+        yield ("requires", "device"), f'{words}; write "cpu" or "cuda"'
+
+
+def _package(requires: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    known = sorted({canonicalize_name(re.split(r"[=<>!~ ]", text)[0]) for text in _requirements(outline)})
+    package = requires.get("package")
+    if known and isinstance(package, str) and package and package not in known:
+        yield ("requires", "package"), f'"{package}" is none of the issue\'s packages; known: {", ".join(known)}'
+
+
+def _smoke(data: Mapping[str, Any]) -> Iterator[Finding]:
+    """A smoke row has to be asked of every Python, in the bare environment of the build."""
+    if data.get("smoke") is not True:
+        return
+    requires, packages = data.get("requires"), data.get("packages")
+    for key in ("python", "package"):
+        if isinstance(requires, dict) and requires.get(key):
+            yield ("requires", key), f'a smoke row is asked of every build and Python; leave "{key}" out'
+    if isinstance(packages, dict) and packages:
+        yield ("packages",), "a smoke row is asked of the build alone; leave its packages out"
+
+
+def _unstorable(value: object, path: KeyPath) -> Iterator[Finding]:
+    """PostgreSQL keeps no NUL in a text."""
+    if isinstance(value, str) and "\0" in value:
+        yield path, "holds a NUL character, which no database keeps"
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _unstorable(key, (*path, key))
+            yield from _unstorable(inner, (*path, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _unstorable(inner, (*path, at))

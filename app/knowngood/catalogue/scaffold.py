@@ -1,0 +1,101 @@
+"""A new issue's folder: all that can be written before anybody has thought, and a mark at each place where one must.
+
+`knowngood check` refuses every mark, so that nobody ships a stub, and warns of nothing once they are filled in.
+"""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from knowngood.catalogue.field_types import TITLE_CHARACTERS
+from knowngood.catalogue.issue_loader import is_issue_id
+from knowngood.catalogue.json_schema import ISSUE_SCHEMA as SCHEMA
+from knowngood.catalogue.json_schema import published
+from knowngood.catalogue.script_analysis import opening, standalone
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import SignatureKind
+
+_TRACKERS = {
+    "pytorch": "pytorch/pytorch",
+    "xla": "pytorch/xla",
+    "ao": "pytorch/ao",
+    "triton": "triton-lang/triton",
+    "fla": "fla-org/flash-linear-attention",
+    "deepmd-kit": "deepmodeling/deepmd-kit",
+}
+
+
+_SILENT = "silent = false  # FILL IN: true where numbers are wrong without an error"
+_KIND = 'kind = "message"  # FILL IN: message, wrong_result, signal or hang'
+_OF_KIND = {
+    SignatureKind.SIGNAL: '\nsignals = ["SIGSEGV"]  # FILL IN: what kills the process, such as SIGSEGV or SIGABRT',
+}
+_HANG = "HANG_S = 60  # FILL IN: after how many seconds a standalone run is called a hang\n"
+
+
+def new_issue(folder: Path, id_: str, title: str, kind: SignatureKind | None = None) -> Path:
+    """Write `folder/id_/issue.toml` and `repro.py` with marked places to fill in; the answer is the new folder. Beside
+    it the schema is left, as this release has it. With a `kind` the scaffold is one of such a failure.
+
+    Raises BadRequest where the id or the title cannot be one, or where the folder is there already.
+    """
+    if not is_issue_id(id_) or id_.isdigit():
+        raise BadRequest(f'"{id_}" is no id of an issue; write PROJECT-NUMBER in lower case, such as pytorch-151589')
+    if not title.strip() or not title.isprintable() or len(title) > TITLE_CHARACTERS:
+        raise BadRequest(f"the title must be one line of 1 to {TITLE_CHARACTERS} printable characters")
+    place = folder / id_
+    try:
+        place.mkdir(parents=True)
+    except FileExistsError:
+        raise BadRequest(f"{place} is there already; edit it, or choose another id") from None
+    (place / "issue.toml").write_text(_document(id_, title, kind), encoding="utf-8")
+    (place / "repro.py").write_text(_script(id_, title, kind), encoding="utf-8")
+    _leave_schema(folder)
+    return place
+
+
+def _leave_schema(folder: Path) -> None:
+    """Editors that know TOML check against it while the author types."""
+    file, text = folder / SCHEMA, published()[SCHEMA]
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+
+
+def _document(id_: str, title: str, kind: SignatureKind | None) -> str:
+    url, link = _report(id_)
+    text = _template("template_issue.txt").substitute(
+        title=_quoted(title),
+        url=_quoted(url),
+        link=_quoted(link),
+        silent="silent = true" if kind is SignatureKind.WRONG_RESULT else _SILENT,
+        kind=f'kind = "{kind}"{_OF_KIND.get(kind, "")}' if kind else _KIND,
+    )
+    return f"#:schema ../{SCHEMA}\n{text}"
+
+
+def _report(id_: str) -> tuple[str, str]:
+    project, _, number = id_.rpartition("-")
+    if project in _TRACKERS and number.isdigit():
+        return f"https://github.com/{_TRACKERS[project]}/issues/{number}", f"{_TRACKERS[project]}#{number}"
+    return "https://example.org/FILL-IN-the-thread", "FILL IN: the thread in which it was reported"
+
+
+def _script(id_: str, title: str, kind: SignatureKind | None) -> str:
+    escaped = title.replace("\\", "\\\\").replace('"', '\\"')
+    return _template("template_repro.txt").substitute(
+        id=id_,
+        title=escaped,
+        opening=opening(),
+        standalone=standalone().rstrip("\n"),
+        hang=_HANG if kind is SignatureKind.HANG else "",
+    )
+
+
+def _template(name: str) -> Template:
+    return Template((files("knowngood.catalogue") / name).read_text(encoding="utf-8"))
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML, which for printable text is what JSON writes."""
+    return json.dumps(text, ensure_ascii=False)

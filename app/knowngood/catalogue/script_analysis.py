@@ -1,0 +1,255 @@
+"""A repro's script as source text: what it defines at module level, its literals, and the digest of each arm's code.
+
+Nothing here runs or imports a script. Digests are made of source text, never of a dumped or unparsed tree: those differ
+between Python releases, and a digest that changed with our own interpreter would throw away every result.
+"""
+
+import ast
+import builtins
+import symtable
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from knowngood.domain.issue import digest
+
+OLDEST_PYTHON = (3, 9)
+STANDALONE_FUNCTIONS = frozenset({"_run_here", "_standalone"})
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class UnreadableScriptError(Exception):
+    """The text is no Python that our oldest interpreter accepts."""
+
+    def __init__(self, line: int, message: str) -> None:
+        self.line = line
+        super().__init__(message)
+
+
+@cache
+def opening() -> str:
+    """The canonical lines above the imports of every repro."""
+    return (files("knowngood.catalogue") / "opening.txt").read_text(encoding="utf-8")
+
+
+@cache
+def standalone() -> str:
+    """The canonical block that ends every repro."""
+    return (files("knowngood.catalogue") / "standalone.txt").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A parsed script. `body` is its module level without the docstring and without what makes it run by itself.
+
+    `bound` maps each name to the statements of `body` that bind it.
+    """
+
+    text: str
+    tree: ast.Module
+    body: tuple[ast.stmt, ...]
+    bound: Mapping[str, tuple[ast.stmt, ...]]
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """Module-level functions by name; of two with one name the later, as in Python."""
+        return {node.name: node for node in self.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+    @property
+    def classes(self) -> dict[str, ast.ClassDef]:
+        return {node.name: node for node in self.body if isinstance(node, ast.ClassDef)}
+
+    def assigned(self, name: str) -> ast.Assign | None:
+        """The one plain assignment `name = ...`; None where there is none, or more than that."""
+        found = self.bound.get(name, ())
+        if len(found) == 1 and isinstance(found[0], ast.Assign) and len(found[0].targets) == 1:
+            return found[0]
+        return None
+
+    @property
+    def environment(self) -> dict[str, dict[str, str]]:
+        """The literal ENV; empty where it is absent or not what it should be (a rule says so)."""
+        return literal_environment(self.assigned("ENV")) or {}
+
+
+def parse_script(text: str) -> Script:
+    """Read a script's text, whatever its line ends. Raises UnreadableScriptError."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    tree = _parse(text)
+    statements = tree.body[1:] if ast.get_docstring(tree, clean=False) is not None else tree.body
+    body = tuple(node for node in statements if not _is_standalone(node))
+    bound: dict[str, tuple[ast.stmt, ...]] = {}
+    for node in body:
+        for name in sorted(set(_names_bound(node))):
+            bound[name] = (*bound.get(name, ()), node)
+    return Script(text=text, tree=tree, body=body, bound=bound)
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        with _warnings_ignored():
+            tree = ast.parse(text, feature_version=OLDEST_PYTHON)
+            compile(text, "repro.py", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = _line_of_newer_syntax(text) or error.lineno or 1
+        raise UnreadableScriptError(line, f"is not Python 3.9: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        raise UnreadableScriptError(1, f"cannot be parsed: {type(error).__name__}: {error}") from None
+    return tree
+
+
+def _line_of_newer_syntax(text: str) -> int | None:
+    """Where a statement stands that our own Python knows: the parser's refusal names the line behind it."""
+    try:
+        with _warnings_ignored():
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    newer = (node.lineno for node in ast.walk(tree) if isinstance(node, ast.Match | ast.TryStar))
+    return min(newer, default=None)
+
+
+@contextmanager
+def _warnings_ignored() -> Iterator[None]:
+    """Python's warnings, as of an odd escape, are the author's business."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _is_standalone(node: ast.stmt) -> bool:
+    return is_main_guard(node) or (isinstance(node, ast.FunctionDef) and node.name in STANDALONE_FUNCTIONS)
+
+
+def is_main_guard(node: ast.stmt) -> bool:
+    """True for `if __name__ == "__main__":`, which a worker never enters."""
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Compare)
+        and isinstance(node.test.left, ast.Name)
+        and node.test.left.id == "__name__"
+    )
+
+
+def _names_bound(node: ast.stmt) -> Iterator[str]:
+    """Names a module-level statement binds; those inside of `if`, `try`, `for` and `with` included."""
+    if isinstance(node, _DEFINITIONS):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    else:
+        yield from _names_bound_inside(node)
+
+
+def _names_bound_inside(node: ast.AST) -> Iterator[str]:
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            yield inner.id
+        elif isinstance(inner, ast.ExceptHandler) and inner.name:
+            yield inner.name
+        if isinstance(inner, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _names_bound(inner)
+        else:
+            yield from _names_bound_inside(inner)
+
+
+def literal_environment(node: ast.Assign | None) -> dict[str, dict[str, str]] | None:
+    """The value of `ENV = {"arm": {"NAME": "value"}}`; None where it is not of that form."""
+    if node is None:
+        return None
+    try:
+        value = ast.literal_eval(node.value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    for arm, variables in value.items():
+        if not isinstance(arm, str) or not isinstance(variables, dict):
+            return None
+        if not all(isinstance(text, str) for item in variables.items() for text in item):
+            return None
+    return value
+
+
+def arm_code(script: Script, arm: str) -> str:
+    """The digest of an arm's code: its function and all of the script that takes part in running it.
+
+    That is, transitively, every module-level statement that binds a name it uses; every statement that acts when the
+    script is imported (a call, a setting, a loop); and every decorated helper, since a decorator may register it.
+    Comments and docstrings inside of these count; what stands between them, and other arms, do not.
+    """
+    begin = [script.functions[arm], *(node for node in script.body if _acts_on_import(node))]
+    lines = script.text.split("\n")
+    return digest("\n".join(_source(lines, node) for node in reached_from(script, begin)))
+
+
+def reached_from(script: Script, begin: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """These statements, and transitively every module-level one that binds a name they use, as they stand."""
+    waiting = list(begin)
+    taken: set[ast.stmt] = set()
+    while waiting:
+        node = waiting.pop()
+        if node not in taken:
+            taken.add(node)
+            used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+            waiting.extend(binder for name in used for binder in script.bound.get(name, ()))
+    return [node for node in script.body if node in taken]
+
+
+def _acts_on_import(node: ast.stmt) -> bool:
+    if isinstance(node, _DEFINITIONS):  # arms, which are the public functions, have nothing to do with each other
+        return bool(node.decorator_list) and (isinstance(node, ast.ClassDef) or node.name.startswith("_"))
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return any(alias.name == "*" for alias in node.names)
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return not all(isinstance(target, ast.Name | ast.Tuple | ast.List) for target in targets)
+    return True
+
+
+def _source(lines: Sequence[str], node: ast.stmt) -> str:
+    """As `ast.get_source_segment`, which goes through the whole text character by character for each statement."""
+    last = node.end_lineno or node.lineno
+    if isinstance(node, _DEFINITIONS):  # whole lines: decorators, and a comment behind the last statement
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        return "\n".join(lines[first - 1 : last])
+    taken = [line.encode() for line in lines[node.lineno - 1 : last]]
+    taken[-1] = taken[-1][: node.end_col_offset]  # columns count bytes
+    taken[0] = taken[0][node.col_offset :]
+    return b"\n".join(taken).decode()
+
+
+def undefined_names(script: Script) -> dict[str, int]:
+    """Names that functions and classes of the body use and nothing defines, each with a line that uses it."""
+    known = {*script.bound, *dir(builtins), *_MODULE_NAMES}
+    with _warnings_ignored():
+        table = symtable.symtable(_body_text(script), "repro.py", "exec")
+    unknown = {name: line for name, line in _globals_used(table) if name not in known}
+    uses = [node for statement in script.body for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return {
+        name: min((use.lineno for use in uses if use.id == name and use.lineno >= line), default=line)
+        for name, line in unknown.items()
+    }
+
+
+def _body_text(script: Script) -> str:
+    """The text with everything but the body blanked, so that lines stay what they are."""
+    lines = script.text.split("\n")
+    for node in script.tree.body:
+        if _is_standalone(node):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+    return "\n".join(lines)
+
+
+def _globals_used(table: symtable.SymbolTable) -> Iterator[tuple[str, int]]:
+    for inner in table.get_children():
+        for name in inner.get_symbols():
+            if name.is_global() and name.is_referenced():
+                yield name.get_name(), inner.get_lineno()
+        yield from _globals_used(inner)

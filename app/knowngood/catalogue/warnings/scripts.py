@@ -1,0 +1,273 @@
+"""Warnings about a `repro.py`: code that may fool a verdict although it is no mistake. Nothing here runs or imports
+a script.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeGuard
+
+import regex
+
+from knowngood.catalogue.lenient_reader import Outline
+from knowngood.catalogue.script_analysis import Function, Script, reached_from
+from knowngood.catalogue.warnings.codes import WarningCode, in_words
+from knowngood.domain.issue import BASELINE, CONTROL, SignatureKind
+from knowngood.domain.timed_search import search
+
+ScriptWarning = tuple[int, WarningCode, str]
+"""The line, the code and the sentence."""
+
+Definition = ast.FunctionDef | ast.ClassDef
+
+_SUPPRESS = re.compile(r"suppress_errors", re.IGNORECASE)
+_LOADS = frozenset({"import_module", "find_spec", "hasattr", "getattr", "version"})
+_SAY = frozenset({"WrongResult", "NotApplicable"})
+_COMPILERS = re.compile(r"compile|export|jit|optimize|script", re.IGNORECASE)
+_SWITCHES = re.compile(r"\bis_(dynamo_)?compiling$|\b(compiler|_dynamo)\.(disable|set_stance|skip)$")
+
+
+def script_warnings(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
+    """Warnings about a script beside its issue's document."""
+    baseline, control = (reached(script, arm) for arm in (BASELINE, CONTROL))
+    refusing = {name for name, function in script.functions.items() if any(map(_is_refusal, _own(function)))}
+    for statement in baseline:
+        yield from _swallowed(statement)
+        yield from _late_refusals(statement, refusing)
+        yield from _switched(statement)
+    yield from _suppressed(script, [*baseline, *control])
+    yield from _quoted(script, outline)
+    yield from _uncompared(script, outline, baseline, control)
+    yield from _apart(script, outline, baseline, control)
+
+
+def reached(script: Script, arm: str) -> list[ast.stmt]:
+    """The arm's function and every module-level statement that takes part in it, as they stand in the script."""
+    return reached_from(script, [script.functions[arm]] if arm in script.functions else [])
+
+
+def _warning(code: WarningCode, line: int, *found: str) -> ScriptWarning:
+    return line, code, in_words(code, *found)
+
+
+def _swallowed(statement: ast.stmt) -> Iterator[ScriptWarning]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Try) and _calls(node.body):
+            for handler in node.handlers:
+                if not (_always_raises(handler.body) or _raises_the_rest(handler)):
+                    yield _warning(WarningCode.BROAD_EXCEPT, handler.lineno, _handler_name(handler))
+            if any(isinstance(inner, ast.Return) for inner in node.finalbody):
+                yield _warning(WarningCode.BROAD_EXCEPT, node.finalbody[0].lineno, "`return` in `finally`")
+        if isinstance(node, ast.With) and _calls(node.body):
+            for item in node.items:
+                if isinstance(item.context_expr, ast.Call) and _name(item.context_expr.func) == "suppress":
+                    yield _warning(WarningCode.BROAD_EXCEPT, node.lineno, f"`with {ast.unparse(item.context_expr)}`")
+
+
+def _handler_name(handler: ast.ExceptHandler) -> str:
+    return f"`except {ast.unparse(handler.type)}`" if handler.type else "`except`"
+
+
+def _always_raises(body: Sequence[ast.stmt]) -> bool:
+    last = body[-1]
+    if isinstance(last, ast.If):
+        return bool(last.orelse) and _always_raises(last.body) and _always_raises(last.orelse)
+    return isinstance(last, ast.Raise)
+
+
+def _raises_the_rest(handler: ast.ExceptHandler) -> bool:
+    """Whether it looks at the exception and raises again what it did not expect."""
+    return handler.name is not None and any(
+        isinstance(node, ast.Raise) and node.exc is None for node in ast.walk(handler)
+    )
+
+
+def _calls(body: Iterable[ast.stmt]) -> bool:
+    """Whether something is called that is more than a look for a module or an attribute."""
+    calls = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(_name(call.func) not in _LOADS for call in calls)
+
+
+def _name(function: ast.expr) -> str:
+    """The last part of what is called: `compile` of `torch.compile(...)`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _late_refusals(statement: ast.stmt, refusing: Collection[str]) -> Iterator[ScriptWarning]:
+    """`refusing` are the functions of the script that raise NotApplicable: a call of one is a refusal too."""
+    for function in (node for node in ast.walk(statement) if isinstance(node, Function)):
+        refusals: list[ast.Raise | ast.Call] = [node for node in _own(function) if _is_refusal(node)]
+        refusals += [node for node in _own(function) if isinstance(node, ast.Call) and _name(node.func) in refusing]
+        handlers = [node for node in _own(function) if isinstance(node, ast.ExceptHandler)]
+        calls = [node for node in _own(function) if isinstance(node, ast.Call)]
+        suspect = min((call.lineno for call in calls if _is_suspect_call(call, function)), default=None)
+        for refusal in refusals:
+            around = next((one for one in handlers if refusal in set(ast.walk(one))), None)
+            if around is not None:
+                where = f"in {_handler_name(around)}"
+                yield _warning(WarningCode.LATE_NOT_APPLICABLE, refusal.lineno, where)
+            elif suspect is not None and refusal.lineno > suspect:
+                where = f"after the call in line {suspect}"
+                yield _warning(WarningCode.LATE_NOT_APPLICABLE, refusal.lineno, where)
+
+
+def _is_refusal(node: ast.AST) -> TypeGuard[ast.Raise]:
+    return isinstance(node, ast.Raise) and _raises(node, "NotApplicable")
+
+
+def _own(function: Function) -> Iterator[ast.AST]:
+    """The nodes of a function, and not in one inside it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _raises(node: ast.Raise, name: str) -> bool:
+    raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return raised is not None and _name(raised) == name
+
+
+def _is_suspect_call(node: ast.Call, function: Function) -> bool:
+    """A call of what a compiler gave back, or of a function that was handed in."""
+    if isinstance(node.func, ast.Call):
+        return bool(_COMPILERS.search(_name(node.func.func)))
+    given = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    made = {
+        target.id
+        for one in _own(function)
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and _COMPILERS.search(_name(one.value.func))
+        for target in one.targets
+        if isinstance(target, ast.Name)
+    }
+    return isinstance(node.func, ast.Name) and node.func.id in given | made
+
+
+def _switched(statement: ast.stmt) -> Iterator[ScriptWarning]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and _SWITCHES.search(ast.unparse(node)):
+            yield _warning(WarningCode.PATH_SWITCH, node.lineno, ast.unparse(node))
+
+
+def _suppressed(script: Script, statements: Iterable[ast.stmt]) -> Iterator[ScriptWarning]:
+    acting = [node for node in script.body if isinstance(node, ast.Expr | ast.Assign | ast.With | ast.If | ast.For)]
+    for line, words in sorted({found for node in (*statements, *acting) for found in _settings(node)}):
+        yield _warning(WarningCode.SUPPRESS_ERRORS, line, words)
+    for arm, variables in script.environment.items():
+        for name in variables:
+            if arm in {BASELINE, CONTROL} and _SUPPRESS.search(name):
+                yield _warning(WarningCode.SUPPRESS_ERRORS, script.bound["ENV"][0].lineno, name)
+
+
+def _settings(statement: ast.stmt) -> Iterator[tuple[int, str]]:
+    """Where suppress_errors is set: by assignment, as a keyword, or as a text handed to something."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Assign) and not _is_false(node.value):
+            yield from ((node.lineno, ast.unparse(one)) for one in node.targets if _SUPPRESS.search(ast.unparse(one)))
+        elif isinstance(node, ast.keyword) and node.arg and _SUPPRESS.search(node.arg) and not _is_false(node.value):
+            yield node.value.lineno, node.arg
+        elif isinstance(node, ast.Call):
+            texts = (one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str))
+            yield from ((node.lineno, text) for text in texts if _SUPPRESS.search(text))
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
+
+
+def _quoted(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
+    """Lines of code that the signature matches. What a script raises itself has to match it."""
+    if not outline.pattern or outline.kind is SignatureKind.WRONG_RESULT:
+        return
+    try:
+        regex.compile(outline.pattern)
+    except regex.error:
+        return  # a problem, which is told as one
+    own = {node.lineno: node.end_lineno or node.lineno for node in script.bound.get("SIGNATURE", ())}
+    spans = [*own.items(), *_raised_lines(script), *_docstrings(script)]
+    left_out = {line for first, last in spans for line in range(first, last + 1)}
+    lines = script.text.split("\n")
+    for node in script.body:
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+            if line not in left_out and search(outline.pattern, lines[line - 1 : line]).line is not None:
+                yield _warning(WarningCode.SIGNATURE_IN_SCRIPT, line)
+
+
+def _raised_lines(script: Script) -> Iterator[tuple[int, int]]:
+    for node in (inner for statement in script.body for inner in ast.walk(statement)):
+        if isinstance(node, ast.Raise):
+            yield node.lineno, node.end_lineno or node.lineno
+
+
+def _docstrings(script: Script) -> Iterator[tuple[int, int]]:
+    """A traceback quotes no docstring."""
+    for node in (inner for statement in script.body for inner in ast.walk(statement)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            yield node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno
+
+
+def _uncompared(
+    script: Script, outline: Outline, baseline: Sequence[ast.stmt], control: Sequence[ast.stmt]
+) -> Iterator[ScriptWarning]:
+    if BASELINE not in script.functions:
+        return
+    if outline.kind is SignatureKind.WRONG_RESULT and not _compares(baseline):
+        words = "the baseline never gets to where WrongResult is raised"
+        yield _warning(WarningCode.NO_COMPARISON, script.functions[BASELINE].lineno, words)
+    for arm, statements in ((BASELINE, baseline), (CONTROL, control)):
+        nodes = (inner for statement in statements for inner in ast.walk(statement))
+        told = [node.value for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)]
+        if told and all(_is_constant(one) for one in told):
+            words = f"what the {arm} reports is written into the script"
+            yield _warning(WarningCode.NO_COMPARISON, told[0].lineno, words)
+
+
+def _compares(statements: Iterable[ast.stmt]) -> bool:
+    nodes = (inner for statement in statements for inner in ast.walk(statement))
+    return any(isinstance(node, ast.Raise) and _raises(node, "WrongResult") for node in nodes)
+
+
+def _is_constant(told: ast.expr) -> bool:
+    return isinstance(told, ast.Dict) and all(isinstance(value, ast.Constant) for value in told.values)
+
+
+def _apart(
+    script: Script, outline: Outline, baseline: Sequence[ast.stmt], control: Sequence[ast.stmt]
+) -> Iterator[ScriptWarning]:
+    if not (baseline and control):
+        return
+    functions = script.functions
+    line = functions[CONTROL].lineno
+    shared = [node for node in baseline if node in control and isinstance(node, Definition)]
+    if not any(node.name not in _SAY for node in shared):
+        yield _warning(WarningCode.CONTROL_APART, line, "control and baseline share no function of the script")
+    named = {name.partition(".")[0] for name in outline.suspect if "<locals>" not in name}
+    suspects = [node for node in baseline if isinstance(node, Definition) and node.name in named]
+    if suspects and not any(node in control for node in suspects):
+        words = f"the control never gets to {' or '.join(node.name for node in suspects)}, which the baseline compiles"
+        yield _warning(WarningCode.CONTROL_APART, line, words)
+    if outline.kind is SignatureKind.WRONG_RESULT and _compares(baseline) and not _compares(control):
+        words = "the baseline raises WrongResult where the control never gets to"
+        yield _warning(WarningCode.CONTROL_APART, line, words)
+    for call in (node for node in _own(functions[CONTROL]) if isinstance(node, ast.Call)):
+        if _COMPILERS.search(_name(call.func)):
+            yield _warning(WarningCode.COMPILED_CONTROL, call.lineno, ast.unparse(call.func))
+    given, other = (_defaults(functions[arm]) for arm in (CONTROL, BASELINE))
+    for name in sorted(given.keys() & other.keys()):
+        if given[name] != other[name]:
+            words = f'"{name}" is {given[name]} in the control and {other[name]} in the baseline'
+            yield _warning(WarningCode.CONTROL_APART, line, words)
+
+
+def _defaults(function: Function) -> dict[str, str]:
+    arguments = function.args
+    placed = arguments.args[len(arguments.args) - len(arguments.defaults) :]
+    pairs = [
+        *zip(placed, arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return {argument.arg: ast.unparse(value) for argument, value in pairs if value is not None}

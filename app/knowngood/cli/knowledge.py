@@ -1,0 +1,192 @@
+"""Knowledge for commands that only read: from a snapshot that is named, else from the local store together with what
+comes with this release, or from that alone where there is no store. The quick way where the store is our own file and
+as it was left.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from knowngood.catalogue_digest import digest_of
+from knowngood.cli.loading import load
+from knowngood.data_dir import is_bare
+from knowngood.domain.errors import BadSnapshot
+from knowngood.domain.verdicts.known import Known
+from knowngood.knowledge.model import Knowledge, Recorded
+from knowngood.knowledge.shipped import FILE, age_in_words, read_shipped
+from knowngood.knowledge.snapshot import Snapshot
+from knowngood.knowledge.together import recorded_together, together
+from knowngood.knowledge.trust import trusted_keys
+
+if TYPE_CHECKING:
+    from knowngood.settings import Settings
+
+# What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
+_SETTINGS = "knowngood.settings:read_settings"
+_SIGNED = "knowngood.knowledge.signed_snapshot:read_snapshot"
+_LOCAL = "knowngood.knowledge.local:read_local"
+_LOCAL_TIMES = "knowngood.knowledge.local:read_times"
+_STORED = "knowngood.cli.stored:stored_knowledge"
+_CURRENT = "knowngood.cli.stored:current_knowledge"
+_TIMES = "knowngood.cli.stored:stored_times"
+_CATALOGUE = "knowngood.catalogue.loader:read_catalogue"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The sources of an answer. `shipped` is what comes with this release, or the snapshot that was named (None: it is
+    left out), `has_store` says that is not all.
+    """
+
+    knowledge: Knowledge
+    shipped: Snapshot | None
+    has_store: bool
+
+    @property
+    def recorded(self) -> Recorded:
+        """The part of this release beside cells."""
+        return self.shipped.recorded if self.shipped else Recorded()
+
+
+def ground_here(snapshot: str = "", keys: Sequence[str] = (), *, quietly: bool = False) -> Ground:
+    """Says on standard error, unless asked `quietly`, what answers in place of a store: the snapshot, or where none is
+    what is shipped. The catalogue's files are looked at only where a store knows no issue yet: a job that asks the gate
+    need not pay for that. Raises Unreadable where an issue or a build cannot be read.
+    """
+    return _of_snapshot(snapshot, keys, quietly=quietly) if snapshot else _ground(_as_left, quietly=quietly)
+
+
+def knowledge_here(snapshot: str = "", keys: Sequence[str] = ()) -> Knowledge:
+    return ground_here(snapshot, keys).knowledge
+
+
+def known_here(snapshot: str = "", keys: Sequence[str] = ()) -> Known:
+    """The same with the catalogue as its files have it, less what cannot be read."""
+    ground = _of_snapshot(snapshot, keys) if snapshot else _ground(_with_catalogue)
+    return ground.knowledge.known
+
+
+def read_given(snapshot: str, keys: Sequence[str]) -> tuple[Snapshot, str]:
+    """The snapshot that somebody names, and a remark where anybody may have signed it. `keys` are as `trusted_keys`
+    takes them. Raises BadSnapshot, and BadRequest where nobody says who must have signed it.
+    """
+    trusted = trusted_keys(keys)
+    try:
+        found: Snapshot = load(_SIGNED)(Path(snapshot).read_bytes(), trusted)
+    except OSError as error:
+        raise BadSnapshot(f"the snapshot {snapshot} cannot be read: {error.strerror}") from None
+    except BadSnapshot as error:
+        raise BadSnapshot(f"{snapshot}: {error}") from None
+    return found, "" if found.is_trusted else _UNCHECKED.format(key=found.key)
+
+
+_UNCHECKED = (
+    "the snapshot was not checked against a key that you know; it says that {key} signed it. "
+    "Name the key that you trust with --public-key"
+)
+
+
+def _of_snapshot(snapshot: str, keys: Sequence[str], *, quietly: bool = False) -> Ground:
+    found, remark = read_given(snapshot, keys)
+    age = age_in_words(found.made_at, datetime.now(UTC))
+    told = f"answered from {snapshot}, a snapshot of {found.made_at:%Y-%m-%d}{f', {age}' if age else ''}"
+    for line in () if quietly else (remark, told):
+        sys.stderr.write(f"knowngood: {line}\n" if line else "")
+    return Ground(found.knowledge, found, has_store=False)
+
+
+def recorded_here(ground: Ground) -> Recorded:
+    """How long runs took, in the store and elsewhere."""
+    settings = _settings() if ground.has_store else None
+    return recorded_together(_recorded_in(settings), ground.recorded) if settings else ground.recorded
+
+
+def shipped() -> Snapshot:
+    """Raises BadSnapshot where this installation lacks it."""
+    try:
+        return read_shipped()
+    except OSError as error:
+        raise BadSnapshot(f"{FILE} comes with this release and cannot be read: {error.strerror}") from None
+
+
+def _ground(reader: "Callable[[Settings, datetime], Knowledge]", *, quietly: bool = False) -> Ground:
+    now, settings = datetime.now(UTC), _settings()
+    if settings is None:
+        found = shipped()
+        if not quietly:
+            _tell(found, now)
+        return Ground(found.knowledge, found, has_store=False)
+    if settings.shipped and not has_store(settings):
+        reader = _of_files
+        if not quietly:
+            _tell(shipped(), now)
+    try:
+        own = reader(settings, now)
+    except ModuleNotFoundError as error:
+        if settings.database_url or not settings.shipped or (error.name or "").startswith("knowngood"):
+            raise
+        return _without_store(settings.database_file, error.name or "", now, quietly=quietly)
+    if not settings.shipped:
+        return Ground(own, None, has_store=True)
+    return Ground(together(own, shipped().knowledge), shipped(), has_store=has_store(settings))
+
+
+def _without_store(store: Path, missing: str, now: datetime, *, quietly: bool) -> Ground:
+    """Where there is a store that nobody named, and this installation has not what reads it."""
+    found = shipped()
+    if not quietly:
+        how = load("knowngood.installation:how_to_install")("server")
+        _tell(found, now, f"the store {store} was not asked, which needs {missing}; {how}")
+    return Ground(found.knowledge, found, has_store=False)
+
+
+def _settings() -> "Settings | None":
+    """The settings; None where there is nothing to ask but what is shipped."""
+    if is_bare():
+        return None
+    settings: Settings = load(_SETTINGS)()
+    return settings if has_store(settings) or settings.catalogue or not settings.shipped else None
+
+
+def has_store(settings: "Settings") -> bool:
+    return bool(settings.database_url or os.path.exists(settings.database_file))  # noqa: PTH110 - False where it must not be looked at
+
+
+def _as_left(settings: "Settings", now: datetime) -> Knowledge:
+    """As it was left; with the catalogue taken in where no issue is known yet."""
+    return cast("Knowledge", _quick(settings, now) or load(_STORED)(settings, now))
+
+
+def _with_catalogue(settings: "Settings", now: datetime) -> Knowledge:
+    """With the catalogue as its files have it, less what cannot be read."""
+    return cast("Knowledge", _quick(settings, now, digest_of(settings.folders)) or load(_CURRENT)(settings, now))
+
+
+def _of_files(settings: "Settings", now: datetime) -> Knowledge:
+    """The catalogue with a team's own issues, of which nothing is measured: there is no store, and none is made."""
+    catalogue = load(_CATALOGUE)(settings.folders, with_drafts=False)
+    issues = {issue.id: issue for issue in catalogue.issues}
+    return Knowledge(Known(issues, {build.id: build for build in catalogue.builds}, {}, (), now), frozenset())
+
+
+def _recorded_in(settings: "Settings") -> Recorded:
+    quick = None if settings.database_url else load(_LOCAL_TIMES)(settings.database_file)
+    return Recorded(*(quick or load(_TIMES)(settings)))
+
+
+def _quick(settings: "Settings", now: datetime, source: bytes | None = None) -> Knowledge | None:
+    return cast(
+        "Knowledge | None", None if settings.database_url else load(_LOCAL)(settings.database_file, now, source)
+    )
+
+
+def _tell(found: Snapshot, now: datetime, why: str = "there is no store here") -> None:
+    age = age_in_words(found.made_at, now)
+    sys.stderr.write(
+        f"knowngood: answered from the results of {found.made_at:%Y-%m-%d} that come with this release; "
+        f"{why}{f'. They are {age}' if age else ''}\n"
+    )

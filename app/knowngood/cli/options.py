@@ -1,0 +1,103 @@
+"""The options and arguments that commands share, and how names are written: repeated or comma-separated."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from knowngood.knowledge.trust import UNSIGNED
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FILE_HERE = click.Path(exists=True, dir_okay=False, path_type=Path)
+PATH = click.Path(path_type=Path)
+
+
+def option(*flags: str, **more: Any) -> click.Option:  # noqa: ANN401 - click's
+    return click.Option(flags, **more)
+
+
+def text(flag_: str, help_: str, metavar: str = "TEXT", *name: str, default: str = "") -> click.Option:
+    """One text; empty unless said."""
+    return click.Option([flag_, *name], default=default, help=help_, metavar=metavar, show_default=bool(default))
+
+
+def flag(*flags: str, help_: str) -> click.Option:
+    return click.Option(flags, is_flag=True, help=help_)
+
+
+def names(flag_: str, help_: str, *more: str) -> click.Option:
+    """Any number of names, as one flat tuple."""
+    return click.Option([flag_, *more], multiple=True, metavar="NAMES", help=help_, callback=_apart)
+
+
+def argument(name: str, help_: str, **more: Any) -> click.Argument:  # noqa: ANN401 - click's
+    return click.Argument([name], help=help_, **more)
+
+
+def _apart(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _remember(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    ctx.meta[UNSIGNED] = value
+
+
+def _signers(ctx: click.Context, _param: click.Parameter, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Of --public-key and --unsigned."""
+    if keys and ctx.meta[UNSIGNED]:
+        raise click.UsageError("--public-key and --unsigned exclude each other; name one of them")
+    return (UNSIGNED,) if ctx.meta[UNSIGNED] else keys
+
+
+ISSUES = names("--issues", "Ids, repeated or comma-separated; or `all`.")
+BUILDS = names("--builds", "Ids or versions (2.5.1, 2.5.1+cu118), comma-separated; `all`; `default`.")
+HARDWARE = names("--hardware", "Classes, such as cpu-x86_64.")
+AS_JSON = flag("--json", "as_json", help_="For programs.")
+FAIL_ON = names("--fail-on", "Verdicts that end in exit code 1, such as affected.")
+DRY_RUN = flag("--dry-run", help_="Tell minutes, downloads and disk, fetch nothing.")
+FORCE = flag("--force", help_="Run again, whatever is known.")
+SIZES = option(
+    "--sizes/--no-sizes",
+    default=True,
+    help="With --dry-run: ask the package index, for 20 s at most, for sizes that are not known here.",
+)
+SNAPSHOT_FILE = text("--snapshot", "A file made by `knowngood snapshot`, which answers alone.", "FILE")
+PUBLIC_KEY = option(
+    "--public-key",
+    "public_keys",
+    multiple=True,
+    metavar="KEY",
+    callback=_signers,
+    help="Who must have signed the snapshot: a key, or a file that holds one.",
+)
+ANY_SIGNER = option(
+    "--unsigned",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember,
+    help="Take the snapshot whoever signed it.",
+)
+BUILD = text("--build", "Such as torch-2.6.0+cu124, or 2.6.0.", "BUILD")
+LOCK = text("--lock", "uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, conda's.", "FILE")
+HERE = flag("--here", help_="The Python environment that this runs in.")
+PYTHON = text("--python", "Its Python, such as 3.12, where neither file nor build says it.", "VERSION")
+PLATFORM = text("--platform", "Its platform, such as linux-x86_64 or macos-arm64, where no file says it.", "PLATFORM")
+REQUIREMENTS_FILE = option(
+    "-r",
+    "--requirements",
+    metavar="FILE",
+    default="",
+    help="requirements.txt, what `pip freeze` prints, a pyproject.toml, or a script (PEP 723).",
+)
+GROUPS = names("--groups", "Extras and groups of a pyproject.toml that count; all unless said.")
+ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON, PLATFORM)
+"""As the gate takes one; `app/knowngood/features/gate/cli/asking.py` reads them."""
+OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")
+SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")
+COMPONENT = names("--component", "Every issue of these components.")
+PACKAGE = names("--package", "Every issue that needs these packages.")
+HOST = option("--host", help="Where to listen; 127.0.0.1 unless set.")
+PORT = option("--port", type=click.IntRange(0, 65535), help="8000 unless set.")
+NODE_IP = text("--node-ip", "This machine's address as the others reach it; found without it.", "IP")

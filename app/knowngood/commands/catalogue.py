@@ -1,0 +1,54 @@
+"""`knowngood check` and `new-issue`: the files of the catalogue."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from knowngood.catalogue import scaffold
+from knowngood.catalogue.hostile_text import slow_signatures
+from knowngood.catalogue.loader import read_what_is_sound
+from knowngood.catalogue.problems import CatalogueProblems, FileProblem
+from knowngood.catalogue.warnings.rows import row_warnings
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.output import out
+from knowngood.domain.issue import Comparison, SignatureKind
+from knowngood.settings import read_settings
+
+
+def check(folders: Sequence[Path], *, strict: bool) -> Exit:
+    asked = list(folders or read_settings().folders)
+    problems: list[FileProblem] = []
+    catalogue = read_what_is_sound(asked, problems)
+    rows = {issue.id for issue in catalogue.issues} | {one.file.parent.name for one in problems}
+    problems += slow_signatures(asked, catalogue.issues)
+    try:
+        found_warnings = row_warnings(asked, sorted(rows))
+    except CatalogueProblems as found:
+        problems += found.problems
+        found_warnings = ()
+    for problem in sorted(set(problems)):
+        out.print(str(problem), markup=False, soft_wrap=True)
+    if not problems and not catalogue.issues and not catalogue.builds:
+        out.print(f"{', '.join(map(str, asked))}: no issue and no builds.toml stands here", soft_wrap=True)
+        return Exit.FINDING
+    warnings = [one for one in found_warnings if not one.reason]
+    for warning in warnings:
+        out.print(f"warning: {warning}", markup=False, soft_wrap=True)
+    waived = len(found_warnings) - len(warnings)
+    told = f"({len(warnings)} warnings, {waived} waived with a reason)"
+    if problems:
+        out.print(f"{len(set(problems))} problems {told}")
+        return Exit.FINDING
+    out.print(f"{len(catalogue.issues)} issues and {len(catalogue.builds)} builds, no problems {told}")
+    rules = [rule.compare for issue in catalogue.issues for rule in issue.observed.values()]
+    if rules:
+        ignored = rules.count(Comparison.IGNORE)
+        others = f"{len(rules) - ignored} in a way of their own"
+        out.print(f"{ignored} observed values are not compared with the control's, {others}", soft_wrap=True)
+    return Exit.FINDING if warnings and strict else Exit.OK
+
+
+def new_issue(id_: str, title: str, kind: str | None, folder: Path | None) -> None:
+    place = folder or next(iter(read_settings().catalogue_folders), Path("repros"))
+    made = scaffold.new_issue(place, id_, title, SignatureKind(kind) if kind else None)
+    words = f"{made}: now write issue.toml and repro.py (docs/writing-a-row.md), then run `knowngood check {place}`"
+    out.print(words, markup=False, soft_wrap=True)

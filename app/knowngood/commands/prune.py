@@ -1,0 +1,30 @@
+"""`knowngood prune`: room in the store, without a word of what counts."""
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from knowngood.cli.context import opened
+from knowngood.settings import read_settings
+from knowngood.store.engine import unit_of_work
+from knowngood.store.maintenance import prune as remove
+
+
+def prune(*, older_than: float, logs_older_than: float, dry_run: bool, as_json: bool) -> None:
+    days = {"superseded_days": older_than, "history_days": older_than, "logs_days": logs_older_than}
+    # A dry run does all of it and takes it back: what it tells is what would have gone.
+    with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
+        report = remove(s, datetime.now(UTC), **days)
+    if as_json:
+        kinds = {kind: {"rows": one.rows, "bytes": one.size} for kind, one in vars(report).items()}
+        click.echo(json.dumps({"dry_run": dry_run, "bytes": report.size, "removed": kinds}, indent=2))
+        return
+    for kind, one in vars(report).items():
+        click.echo(f"{kind:<9} {one.rows:>9,} rows {_mib(one.size):>10} MiB")
+    done = "would be removed" if dry_run else "removed"
+    click.echo(f"{_mib(report.size)} MiB {done}; the database uses the room again, its files stay as large as they are")
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.1f}"

@@ -1,0 +1,87 @@
+"""`knowngood status`: what answers questions here, and how fresh it is. Nothing is asked over the network, and nothing
+is made.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.knowledge import has_store, shipped
+from knowngood.cli.loading import load
+from knowngood.knowledge.shipped import age_in_words
+from knowngood.knowledge.snapshot import Snapshot
+from knowngood.settings import Settings, read_settings
+
+_EXTENT = "knowngood.knowledge.local:read_extent"
+
+
+def status(*, as_json: bool) -> Exit:
+    settings = read_settings()
+    told = {
+        "release": version("knowngood"),
+        "server": os.environ.get("KNOWNGOOD_SERVER", ""),
+        "store": _store(settings) if has_store(settings) else None,
+        "shipped": _shipped(shipped(), datetime.now(UTC)) if settings.shipped else None,
+        "catalogue": [str(folder) for folder in settings.catalogue_folders],
+    }
+    sys.stdout.write(json.dumps(told, indent=2) + "\n" if as_json else "\n".join(_lines(told)) + "\n")
+    return Exit.OK
+
+
+def _store(settings: Settings) -> Mapping[str, Any]:
+    """A database elsewhere is named without its password, and not asked."""
+    if settings.database_url:
+        return {"at": settings.database_url.rpartition("@")[2].partition("?")[0], "cells": None, "newest": None}
+    try:
+        cells, newest = load(_EXTENT)(settings.database_file) or (None, None)
+    except ModuleNotFoundError:  # it is not asked then: app/knowngood/cli/knowledge.py
+        cells, newest = None, None
+    return {"at": str(settings.database_file), "cells": cells, "newest": newest.isoformat() if newest else None}
+
+
+def _shipped(found: Snapshot, now: datetime) -> Mapping[str, Any]:
+    return {
+        "of": found.made_at.isoformat(),
+        "days": (now - found.made_at).days,
+        "issues": len(found.knowledge.known.issues),
+        "builds": len(found.knowledge.tested),
+        "cells": len(found.knowledge.known.cells),
+        "warning": age_in_words(found.made_at, now),
+    }
+
+
+def _lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """In the order in which they are asked."""
+    yield f"Known Good {told['release']}"
+    if told["server"]:
+        yield f"server   {told['server']} answers `gate` (KNOWNGOOD_SERVER)"
+    store, found = told["store"], told["shipped"]
+    if store:
+        yield f"store    {store['at']}: {_extent(store)}"
+    else:
+        yield "store    none here; `knowngood up`, `run` and `import` make one"
+    if found:
+        beside = (
+            "for whatever the store lacks or knows from an older measurement" if store else "answers every question"
+        )
+        yield (
+            f"shipped  {beside}: results of {found['of'][:10]}, {found['days']} days old; "
+            f"{found['issues']} issues, {found['builds']} builds, {found['cells']} cells"
+        )
+    else:
+        yield "shipped  left out (KNOWNGOOD_SHIPPED)"
+    if found and found["warning"]:
+        yield f"         {found['warning']}"
+    for folder in told["catalogue"]:
+        yield f"issues   of your own in {folder}"
+
+
+def _extent(store: Mapping[str, Any]) -> str:
+    if store["cells"] is None:
+        return "not looked into here"
+    return f"{store['cells']} cells" + (f", measured until {store['newest'][:10]}" if store["newest"] else "")

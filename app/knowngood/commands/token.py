@@ -1,0 +1,76 @@
+"""`knowngood token create|list|revoke`: who may. A token is printed once, by itself, on standard output."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from knowngood.cli.choice import one_of
+from knowngood.cli.context import opened, operator
+from knowngood.domain.access import Scope, Token
+from knowngood.domain.errors import BadRequest
+from knowngood.settings import read_settings
+from knowngood.store.engine import reading, unit_of_work
+from knowngood.store.tokens import PREFIX, create_token, load_tokens, revoke_token
+
+_SPANS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_SPAN = re.compile(r"([1-9][0-9]{0,3})([hdw])\Z")
+_FOREVER = "never"
+
+
+def create(name: str, scope: Sequence[str], expires: str) -> None:
+    now = datetime.now(UTC)
+    named = [part.strip() for text in scope for part in text.split(",") if part.strip()]
+    scopes = frozenset(map(Scope, one_of(list(Scope), named, "--scope", "scope")))
+    expires_at = _expiry(expires, now)
+    with unit_of_work(opened(read_settings())) as s:
+        made = create_token(s, name=name, scopes=scopes, by=operator(), now=now, expires_at=expires_at)
+    ends = f"until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else "without end"
+    click.echo(
+        f'the token "{name}" may {", ".join(made.token.scopes)} {ends}; keep it now, it is not shown again:', err=True
+    )
+    click.echo(made.secret)
+
+
+def tell_all(*, as_json: bool) -> None:
+    now = datetime.now(UTC)
+    with reading(opened(read_settings())) as s:
+        found = load_tokens(s)
+    if as_json:
+        click.echo(json.dumps([_fields(one, now) for one in found], indent=2))
+        return
+    if not found:
+        click.echo("no tokens yet; make one with `knowngood token create --name NAME --scope submit`", err=True)
+    for one in found:
+        used = f"last used {one.last_used_at:%Y-%m-%d %H:%M} UTC" if one.last_used_at else "never used"
+        ends = one.ended(now) or (f"expires on {one.expires_at:%Y-%m-%d}" if one.expires_at else "never expires")
+        click.echo(f"{one.name}  {PREFIX}{one.id}  {','.join(one.scopes)}  {ends}, {used}")
+
+
+def revoke(name: str) -> None:
+    with unit_of_work(opened(read_settings())) as s:
+        gone = revoke_token(s, name, by=operator(), now=datetime.now(UTC))
+    click.echo(f'the token "{gone.name}" ({PREFIX}{gone.id}) is revoked')
+
+
+def _expiry(text: str, now: datetime) -> datetime | None:
+    """When a token ends that is made now; a date is the last day on which it counts."""
+    if text == _FOREVER:
+        return None
+    span = _SPAN.match(text)
+    try:
+        if span:
+            return now + int(span[1]) * _SPANS[span[2]]
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise BadRequest(
+            f'--expires "{text}" is no time; write 90d, 12h, 4w, a date such as 2027-01-31, or never'
+        ) from None
+
+
+def _fields(one: Token, now: datetime) -> dict[str, object]:
+    times = {"created_at": one.created_at, "expires_at": one.expires_at, "revoked_at": one.revoked_at}
+    told = {name: at.isoformat() if at else None for name, at in {**times, "last_used_at": one.last_used_at}.items()}
+    return {"id": one.id, "name": one.name, "scopes": list(one.scopes), "in_force": not one.ended(now), **told}

@@ -1,0 +1,133 @@
+"""The measured costs of a cell's workarounds as dots with their intervals, and its attempts along a line of time."""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from io import StringIO
+
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import CONTROL
+from knowngood.domain.verdicts.workaround_cost import Cost, MedianCost
+from knowngood.web.html import i18n
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A median at `x`, and how far single attempts lie apart, in percent of the width; `text` says the median."""
+
+    x: float
+    low: float
+    high: float
+    text: str
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One workaround; memory is None where it was not recorded."""
+
+    title: str
+    seconds: Dot
+    control_seconds: Dot
+    memory: Dot | None
+    control_memory: Dot | None
+    attempts: int
+    control_attempts: int
+
+
+@dataclass(frozen=True)
+class CostChart:
+    """All rows on one scale, from nothing to the greatest."""
+
+    rows: tuple[CostRow, ...]
+    csv_address: str
+    json_address: str
+
+
+def cost_chart(titles: Mapping[str, str], costs: Mapping[str, Cost], csv_address: str, json_address: str) -> CostChart:
+    """`titles` are those of the workarounds (by id) in the order in which they are shown."""
+    found = [(title, costs[id_]) for id_, title in titles.items() if id_ in costs]
+    sides = [side for _, cost in found for side in (cost.workaround, cost.control)]
+    longest = max((side.seconds_range[1] for side in sides), default=0) or 1
+    largest = max((side.peak_bytes_range[1] for side in sides), default=0) or 1
+    rows = tuple(
+        CostRow(
+            title=title,
+            seconds=_seconds(cost.workaround, longest),
+            control_seconds=_seconds(cost.control, longest),
+            memory=_memory(cost.workaround, largest),
+            control_memory=_memory(cost.control, largest),
+            attempts=cost.workaround.attempts,
+            control_attempts=cost.control.attempts,
+        )
+        for title, cost in found
+    )
+    return CostChart(rows, csv_address, json_address)
+
+
+def costs_csv(costs: Mapping[str, Cost]) -> str:
+    """Ids and figures alone."""
+    out = StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\r\n")
+    figures = ("seconds", "seconds_low", "seconds_high", "peak_bytes", "peak_bytes_low", "peak_bytes_high", "attempts")
+    writer.writerow(("workaround", "variant", "arm", *figures))
+    for id_, cost in costs.items():
+        for arm, side in ((id_, cost.workaround), (CONTROL, cost.control)):
+            peak = (side.peak_bytes, *side.peak_bytes_range) if side.peak_bytes else ("", "", "")
+            writer.writerow((id_, cost.variant, arm, side.seconds, *side.seconds_range, *peak, side.attempts))
+    return out.getvalue()
+
+
+# A dot at either end of the scale is drawn whole.
+_EDGE = 3.0
+
+
+def _at(value: float, most: float) -> float:
+    return round(_EDGE + (100 - 2 * _EDGE) * value / most, 2)
+
+
+def _seconds(side: MedianCost, most: float) -> Dot:
+    low, high = side.seconds_range
+    return Dot(_at(side.seconds, most), _at(low, most), _at(high, most), i18n.short_duration(side.seconds))
+
+
+def _memory(side: MedianCost, most: int) -> Dot | None:
+    low, high = side.peak_bytes_range
+    if not side.peak_bytes:
+        return None
+    return Dot(_at(side.peak_bytes, most), _at(low, most), _at(high, most), i18n.size(side.peak_bytes))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One attempt on the line of time: `sign` is its outcome's, `name` says the rest."""
+
+    x: float
+    sign: str
+    name: str
+    address: str
+    is_counted: bool
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A line for each arm, over the same time."""
+
+    lines: tuple[tuple[str, tuple[Moment, ...]], ...]
+    first: datetime
+    last: datetime
+
+
+def timeline(moments: Iterable[tuple[str, datetime, Moment]]) -> Timeline | None:
+    """`moments` are (arm, time, moment), whose `x` is filled in here; the arms in the order in which they come. None
+    where all of them are of one time: then there is no line to draw.
+    """
+    found: Sequence[tuple[str, datetime, Moment]] = list(moments)
+    times = [at for _, at, _ in found]
+    if not times or min(times) == max(times):
+        return None
+    first, last = min(times), max(times)
+    span = (last - first).total_seconds()
+    placed = ((arm, replace(one, x=_at((at - first).total_seconds(), span))) for arm, at, one in found)
+    lines = grouped(placed, lambda pair: pair[0])
+    return Timeline(tuple((arm, tuple(one for _, one in of)) for arm, of in lines.items()), first, last)

@@ -1,0 +1,50 @@
+"""The columns of charts: the measured releases of a hardware class, each with the cell that stands for it."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from knowngood.domain.builds.build import DEFAULT_PYTHON
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.history import releases_of
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import Column, rows_of
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.verdict import Cell
+from knowngood.domain.vocabulary import PROSPECTS, StatusLabel
+
+STACKED = (
+    Prospect.PASSES,
+    Prospect.NEEDS_WORKAROUND,
+    Prospect.FAILS,
+    Prospect.NOT_KNOWN,
+    Prospect.DOES_NOT_APPLY,
+)
+"""In the order in which bars stack them, and tables list them."""
+SIGNS: Mapping[Prospect, StatusLabel] = {one: StatusLabel(PROSPECTS[one].label) for one in STACKED}
+WORDS: Mapping[Prospect, str] = {one: PROSPECTS[one].word for one in STACKED}
+
+
+def measured_releases(known: Known, hardware: Collection[str]) -> tuple[Column, ...]:
+    """Every release with a result on one of the classes, oldest first. All of its Pythons share the column."""
+    return tuple(
+        Column(tuple(sorted(release, key=lambda build: build.python != DEFAULT_PYTHON)))
+        for release in releases_of(known.builds.values())
+        if any(known.is_measured(build, hardware) for build in release)
+    )
+
+
+def cells_by_release(
+    issues: Iterable[Issue], columns: Sequence[Column], hardware: str, known: Known
+) -> dict[str, tuple[Cell, ...]]:
+    """By issue, the cell that stands for each column, as in the matrix."""
+    rows = rows_of(tuple(issues), columns, [hardware], known)
+    return {issue: cells for (issue, _), cells in rows.items()}
+
+
+def short_labels(releases: Iterable[str]) -> tuple[str, ...]:
+    """`2.9`, `.1`, `2.10`: the minor where it begins, and else the patch alone, so that each fits under a bar."""
+    labels, before = list[str](), ""
+    for release in releases:
+        minor, _, patch = release.rpartition(".")
+        labels.append(f".{patch}" if minor == before else minor)
+        before = minor
+    return tuple(labels)

@@ -1,0 +1,131 @@
+"""The workarounds of an issue as measured on one cell, best first."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import BASELINE, Issue, arm_inapplicable, variants_of
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict, inferred_from
+from knowngood.domain.verdicts.workaround_cost import Cost, Timed, costs_of
+from knowngood.domain.vocabulary import WORKAROUNDS
+from knowngood.web.html.markdown import markdown
+from knowngood.web.request_context import RequestContext
+
+
+@dataclass(frozen=True)
+class WorkaroundView:
+    """`rank` counts the ones that work from 1; 0 for the rest. `note` says why where it does not simply work.
+
+    `variants` say with which it helps, with which it fails, and with which nobody knows; none where the issue has but
+    one. `runs` is the least number of passes with one of them, `ground` the build on which they were made where the
+    answer is inferred. `cost` is None where nothing comparable was measured, or nobody looked.
+    """
+
+    id: str
+    title: str
+    body: Markup
+    trade_off: str
+    verdict: WorkaroundVerdict
+    sign: str
+    word: str
+    note: str
+    rank: int
+    variants: tuple[tuple[str, str, str], ...] = ()
+    runs: int = 0
+    ground: str = ""
+    cost: Cost | None = None
+    is_decoy: bool = False
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A workaround that does not apply to this build, and why: named, not offered."""
+
+    id: str
+    title: str
+    note: str
+
+
+def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, Cost]:
+    """The cost of each workaround on this cell, with the first variant that fails without it, else with the first."""
+    failing = {one.variant for one in cell.variants if one.verdict in FAILING}
+    variants = sorted((one.id for one in variants_of(issue, BASELINE)), key=lambda id_: id_ not in failing)
+    return costs_of(timed, variants)
+
+
+def workarounds_of(
+    issue: Issue, build: Build, cell: Cell, context: RequestContext, costs: Mapping[str, Cost] | None = None
+) -> tuple[WorkaroundView, ...]:
+    """Every workaround that can be tried on this build, with what was measured of it on this cell.
+
+    They stand in the catalogue's order within each verdict.
+    """
+    took = costs or {}
+    best_first = list(WORKAROUNDS)
+    found = [(one, finding) for one in issue.workarounds if (finding := _finding(issue, build, cell, one.id)).applies]
+    found.sort(key=lambda pair: best_first.index(pair[1].verdict))
+    return tuple(
+        WorkaroundView(
+            id=one.id,
+            title=context.in_language(one.title, one.title_zh),
+            body=markdown(context.in_language(one.body, one.body_zh)),
+            trade_off=context.in_language(one.trade_off, one.trade_off_zh),
+            verdict=finding.verdict,
+            sign=WORKAROUNDS[finding.verdict].label,
+            word=context.say(WORKAROUNDS[finding.verdict].word),
+            note=_note(finding),
+            rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
+            variants=tuple(_variants(issue, one.id, finding, context)),
+            runs=finding.runs,
+            ground=finding.ground or (cell.basis.build if cell.basis and finding.runs else ""),
+            cost=took.get(one.id),
+            is_decoy=one.is_decoy,
+        )
+        for place, (one, finding) in enumerate(found, start=1)
+    )
+
+
+def _note(found: WorkaroundFinding) -> str:
+    """Of what helps in part the variants say it all, but for where it was run."""
+    if found.verdict is not WorkaroundVerdict.PARTIAL:
+        return found.note
+    return inferred_from(found.ground) if found.ground else ""
+
+
+VARIANT_WORDS = ("helps with", "fails with", "no answer with", "not tried with")
+
+
+def _variants(
+    issue: Issue, workaround: str, finding: WorkaroundFinding, context: RequestContext
+) -> Iterator[tuple[str, str, str]]:
+    """A few words, the names of the variants that they hold for, and why where these are left out on purpose."""
+    if not issue.variants:
+        return
+    left_out = {one.id: one.why_not for one in issue.variants if one.arms and workaround not in one.arms}
+    asked = [id_ for id_ in finding.untried if id_ not in left_out]
+    for words, named in zip(VARIANT_WORDS, (finding.helped, finding.failed, asked), strict=False):
+        if named:
+            yield context.say(words), ", ".join(named), ""
+    for why in dict.fromkeys(left_out[id_] for id_ in finding.untried if id_ in left_out):
+        alike = [id_ for id_ in finding.untried if left_out.get(id_) == why]
+        yield context.say(VARIANT_WORDS[-1]), ", ".join(alike), why.rstrip(".")
+
+
+def elsewhere_of(issue: Issue, build: Build, cell: Cell, context: RequestContext) -> tuple[Elsewhere, ...]:
+    """The others."""
+    return tuple(
+        Elsewhere(one.id, context.in_language(one.title, one.title_zh), finding.note)
+        for one in issue.workarounds
+        if not (finding := _finding(issue, build, cell, one.id)).applies
+    )
+
+
+def _finding(issue: Issue, build: Build, cell: Cell, workaround: str) -> WorkaroundFinding:
+    """The stored finding; of a cell that nobody measured, whether there would be anything to try."""
+    absent = arm_inapplicable(issue.arm(workaround), build)
+    note = f"does not apply to this build: {absent}" if absent else NOT_RUN
+    untried = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note, applies=absent is None)
+    return cell.workarounds.get(workaround, untried)

@@ -1,0 +1,141 @@
+"""The matrix as a table on a terminal."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import Column, concerns_cpu_path, fold, rows_of
+from knowngood.domain.verdicts.status import status_of
+from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.domain.vocabulary import VERDICTS, Role, StatusLabel
+from knowngood.serialization.marks import legend_of, mark_of, sign_of
+
+_COLOURS = {
+    Role.GOOD: "green",
+    Role.BAD: "red",
+    Role.OTHER: "magenta",
+    Role.MIXED: "yellow",
+    Role.UNSURE: "blue",
+    Role.QUIET: "dim",
+}
+
+_BUILD_WIDTH, _HISTORY_WIDTH, _FEWEST_BUILDS = 9, 36, 4
+_WIDEST = 10_000  # of a line in a pipe, which folds nothing
+
+
+def sign_in_colour(cell: Cell) -> Text:
+    """Its sign; in parentheses where it is inferred. What fails with nothing to do about it is bold."""
+    return Text(sign_of(cell), style=_style(cell))
+
+
+def _style(cell: Cell) -> str:
+    bold = "bold " if status_of(cell) is StatusLabel.FAILS else ""
+    return bold + _COLOURS[VERDICTS[cell.verdict].role]
+
+
+def print_matrix(
+    console: Console,
+    issues: Sequence[Issue],
+    builds: Sequence[Build],
+    hardware: str,
+    known: Known,
+) -> None:
+    """A row per issue, with as many columns as the width holds: the newest, and a line on what was left out. Every sign
+    is explained below. Issues that apply to none of the builds are counted.
+
+    Pythons of one build share a column for as long as they agree on this hardware class. A pipe gets a line per issue.
+    """
+    columns = fold(issues, builds, [hardware], known)
+    rows = {issue: row for (issue, _), row in rows_of(issues, columns, [hardware], known).items()}
+    absent = [id_ for id_, row in rows.items() if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row)]
+    shown = [issue for issue in issues if issue.id not in absent]
+    widest = max((len(issue.id) for issue in shown), default=0)
+    left_out = max(0, len(columns) - max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH))
+    if shown:
+        table = _table(hardware, columns[left_out:])
+        for issue in shown:
+            cells = map(sign_in_colour, rows[issue.id][left_out:])
+            table.add_row(issue.id, *cells, known.told(issue, hardware))
+        _unfolded(console).print(table)
+    _print_remarks(console, absent, rows, hardware)
+    if left_out and shown:
+        print_line(console, _left_out(columns[:left_out]))
+    for issue in shown:
+        if issue.caveat:
+            print_line(console, f"{issue.id}: {issue.caveat}")
+    _print_legend(console, [cell for issue in shown for cell in rows[issue.id][left_out:]])
+
+
+def _unfolded(console: Console) -> Console:
+    """The terminal, or for a pipe one so wide that nothing is folded."""
+    return console if console.is_terminal else Console(file=console.file, width=_WIDEST, highlight=False)
+
+
+def _table(title: str, columns: Sequence[Column]) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold", pad_edge=False, box=None)
+    table.add_column("issue", no_wrap=True)
+    for column in columns:
+        table.add_column(short_name(column.asked.id).replace("+", "\n+").replace("~", "\n~"), justify="center")
+    table.add_column("history", overflow="fold")
+    return table
+
+
+def short_name(build: str) -> str:
+    return build.removeprefix("torch-")
+
+
+def print_line(console: Console, text: str | Text) -> None:
+    """One line, however narrow the terminal is."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _left_out(columns: Sequence[Column]) -> str:
+    first, last = short_name(columns[0].asked.id), short_name(columns[-1].asked.id)
+    which = f"1 older build ({first}) is" if first == last else f"{len(columns)} older builds ({first} to {last}) are"
+    return f"{which} left out; --builds names others, a wider terminal shows more, --json has all"
+
+
+def _print_remarks(console: Console, absent: Sequence[str], rows: Mapping[str, Sequence[Cell]], hardware: str) -> None:
+    on_cpu = sum(1 for id_ in absent if concerns_cpu_path(rows[id_]))
+    if on_cpu:
+        concern = "issue concerns" if on_cpu == 1 else "issues concern"
+        console.print(f"{on_cpu} more {concern} the CPU path: see {CPU_CLASS}", highlight=False)
+    if len(absent) > on_cpu:
+        apply = "issue does not apply" if len(absent) == on_cpu + 1 else "issues do not apply"
+        console.print(f"{len(absent) - on_cpu} more {apply} on {hardware}", highlight=False)
+
+
+def print_cells(console: Console, issue: Issue, builds: Sequence[Build], hardware: str, known: Known) -> None:
+    """One issue on a class, a line per column with its reason, the newest first; then the line to go on with."""
+    columns = fold([issue], builds, [hardware], known)
+    row = rows_of([issue], columns, [hardware], known)[issue.id, hardware]
+    print_line(console, Text(hardware, style="bold").append(f"  {known.told(issue, hardware)}", style="not bold"))
+    if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row):
+        print_line(console, f"  does not apply: {row[-1].reason}" if row else "  no build")
+        return
+    widest = max((len(short_name(column.asked.id)) for column in columns), default=0)
+    for column, cell in reversed(list(zip(columns, row, strict=True))):
+        mark = mark_of(cell)
+        sign = Text(f"{sign_of(cell) or ' ':<4}", style=_style(cell))
+        words = (
+            f"{mark.word}: {cell.reason}" if cell.reason and mark.word not in cell.reason else cell.reason or mark.word
+        )
+        print_line(console, Text(f"  {short_name(column.asked.id):<{widest}}  ").append(sign).append(words))
+    unknown = [column.asked.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN]
+    if unknown and hardware == CPU_CLASS:
+        print_line(console, f"  to measure: knowngood run --issues {issue.id} --builds {','.join(unknown)}")
+
+
+def _print_legend(console: Console, cells: Sequence[Cell]) -> None:
+    styles = {mark_of(cell): _style(cell) for cell in cells}
+    entries = [
+        Text(mark.sign or "(empty)", style=styles.get(mark, "")).append(f" {mark.word}", style="not bold default")
+        for mark in legend_of(cells)
+    ]
+    console.print(Text("   ").join(entries))

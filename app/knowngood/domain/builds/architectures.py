@@ -1,0 +1,71 @@
+"""The GPU architectures that a wheel was compiled for, and which GPUs its code runs on.
+
+A list is read in one very wheel and says nothing of any other: 2.7.1+cu128 holds code for sm_120, 2.7.1+cu126 does not.
+Source: NVIDIA, "CUDA C++ Programming Guide", Binary Compatibility and Architecture-Specific Features.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from knowngood.domain.builds.build import Build
+
+_CUDA = "cuda-sm_"
+_TEGRA = frozenset({"53", "62", "72", "87", "101"})
+"""Architectures of NVIDIA's boards, whose binaries are not compatible with those of other GPUs."""
+
+
+@dataclass(frozen=True)
+class WheelCode:
+    """The list of one wheel: `torch` is its version with its variant, `lock` the digest of the packages it was imported
+    among, `read_at` when it was first read.
+    """
+
+    torch: str
+    architectures: tuple[str, ...]
+    read_at: datetime
+    lock: str = ""
+
+
+def holds_code(architectures: Iterable[str], hardware: str) -> bool:
+    """Whether code for these (`sm_80`, `sm_90a`, `compute_90`) runs on the GPUs of a class; true of the CPU class,
+    which asks for none.
+    """
+    wanted = hardware.removeprefix(_CUDA)
+    return wanted == hardware or any(_runs_on(code, wanted.rstrip("af")) for code in architectures)
+
+
+def _runs_on(code: str, target: str) -> bool:
+    kind, _, number = code.partition("_")
+    digits = number.rstrip("af")
+    if not (digits.isdigit() and target.isdigit()) or digits == target:
+        return digits == target
+    if number.endswith("a") or int(target) < int(digits):
+        return False  # `a` is for that GPU alone, and nothing runs on an older one
+    if kind == "compute" and digits == number:
+        return True  # PTX, which the driver compiles
+    return digits[:-1] == target[:-1] and not {digits, target} & _TEGRA
+
+
+def serves(build: Build, hardware: str, wheels: Mapping[str, WheelCode]) -> bool | None:
+    """Whether the build's wheel holds code for a class, by the list that was read in it; None where none was."""
+    read = wheels.get(build.torch)
+    return holds_code(read.architectures, hardware) if read else None
+
+
+def told_apart(
+    hardware: str, builds: Iterable[Build], wheels: Mapping[str, WheelCode]
+) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
+    """The lists of the builds' wheels that hold code for a class, and those that hold none: each once, in the order of
+    releases.
+    """
+    in_order = sorted(builds, key=lambda build: build.build_id)
+    read = {build.torch: wheels[build.torch] for build in in_order if build.torch in wheels}
+    holding = {torch for torch, one in read.items() if holds_code(one.architectures, hardware)}
+    return tuple(read[one] for one in read if one in holding), tuple(read[one] for one in read if one not in holding)
+
+
+def builds_serving(hardware: str, builds: Iterable[Build], wheels: Mapping[str, WheelCode]) -> tuple[Build, ...]:
+    """The builds whose lists hold code for a class, in the order of releases."""
+    served = (build for build in builds if serves(build, hardware, wheels))
+    return tuple(sorted(served, key=lambda build: build.build_id))

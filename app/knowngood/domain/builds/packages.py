@@ -1,0 +1,66 @@
+"""Packages of an environment: which rows concern whoever has them, and which are built for one minor release of torch,
+so that they cannot come along to every build.
+
+Source: docs/decisions/018-the-gate-never-guesses.md.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from packaging.version import InvalidVersion, Version
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.package_names import canonical_package
+from knowngood.domain.issue import Issue
+from knowngood.domain.issue_selectors import Names, Watch, meant_by
+
+
+def concerns(issue: Issue, packages: Mapping[str, str] | None, *, named: bool) -> bool:
+    """Whether a watched row counts. `packages` are those of the environment by canonical name (None: nothing is known
+    of them); `named` says that the question names this very row.
+    """
+    package = issue.requires.package
+    if not package:
+        return True
+    return named if packages is None else package in packages
+
+
+def named_by(watch: Watch, issues: Iterable[Issue], names: Names) -> frozenset[str]:
+    """The ids of those `issues` that `watch`, its lists filled in, names by themselves or by the package that they
+    concern.
+    """
+    ids = {id_ for text in watch.issues for id_ in meant_by(text, names)}
+    packages = {canonical_package(text) for text in watch.packages}
+    return frozenset(issue.id for issue in issues if issue.id in ids or issue.requires.package in packages)
+
+
+def release_for(build: Build, releases: Mapping[str, Collection[str]]) -> str:
+    """Of a package's `releases`, with their Pythons, the one for the build's minor release of torch: of the same number
+    where there is one, else the newest. Empty where there is none.
+    """
+    fitting = [one for one, pythons in releases.items() if build.python in pythons and _minor(one) == build.minor]
+    return max(fitting, key=lambda one: (one == build.build_id.release, Version(one)), default="")
+
+
+def coming_along(build: Build, packages: Collection[str]) -> dict[str, str]:
+    """The releases for `build` of those of `packages`, by canonical name, that are built for one minor release."""
+    return {one.package: one.release for one in build.companions if one.package in packages and one.release}
+
+
+def built_for_another(build: Build, packages: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each package of an environment that is built for another minor release of torch than its own."""
+    for one in build.companions:
+        found = packages.get(one.package, "")
+        if _minor(found) not in {"", build.minor}:
+            goes = f"{one.release} goes with {build.torch}" if one.release else f"PyPI has none for torch {build.minor}"
+            yield (
+                f"{one.package} {found} is built for torch {_minor(found)}, and torch is {build.torch}: {goes} "
+                f"(PyPI, asked {one.asked}; a claim, not measured: {one.source})"
+            )
+
+
+def _minor(version: str) -> str:
+    try:
+        major, minor, *_ = (*Version(version).release, 0)
+    except InvalidVersion:
+        return ""
+    return f"{major}.{minor}"

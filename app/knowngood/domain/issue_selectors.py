@@ -1,0 +1,210 @@
+"""Which issues somebody means: ids in the forms people write them, components, packages, severities.
+
+An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464` or the thread's address. One
+report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from knowngood.domain.builds.package_names import canonical_package
+from knowngood.domain.errors import BadRequest, UnknownIssue
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import Issue, LinkKind, Severity
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A choice of issues: everything named here together. `packages` are names whose issues need them beside torch."""
+
+    issues: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    severity: Severity | None = None
+    lists: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.issues or self.components or self.packages or self.severity or self.lists)
+
+
+_THREAD = re.compile(r"^(?:https?://)?github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
+_SHORT = re.compile(r"^(?:[\w.-]+/)?([\w.-]+)#(\d+)$")
+REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+ALL = "all"
+
+_SHOWN_CHARACTERS = 80
+_SHOWN_UNKNOWN = 3  # looking for near names takes milliseconds each, and a request may hold thousands
+
+
+@dataclass(frozen=True)
+class Names:
+    """Ids of issues by what may be written for them: `ids` and `components` in small letters, `packages` canonical,
+    `numbers` of the reports (`8464`).
+    """
+
+    ids: Mapping[str, tuple[str, ...]]
+    components: Mapping[str, tuple[str, ...]]
+    packages: Mapping[str, tuple[str, ...]]
+    numbers: Mapping[str, tuple[str, ...]]
+
+
+def names_of(issues: Mapping[str, Issue]) -> Names:
+    return Names(
+        ids=_ids_by(issues, lambda one: {one.id.casefold(), *_reports(one)}),
+        components=_ids_by(issues, lambda one: {one.component.casefold()}),
+        packages=_ids_by(issues, _packages),
+        numbers=_ids_by(issues, lambda one: {one.id.rpartition("-")[2]}),
+    )
+
+
+def _ids_by(issues: Mapping[str, Issue], words: Callable[[Issue], set[str]]) -> Mapping[str, tuple[str, ...]]:
+    """Ids in their order by each of the words that an issue has."""
+    pairs = ((word, issue.id) for issue in issues.values() for word in words(issue))
+    return {word: tuple(sorted(id_ for _, id_ in found)) for word, found in grouped(pairs, lambda one: one[0]).items()}
+
+
+def _reports(issue: Issue) -> set[str]:
+    return {short for link in issue.links if link.kind is LinkKind.REPORT and (short := _as_short(link.url))}
+
+
+def _as_short(text: str) -> str:
+    """`org/repo#123` in small letters for a thread's address; empty for any other text."""
+    found = _THREAD.match(text)
+    return f"{found[1]}#{found[2]}".casefold() if found else ""
+
+
+def _packages(issue: Issue) -> set[str]:
+    asked = issue.packages
+    texts = [*asked.requirements, *(text for texts in asked.per_release.values() for text in texts)]
+    return {canonical_package(found[1]) for text in texts if (found := REQUIREMENT_NAME.match(text))}
+
+
+def meant_by(text: str, names: Names) -> tuple[str, ...]:
+    """The ids that `text` means; none where no issue here is meant."""
+    written = text.strip()
+    folded = _as_short(written) or written.casefold()
+    found = names.ids.get(folded)
+    if found is None and (short := _SHORT.match(folded)):
+        found = names.ids.get(f"{short[1]}-{short[2]}")
+    if found is None and folded.startswith("#"):
+        found = names.numbers.get(folded.removeprefix("#"))
+    return found or ()
+
+
+def is_all(text: str) -> bool:
+    return text.strip().casefold() == ALL
+
+
+def find_issues(written: Iterable[str], issues: Mapping[str, Issue]) -> tuple[Issue, ...]:
+    """The issues that are meant, in the order of `issues`; with `all` every one. Raises UnknownIssue."""
+    texts = list(dict.fromkeys(written))
+    if any(map(is_all, texts)):
+        return tuple(issues.values())
+    ids = {text for text in texts if text in issues}
+    if len(ids) < len(texts):
+        names = names_of(issues)
+        found = {text: meant_by(text, names) for text in texts}
+        if unknown := _unknown(found):
+            raise UnknownIssue(_no_such("issue", unknown), _near(unknown, names.ids))
+        ids = {id_ for each in found.values() for id_ in each}
+    return tuple(issue for id_, issue in issues.items() if id_ in ids)
+
+
+def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
+    """The one issue that is meant, also by its bare number: where one is asked for, nobody means another thing. Raises
+    UnknownIssue, also where there are several.
+    """
+    if is_all(written):
+        raise UnknownIssue(f'"{_shown(written)}" is every issue here; name one')
+    first, *more = find_issues([f"#{written.strip()}" if written.strip().isdecimal() else written], issues)
+    if more:
+        ids = [issue.id for issue in (first, *more)]
+        raise UnknownIssue(f'"{_shown(written)}" is more than one issue here', ids, what="candidates")
+    return first
+
+
+def nearest(wanted: str, known: Iterable[str], limit: int = 3, *, longest: int = _SHOWN_CHARACTERS) -> list[str]:
+    """The known names most like what was written: the same number first, then alike letters."""
+    pool, wanted = sorted(known), wanted[:longest]
+    number = "".join(one for one in wanted if one.isdigit())
+    numbered = [name for name in pool if len(number) > 2 and number in name]  # noqa: PLR2004 - shorter ones say nothing
+    alike = difflib.get_close_matches(wanted, pool, n=limit, cutoff=0.5)
+    return list(dict.fromkeys([*numbered, *alike]))[:limit]
+
+
+def watched_issues(
+    watch: Watch, issues: Mapping[str, Issue], names: Names
+) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+    """The watched issues by id, and notes on what was named and is needed by none of them.
+
+    Everything that the watch names counts, not only what all of it names. Raises BadRequest for a watch that names
+    nothing, and for ids and components that are not of this catalogue: a misspelt one would watch nothing, unnoticed.
+    A package that no issue here needs is noted, because teams watch all they use.
+    """
+    _refuse_nothing(watch)
+    if any(map(is_all, watch.issues)):
+        ids = set(issues)
+    else:
+        ids = _found("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
+    by_component = {text: names.components.get(text.strip().casefold(), ()) for text in watch.components}
+    ids |= _found("component", watch.components, by_component, {issue.component for issue in issues.values()})
+    by_package = {text: names.packages.get(canonical_package(text), ()) for text in watch.packages}
+    ids |= {id_ for found in by_package.values() for id_ in found}
+    ids |= {issue.id for issue in issues.values() if watch.severity and is_at_least(issue.severity, watch.severity)}
+    notes = tuple(f"no issue here needs the package {_shown(text)}" for text, found in by_package.items() if not found)
+    return tuple(issues[id_] for id_ in sorted(ids)), notes
+
+
+def _refuse_nothing(watch: Watch) -> None:
+    if watch.issues or watch.components or watch.packages or watch.severity:
+        return
+    lists = ", ".join(_shown(name) for name in watch.lists)
+    what = f"the watch list {lists} names nothing" if lists else "nothing is watched"
+    raise BadRequest(
+        f"{what}; name issues, components, packages, a watch list or a least severity, or `all` issues: dozens of them "
+        "fail on every build, so that watching all would hardly ever pass"
+    )
+
+
+def _found(what: str, asked: Sequence[str], found: Mapping[str, Sequence[str]], known: Iterable[str]) -> set[str]:
+    if unknown := _unknown({text: found[text] for text in asked}):
+        near = _near(unknown, known)
+        raise BadRequest(_no_such(what, unknown) + (f"; nearest: {', '.join(near)}" if near else ""))
+    return {id_ for ids in found.values() for id_ in ids}
+
+
+def _unknown(found: Mapping[str, Sequence[str]]) -> list[str]:
+    return [text for text, ids in found.items() if not ids]
+
+
+def _near(unknown: Sequence[str], known: Iterable[str]) -> list[str]:
+    pool = list(known)
+    return list(dict.fromkeys(name for text in unknown[:_SHOWN_UNKNOWN] for name in nearest(text, pool)))
+
+
+def _no_such(what: str, unknown: Sequence[str]) -> str:
+    named = ", ".join(f'"{_shown(text)}"' for text in unknown[:_SHOWN_UNKNOWN])
+    more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
+    return f"no {what} is called {named}{more} here"
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def read_severity(text: str) -> Severity | None:
+    """None for an empty text. Raises BadRequest."""
+    if text and text not in list(Severity):
+        raise BadRequest(f'"{text[:40]}" is no severity; known: {", ".join(Severity)}')
+    return Severity(text) if text else None
+
+
+def is_at_least(severity: Severity, least: Severity) -> bool:
+    return SEVERITY_RANK[severity] >= SEVERITY_RANK[least]

@@ -1,0 +1,189 @@
+"""Claims held against measurements: what upstream or a blog says, and whether any cell bears it out.
+
+Only a claim that can be wrong is held: one that names releases (`about`) and says that they fail or are mended, or one
+that names a workaround and calls it a cure. All others stand beside the measurements without a word from us.
+
+An interval speaks of more releases than were measured. Where a claim says otherwise of one of them, it stands beside
+the interval as a doubt: wherever a fix is named, its doubts are named too.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import Claim, Issue, is_within
+from knowngood.domain.verdicts.history import FAILING, Fix, History, is_release, listed
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+
+ANSWERS = FAILING | {Verdict.NOT_AFFECTED}
+NO_CURE = frozenset({WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.HARMFUL})
+
+
+class Standing(StrEnum):
+    CONTRADICTED = "contradicted"
+    AGREES = "agrees"
+    IN_PART = "in_part"
+    NOT_MEASURED = "not_measured"
+
+
+@dataclass(frozen=True)
+class ClaimStanding:
+    """How a claim stands on one hardware class; `sentence` says what was measured (empty: nothing that bears on it)."""
+
+    standing: Standing
+    sentence: str = ""
+    hardware: str = ""
+
+
+@dataclass(frozen=True)
+class MeasuredClaim:
+    """A claim with its standing on each class that says something, or the one word that none does; `held` is empty
+    where it names neither releases nor a workaround, and so cannot be wrong by what is measured here.
+    """
+
+    claim: Claim
+    held: tuple[ClaimStanding, ...]
+
+
+def held_claims(issue: Issue, cells: Iterable[tuple[Build, Cell]]) -> tuple[MeasuredClaim, ...]:
+    """Every claim of an issue, in its order; `cells` are its own, of any hardware class, in any order."""
+    answered = ((build, cell) for build, cell in cells if cell.verdict in ANSWERS)
+    by_class = grouped(answered, lambda pair: pair[1].hardware)
+    return tuple(
+        MeasuredClaim(claim, _on_every_class(claim, by_class) if can_be_wrong(claim) else ()) for claim in issue.claims
+    )
+
+
+def can_be_wrong(claim: Claim) -> bool:
+    return bool(claim.workaround) if claim.says == "cure" else bool(claim.about) and claim.says in {"affected", "fixed"}
+
+
+def _on_every_class(claim: Claim, by_class: dict[str, list[tuple[Build, Cell]]]) -> tuple[ClaimStanding, ...]:
+    held = [(hardware, hold(claim, answered)) for hardware, answered in sorted(by_class.items())]
+    said = [ClaimStanding(one.standing, one.sentence, hardware) for hardware, one in held if one.sentence]
+    return tuple(said) or (ClaimStanding(Standing.NOT_MEASURED),)
+
+
+def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
+    """How a claim stands against the cells of one hardware class, each of which gives an answer."""
+    meant = [(build, cell) for build, cell in answered if _is_about(claim, build)]
+    if not can_be_wrong(claim):
+        return ClaimStanding(Standing.NOT_MEASURED)
+    if claim.says == "cure":
+        return _as_cure(claim.workaround, meant)
+    return _as_word_on_releases(meant, is_fixed=claim.says == "fixed")
+
+
+def _as_cure(workaround: str, meant: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
+    found = [(build, cell.workarounds[workaround].verdict) for build, cell in meant if workaround in cell.workarounds]
+    cured = [build for build, verdict in found if verdict is WorkaroundVerdict.EFFECTIVE]
+    partly = [build for build, verdict in found if verdict is WorkaroundVerdict.PARTIAL]
+    failed = [build for build, verdict in found if verdict in NO_CURE]
+    told = [
+        f"cured {named(cured)}" if cured else "",
+        f"helped with some variants on {named(partly)}" if partly else "",
+        f"not {named(failed)}" if failed and cured else f"did not cure {named(failed)}" if failed and partly else "",
+    ]
+    if cured or partly:
+        return ClaimStanding(
+            Standing.AGREES if cured else Standing.IN_PART, ", and ".join(part for part in told if part)
+        )
+    return (
+        ClaimStanding(Standing.CONTRADICTED, f"did not cure {named(failed)}")
+        if failed
+        else ClaimStanding(Standing.NOT_MEASURED)
+    )
+
+
+def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool) -> ClaimStanding:
+    """One release that is otherwise contradicts it."""
+    failing = [build for build, cell in meant if cell.verdict in FAILING]
+    passing = [build for build, cell in meant if cell.verdict is Verdict.NOT_AFFECTED]
+    against, with_it = (failing, passing) if is_fixed else (passing, failing)
+    if against:
+        return ClaimStanding(Standing.CONTRADICTED, f"{named(against)} {'fails' if is_fixed else 'passes'} here")
+    if with_it:
+        return ClaimStanding(Standing.AGREES, f"{named(with_it)} {'passes' if is_fixed else 'fails'} here")
+    return ClaimStanding(Standing.NOT_MEASURED)
+
+
+def _is_about(claim: Claim, build: Build) -> bool:
+    return is_release(build) and _speaks_of(claim, build.build_id.version.base_version)
+
+
+def _speaks_of(claim: Claim, release: str) -> bool:
+    return is_within(claim.about, release)
+
+
+def named(builds: Iterable[Build]) -> str:
+    """Releases by their names, oldest first; three and a count where there are more."""
+    in_order = sorted(builds, key=lambda build: build.build_id)
+    return listed(list(dict.fromkeys(build.build_id.release for build in in_order)))
+
+
+# -- doubts ------------------------------------------------------------------------------------------------------------
+
+
+def doubts_about(issue: Issue, history: History) -> tuple[str, ...]:
+    """Upstream's claims against a history on one hardware class, a clause each, to be put after its sentence."""
+    return tuple(_doubts(issue, history, history.fails_on))
+
+
+def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tuple[str, ...]:
+    """Reasons against going to where an issue passes again, a clause each: `but upstream says that 2.12.0 and
+    2.13.0 are affected (pytorch/pytorch#193183, the report, 2026-08-12; not measured here)`, and that it was measured
+    to come back.
+    """
+    history = known.history(issue.id, hardware)
+    mended = fix.build.build_id.public_version
+    again = [span.sentence for span in history.spans if Version(span.first_bad) > mended]
+
+    def expected(release: Version) -> bool | None:
+        return False if release >= mended and not history.fails_on(release) else None
+
+    return (*(f"but later it {one}" for one in again), *_doubts(issue, history, expected))
+
+
+def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool | None]) -> Iterable[str]:
+    measured = {one.name for one in history.releases if one.fails is not None}
+    for claim in issue.claims:
+        if claim.about and claim.says in {"affected", "fixed"}:
+            against = claim.says == "fixed"
+            names = [name for name in _spoken_of(claim, history) if fails_on(Version(name)) is against]
+            if names:
+                yield _doubt(claim, names, [name for name in names if name in measured])
+
+
+def _spoken_of(claim: Claim, history: History) -> Iterable[str]:
+    """The releases that a claim is about, oldest first: those of the catalogue, and those that it names. That something
+    is affected was said of what was out on that day.
+    """
+    exact = (one.version for one in SpecifierSet(claim.about) if one.operator == "==" and "*" not in one.version)
+    found = {Version(name): name for name in exact}
+    for one in history.releases:
+        was_out = not (claim.dated and one.released and one.released > claim.dated)
+        if _speaks_of(claim, one.name) and (was_out or claim.says == "fixed"):
+            found[Version(one.name)] = one.name
+    return (found[version] for version in sorted(found))
+
+
+def _doubt(claim: Claim, names: Sequence[str], measured: Sequence[str]) -> str:
+    """`measured` are those of `names` that say otherwise themselves."""
+    says = f"{_in_a_row(names)} {'is' if len(names) == 1 else 'are'} {claim.says}"
+    by_whom = f"{claim.source}, {claim.dated}" if claim.dated else claim.source
+    does = {"affected": ("passes", "pass"), "fixed": ("fails", "fail")}[claim.says][len(measured) > 1]
+    seen = f"{listed(measured)} {does} here" if measured else ""
+    unseen = "not measured here" if not measured else "the rest was not measured" if len(measured) < len(names) else ""
+    return f"but upstream says that {says} ({by_whom}; {', '.join(part for part in (seen, unseen) if part)})"
+
+
+def _in_a_row(names: Sequence[str]) -> str:
+    """`2.12.0, 2.12.1 and 2.13.0`."""
+    text = listed(names)
+    return text if " and " in text else " and ".join(text.rsplit(", ", 1))

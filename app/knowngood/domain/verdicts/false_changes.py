@@ -1,0 +1,243 @@
+"""How far this project's own answers can be trusted: the same question, asked twice.
+
+An A/A pass asks one build the same thing again on the same machine, where nothing changed but the hour. No attempt is
+marked as part of a pass: whatever was measured more than once says something. Of the attempts of one (cell, variant)
+with the same binding, machine and lock, the one with the lowest ordinal is the first pass and all others together are
+the later one; infrastructure trouble, which is asked again anyway, belongs to neither. A *false change* is a pair whose
+passes, each judged by itself as if there were no other, give different verdicts.
+
+The rate is rather too high than too low. A first pass is one attempt, a later one may be nine; and cells are repeated
+where a verdict changes along the releases or is mixed (`run --confirm`), which `recheck` makes up for by chance.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import BASELINE, CONTROL, Issue
+from knowngood.domain.rate import Rate
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    INFRASTRUCTURE,
+    Cell,
+    CellKey,
+    Judged,
+    OfCell,
+    Verdict,
+    derive_cell,
+    judge_variant,
+)
+
+
+@dataclass(frozen=True)
+class Trial(OfCell):
+    """An attempt that counts, of a control or a baseline, with what it was bound to and where it ran."""
+
+    binding: str
+    lock: str
+    ordinal: int
+    judged: Judged
+
+
+@dataclass(frozen=True)
+class RepeatedPair(OfCell):
+    """One variant of one cell, asked twice on one machine. The ids are of the attempts that stand for each pass.
+
+    `times` counts the attempts of the later pass.
+    """
+
+    variant: str
+    first: Verdict
+    later: Verdict
+    first_attempt: str
+    later_attempt: str
+    times: int
+
+    @property
+    def is_false_change(self) -> bool:
+        return self.first is not self.later
+
+
+def pairs_of(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[RepeatedPair, ...]:
+    """Every (cell, variant) that was asked twice with nothing changed, in the order of cells.
+
+    Left out are pairs of which neither pass gave an answer. A control that ran once stands beside both passes, for the
+    planner repeats baselines alone.
+    """
+    return tuple(
+        pair
+        for (issue, *_), of_cell in _by_cell(issues, trials)
+        for of_place in grouped(of_cell, lambda one: (one.judged.machine, one.lock)).values()
+        for pair in _pairs(issues[issue], of_place)
+    )
+
+
+def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple[CellKey, Sequence[Trial]]]:
+    said = (one for one in trials if one.issue in issues and one.judged.outcome not in INFRASTRUCTURE)
+    return sorted(grouped(said, lambda one: one.key).items())
+
+
+def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
+    """Of one cell, one machine and one lock."""
+    repeated = [(variant, group) for (variant, _), group in _of_arm(trials, BASELINE).items() if len(group) > 1]
+    if not repeated:
+        return
+    controls = [_passes(group) for group in _of_arm(trials, CONTROL).values()]
+    before = [one.judged for first, _ in controls for one in first]
+    after = [one.judged for first, later in controls for one in later or first]
+    for variant, group in repeated:
+        first, later = _passes(group)
+        verdicts = (_verdict(issue, variant, first, before), _verdict(issue, variant, later, after))
+        if CONCLUSIVE.isdisjoint(verdicts):
+            continue
+        against = next((one for one in later if one.judged.outcome is not first[0].judged.outcome), later[-1])
+        yield RepeatedPair(
+            *group[0].key, variant, *verdicts, first[0].judged.attempt, against.judged.attempt, len(later)
+        )
+
+
+def _of_arm(trials: Iterable[Trial], arm: str) -> dict[tuple[str, str], list[Trial]]:
+    """By variant and binding."""
+    return grouped((one for one in trials if one.judged.arm == arm), lambda one: (one.judged.variant, one.binding))
+
+
+def _passes(trials: Sequence[Trial]) -> tuple[Sequence[Trial], Sequence[Trial]]:
+    in_order = sorted(trials, key=lambda one: (one.ordinal, one.judged.measured_at, one.judged.attempt))
+    return in_order[:1], in_order[1:]
+
+
+def _verdict(issue: Issue, variant: str, baseline: Sequence[Trial], control: Sequence[Judged]) -> Verdict:
+    return judge_variant(issue, variant, [one.judged for one in baseline], control).verdict
+
+
+@dataclass(frozen=True)
+class MachineComparison(OfCell):
+    """One variant of one cell as several machines of its class answer it: by machine (digest), its verdict."""
+
+    variant: str
+    verdicts: Mapping[str, Verdict]
+
+    @property
+    def answers(self) -> tuple[Verdict, ...]:
+        return tuple(dict.fromkeys(self.verdicts.values()))
+
+    @property
+    def varies(self) -> bool:
+        """Machines disagree, and each agrees with itself; what is flaky on one machine is flaky, no more."""
+        return len(self.answers) > 1 and Verdict.FLAKY not in self.verdicts.values()
+
+
+def compared_machines(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[MachineComparison, ...]:
+    """Every (cell, variant) with an answer of more than one machine, each machine by its own attempts alone."""
+    found = []
+    for (issue, build, hardware), of_cell in _by_cell(issues, trials):
+        by_machine = grouped(of_cell, lambda one: one.judged.machine)
+        if len(by_machine) == 1:
+            continue
+        answers: dict[str, dict[str, Verdict]] = defaultdict(dict)
+        for machine, own in by_machine.items():
+            control = [one.judged for one in own if one.judged.arm == CONTROL]
+            for (variant, _), group in _of_arm(own, BASELINE).items():
+                verdict = _verdict(issues[issue], variant, group, control)
+                if verdict in CONCLUSIVE:
+                    answers[variant][machine] = verdict
+        found += [
+            MachineComparison(issue, build, hardware, variant, said)
+            for variant, said in answers.items()
+            if len(said) > 1
+        ]
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class AttemptTime:
+    """The time of one attempt, in seconds: its whole process, and `own_s` of it between `import torch` and the end.
+
+    `is_told` is False where the process could not say where its time went: it died, hung, or never had torch.
+    """
+
+    wall_s: float
+    own_s: float
+    is_told: bool
+
+
+@dataclass(frozen=True)
+class TimeSpent:
+    """Where wall time went, in seconds, over `attempts`. Starting is Python's start, `import torch` and the exit."""
+
+    attempts: int
+    starting_s: float
+    arms_s: float
+    untold: int
+    untold_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.starting_s + self.arms_s + self.untold_s
+
+
+def spent(took: Iterable[AttemptTime]) -> TimeSpent:
+    took = tuple(took)
+    told = [one for one in took if one.is_told]
+    untold = [one for one in took if not one.is_told]
+    return TimeSpent(
+        attempts=len(took),
+        starting_s=sum(max(0.0, one.wall_s - one.own_s) for one in told),
+        arms_s=sum(min(one.wall_s, one.own_s) for one in told),
+        untold=len(untold),
+        untold_s=sum(one.wall_s for one in untold),
+    )
+
+
+@dataclass(frozen=True)
+class ProvisioningTime:
+    """Seconds that `environments` took to be ready, beside the processes of the `attempts` that then ran in them."""
+
+    environments: int = 0
+    seconds: float = 0.0
+    attempts: int = 0
+    processes_s: float = 0.0
+
+
+def infrastructure_rate(outcomes: Mapping[Outcome, int]) -> Rate:
+    """How many of the attempts that count ended in trouble of ours: host, network, harness."""
+    return Rate(sum(n for outcome, n in outcomes.items() if outcome in INFRASTRUCTURE), sum(outcomes.values()))
+
+
+class Again(StrEnum):
+    """The result of asking a cell once more."""
+
+    STAYED = "stayed"
+    CHANGED = "changed"
+    NO_ANSWER = "no_answer"
+
+
+@dataclass(frozen=True)
+class Rechecked(OfCell):
+    """A cell before and as its new attempts alone tell it; `reason` and `evidence` are of the latter."""
+
+    before: Verdict
+    after: Verdict
+    again: Again
+    reason: str
+    evidence: str
+
+
+def recheck(issue: Issue, build: Build, before: Cell, new: Sequence[Judged], *, asked: int) -> Rechecked:
+    """Hold the `new` attempts alone, of `asked` that were planned, against what was known.
+
+    Trouble of ours is no change: a cell whose new attempts did not all come, or ended in infrastructure, and which
+    therefore has no answer, was not asked.
+    """
+    after = derive_cell(issue, build, before.hardware, new)
+    is_whole = len(new) >= asked and not any(one.outcome in INFRASTRUCTURE for one in new)
+    again = Again.STAYED if after.verdict is before.verdict else Again.CHANGED
+    if after.verdict not in CONCLUSIVE and not is_whole:
+        again = Again.NO_ANSWER
+    return Rechecked(
+        issue.id, build.id, before.hardware, before.verdict, after.verdict, again, after.reason, after.evidence
+    )

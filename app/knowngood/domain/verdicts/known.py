@@ -1,0 +1,203 @@
+"""All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, lru_cache
+
+from knowngood.domain.builds.architectures import WheelCode, builds_serving, serves, told_apart
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.builds.release_age import ReleaseAge, age_of
+from knowngood.domain.grouping import grouped
+from knowngood.domain.hardware_classes import with_isa_classes
+from knowngood.domain.identity_key import remembered
+from knowngood.domain.issue import Device, Issue, Requires, default_device, unmet
+from knowngood.domain.issue_selectors import Names, names_of
+from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.verdicts.history import FAILING, Fix, History, first_fix, history_of, releases_of
+from knowngood.domain.verdicts.inference import Claims
+from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, WorkaroundVerdict
+
+_NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
+
+
+@dataclass(frozen=True)
+class Known:
+    """The catalogue, every stored cell by (issue, build, hardware class), and the measured classes.
+
+    `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
+    once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
+    known but what was measured: of a past moment the evidence of the rules is not at hand. `flaky` and `verdicts` are
+    as in `Claims`. `wheels` are the lists of architectures that were read, by torch's version (`2.6.0+cu124`).
+    """
+
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
+    cells: Mapping[CellPlace, Cell]
+    hardware: tuple[str, ...]
+    as_of: datetime
+    infers: bool = True
+    flaky: frozenset[CellPlace] | None = None
+    verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
+    wheels: Mapping[str, WheelCode] = field(default_factory=dict)
+
+    @cached_property
+    def tested(self) -> frozenset[str]:
+        """The builds that have any cell."""
+        return frozenset(build for _, build, _ in self.cells)
+
+    @cached_property
+    def names(self) -> Names:
+        return names_of(self.issues)
+
+    @cached_property
+    def claims(self) -> Claims:
+        return Claims(self.issues, self.builds, self.cells, self.infers, self.flaky, self.verdicts, self.wheels)
+
+    def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
+        """The claim about a cell: measured, inferred, or not known."""
+        return self.claims.of(issue, build, hardware)
+
+    @cached_property
+    def every_wheel(self) -> tuple[Build, ...]:
+        """The wheels of the catalogue, each as its build with the default Python has it, if there is one."""
+        default_last = sorted(self.builds.values(), key=lambda build: build.python == DEFAULT_PYTHON)
+        return tuple({build.wheel.id: build.wheel for build in default_last}.values())
+
+    @remembered
+    def age(self, build: Build) -> ReleaseAge | None:
+        """How long its release has been out, and what was reported since; None where its day is not known."""
+        return age_of(build, self.builds.values(), self.issues.values(), self.as_of.date())
+
+    def serves(self, build: Build, hardware: str) -> bool | None:
+        """Whether the wheel holds code for a class; None where nobody read its list."""
+        return serves(build, hardware, self.wheels)
+
+    def against(self, build: Build | None, hardware: str) -> str:
+        """The first thing to say of a wheel on a GPU: that it holds no code for it, or that nobody
+        knows. Empty where it holds some; None for a build stands for a wheel that is not in the catalogue.
+        """
+        gpu = hardware.removeprefix("cuda-")
+        held = self.serves(build, hardware) if build else None
+        if gpu == hardware or held or (held is None and build and self.is_measured(build, [hardware])):
+            return ""
+        if held is None or build is None:
+            return f"not known whether this wheel has code for {gpu}"
+        found = self.serving(hardware)
+        if not found:
+            return f"this wheel holds no code for {gpu}; no tested build is known to"
+        if found[0].build_id > build.build_id:
+            return f"this wheel holds no code for {gpu}; the first tested build that does is {found[0].torch}"
+        return f"this wheel holds no code for {gpu}; the newest tested build that does is {found[-1].torch}"
+
+    def serving(self, hardware: str) -> tuple[Build, ...]:
+        """The tested builds that hold code for a class, in the order of releases."""
+        return builds_serving(hardware, self._tested_builds, self.wheels)
+
+    def wheels_for(self, hardware: str) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
+        """The lists of tested wheels that hold code for a class, and those that hold none, in the order of releases."""
+        return told_apart(hardware, self._tested_builds, self.wheels)
+
+    @cached_property
+    def _tested_builds(self) -> tuple[Build, ...]:
+        return tuple(self.builds[id_] for id_ in self.tested & self.builds.keys())
+
+    def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
+        """Whether anything was measured of it on any of these classes; of a wheel with any Python."""
+        ids = {build.id} if build.python else {id_ for id_, one in self.builds.items() if one.wheel.id == build.id}
+        return any((id_, class_) in self._columns for class_ in hardware for id_ in ids)
+
+    @remembered
+    def measured(self, issue: str, hardware: str) -> tuple[tuple[Build, Cell], ...]:
+        """Every stored cell of an issue on a class with its build, in release order."""
+        places = ((id_, self.claims.stored((issue, id_, hardware))) for id_ in self._places[issue, hardware])
+        return tuple([(self.builds[id_], cell) for id_, cell in places if cell is not None])
+
+    def stored(self, issue: str) -> tuple[Cell, ...]:
+        """Every stored cell of an issue, one class after the other, in release order."""
+        return tuple(cell for class_ in self.classes_of(issue) for _, cell in self.measured(issue, class_))
+
+    def classes_of(self, issue: str) -> tuple[str, ...]:
+        """The measured classes; of a row that depends on the vector ISA also those of its ISAs."""
+        depends = issue in self.issues and self.issues[issue].requires.vector_isas
+        return with_isa_classes(self.hardware) if depends else self.hardware
+
+    @remembered
+    def was_measured(self, issue: str, hardware: str) -> bool:
+        """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class. On a GPU an
+        issue that names no device has been measured once it has an answer: its scripts had run there on the CPU.
+        """
+        row = self.issues.get(issue)
+        nothing = _NOTHING | {Verdict.INCONCLUSIVE} if row and default_device(row, hardware) else _NOTHING
+        return any(cell.verdict not in nothing for _, cell in self.measured(issue, hardware))
+
+    @remembered
+    def history(self, issue: str, hardware: str) -> History:
+        """Where an issue came and went on a class, over every release of the catalogue, by what was measured."""
+        return history_of(self._said(issue, hardware))
+
+    def _said(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
+        """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
+        stored = {build.id: cell.verdict for build, cell in self.measured(issue, hardware)}
+        if not stored:
+            return ()
+        requires = self.issues[issue].requires if issue in self.issues else Requires(Device.ANY)
+        unmeasured = _unmeasured(requires, self._line, hardware)
+        told = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
+        return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in told]
+
+    def telling_history(self, issue: Issue, hardware: str) -> tuple[History, str]:
+        """The history that is told of an issue on a class, and the class that it is of. An issue that does not depend
+        on the device is told by the CPU where it was measured there alone, while its cells are.
+        """
+        own = self.history(issue.id, hardware)
+        if own.measured or issue.requires.device is not Device.ANY or not self.claims.carries_to_gpus:
+            return own, hardware
+        on_cpu = self.history(issue.id, CPU_CLASS)
+        return (on_cpu, CPU_CLASS) if on_cpu.measured else (own, hardware)
+
+    def told(self, issue: Issue, hardware: str) -> str:
+        """The history in words."""
+        history, class_ = self.telling_history(issue, hardware)
+        return history.sentence if class_ == hardware else f"as on {class_}: {history.sentence}"
+
+    def helping(self, issue: str, hardware: str) -> frozenset[str]:
+        """The workarounds that were measured to help on any build."""
+        failing = (cell for _, cell in self.measured(issue, hardware) if cell.verdict in FAILING)
+        tried = (pair for cell in failing for pair in cell.workarounds.items())
+        return frozenset(id_ for id_, one in tried if one.verdict is WorkaroundVerdict.EFFECTIVE)
+
+    @remembered
+    def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
+        """Where an issue that fails on `build` passes again."""
+        said = dict(self._said(issue, hardware))
+        return first_fix(self._releases, build, lambda one: said.get(one, Verdict.NOT_RUN))
+
+    @cached_property
+    def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Builds by issue and class, from the keys alone: decoding a cell costs 50 us when it is first looked at."""
+        ranks = {id_: rank for rank, id_ in enumerate(sorted(self.builds, key=lambda id_: self.builds[id_].build_id))}
+        in_order = sorted((place for place in self.cells if place[1] in ranks), key=lambda place: ranks[place[1]])
+        found = grouped(in_order, lambda place: (place[0], place[2]))
+        return defaultdict(tuple, {key: tuple(build for _, build, _ in places) for key, places in found.items()})
+
+    @cached_property
+    def _columns(self) -> frozenset[tuple[str, str]]:
+        return frozenset((build, hardware) for _, build, hardware in self.cells)
+
+    @cached_property
+    def _releases(self) -> tuple[tuple[Build, ...], ...]:
+        return releases_of(self.builds.values())
+
+    @cached_property
+    def _line(self) -> tuple[Build, ...]:
+        return tuple(build for release in self._releases for build in release)
+
+
+@lru_cache(maxsize=4096)  # a page of the matrix asks this of every row
+def _unmeasured(requires: Requires, line: tuple[Build, ...], hardware: str) -> tuple[tuple[Build, Verdict], ...]:
+    """The verdict of each build without a measurement."""
+    return tuple(
+        (build, Verdict.NOT_APPLICABLE if unmet(requires, build, hardware) else Verdict.NOT_RUN) for build in line
+    )

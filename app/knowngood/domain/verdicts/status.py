@@ -1,0 +1,98 @@
+"""How a cell stands, with its workarounds, and what somebody who runs that build has to expect of it.
+
+Everything that counts how cells stand (totals, charts, lifespans, advice) counts by `prospect_of`.
+"""
+
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
+from knowngood.domain.vocabulary import VERDICTS, StatusLabel
+
+# Looking up a member of an enum takes as long as the rest of what is asked of every cell.
+_LABELS = {verdict: StatusLabel(term.label) for verdict, term in VERDICTS.items()}
+_FAILS, _WORKAROUND, _PARTIAL = StatusLabel.FAILS, StatusLabel.WORKAROUND, StatusLabel.PARTIAL
+_UNTRIED, _AS_REPORTED = StatusLabel.UNTRIED, StatusLabel.AS_REPORTED
+_EFFECTIVE, _IN_PART = WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL
+
+
+def status_of(cell: Cell) -> StatusLabel:
+    label = _LABELS[cell.verdict]
+    if label is not _FAILS:
+        return label
+    if passes_as_reported(cell):
+        return _AS_REPORTED
+    found = {one.verdict for one in cell.workarounds.values()}
+    if _EFFECTIVE in found or _IN_PART in found:
+        return _WORKAROUND if _EFFECTIVE in found else _PARTIAL
+    return _UNTRIED if is_untried(cell) else label
+
+
+def passes_as_reported(cell: Cell) -> bool:
+    """Whether it fails, and passes with the variant that the report ran."""
+    own = cell.as_reported
+    return cell.verdict is Verdict.AFFECTED and own is not None and own.verdict is Verdict.NOT_AFFECTED
+
+
+def failing_variants(cell: Cell) -> tuple[str, ...]:
+    return tuple(one.variant for one in cell.variants if one.verdict is cell.verdict)
+
+
+def working(cell: Cell) -> tuple[str, ...]:
+    """Ids of the workarounds that help on this very cell, with every variant that fails."""
+    return _with_verdict(cell, _EFFECTIVE)
+
+
+def partly_working(cell: Cell) -> tuple[str, ...]:
+    """Of those that help with some of the variants that fail."""
+    return _with_verdict(cell, _IN_PART)
+
+
+def is_untried(cell: Cell) -> bool:
+    """Whether it fails, nothing is known to help with all of it, and a workaround that applies has no answer here: that
+    none helps is then not known.
+    """
+    return cell.verdict in FAILING and not has_workaround(cell) and bool(untried(cell))
+
+
+def untried(cell: Cell) -> tuple[str, ...]:
+    """Ids of the workarounds that apply and have no answer here."""
+    findings = cell.workarounds.items()
+    return tuple(id_ for id_, one in findings if one.applies and one.verdict is WorkaroundVerdict.UNVERIFIED)
+
+
+def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
+    return tuple(id_ for id_, finding in cell.workarounds.items() if finding.verdict is verdict)
+
+
+class Prospect(StrEnum):
+    """Most severe first."""
+
+    FAILS = "fails"  # and no workaround is known to help with all of it; of some none was tried (`is_untried`)
+    NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
+    NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
+    PASSES = "passes"
+    DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap
+
+
+FAILING_PROSPECTS: AbstractSet[Prospect] = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND})
+
+
+def prospect_of(cell: Cell) -> Prospect:
+    """A different failure is a failure: whoever runs that build has one."""
+    if cell.verdict is Verdict.NOT_APPLICABLE:
+        return Prospect.DOES_NOT_APPLY
+    if cell.verdict is Verdict.NOT_AFFECTED:
+        return Prospect.PASSES
+    if cell.verdict not in CONCLUSIVE:
+        return Prospect.NOT_KNOWN
+    return Prospect.NEEDS_WORKAROUND if has_workaround(cell) else Prospect.FAILS
+
+
+def has_workaround(cell: Cell) -> bool:
+    """Whether the issue fails on the cell, and a workaround was measured to help with all of it: one that helps with
+    some variants alone is no remedy.
+    """
+    found = {finding.verdict for finding in cell.workarounds.values()}
+    return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in found

@@ -1,0 +1,929 @@
+"""From attempts to a cell: a pure function of the multiset of attempts.
+
+The mixture table is in docs/verdicts.md, and a test compares it with `mixture`. Nothing here knows in which order
+results arrived.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from math import ceil, log
+from typing import NamedTuple
+
+from knowngood.domain.builds.build import Build, parse_build_id
+from knowngood.domain.grouping import grouped
+from knowngood.domain.hardware_classes import isa_of, whole_class
+from knowngood.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Issue,
+    SignatureKind,
+    arm_inapplicable,
+    inapplicable,
+    variants_of,
+)
+from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.observations import DifferentValue, different_values
+from knowngood.domain.timed_search import Searched
+from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, TroubleCode, classify
+from knowngood.domain.vocabulary import VERDICTS
+
+
+class Verdict(StrEnum):
+    AFFECTED = "affected"
+    NOT_AFFECTED = "not_affected"
+    DIFFERENT_FAILURE = "different_failure"
+    FLAKY = "flaky"
+    INCONCLUSIVE = "inconclusive"
+    NOT_APPLICABLE = "not_applicable"
+    NO_BUILD = "no_build"
+    NOT_RUN = "not_run"
+
+
+CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FAILURE, Verdict.FLAKY})
+
+INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
+FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
+
+NOT_RUN = "not run yet"
+"""The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
+
+RULES = 7
+"""The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
+older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
+"""
+
+STALE_AFTER = timedelta(days=180)
+NIGHTLY_STALE_AFTER = timedelta(days=7)
+
+# A hang counts only where the same computation without the suspect path was this much faster.
+_HANG_RATIO = 10
+
+
+class Assurance(StrEnum):
+    """How far a claim goes beyond what was measured: not at all, by one named rule, or nothing is known."""
+
+    MEASURED = "measured"
+    INFERRED = "inferred"
+    NOT_KNOWN = "not_known"
+
+
+class WorkaroundVerdict(StrEnum):
+    EFFECTIVE = "effective"
+    PARTIAL = "partial"
+    INEFFECTIVE = "ineffective"
+    UNNECESSARY = "unnecessary"
+    HARMFUL = "harmful"
+    UNVERIFIED = "unverified"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own.
+
+    `unserved` says that the host turned it away although another host of the same class may serve it; `machine` is
+    the digest of that host; `observed` what the arm reported; `searched` what looking for the signature came to, where
+    somebody had to.
+    """
+
+    attempt: str
+    arm: str
+    variant: str
+    outcome: Outcome
+    reason: str
+    line: str
+    measured_at: datetime
+    wall_s: float = 0.0
+    no_build: bool = False
+    marked: str = ""
+    unserved: bool = False
+    machine: str = ""
+    observed: Mapping[str, str] = field(default_factory=dict)
+    proof: ProofLevel = ProofLevel.PROCESS
+    searched: Searched | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class WorkaroundFinding:
+    """How one workaround does on one cell, and why in a few words.
+
+    `helped`, `failed` and `untried` name the variants that are affected or flaky in the cell: those with which it
+    passed, those with which it failed, and those with which it has no answer. `runs` is the least number of passes
+    among `helped`. `applies` is False where there is nothing to try: it is for other releases, each of its attempts
+    said so, or the row leaves it out of every variant that fails. It is unverified then, and nothing is missing.
+    `ground` is the build of another Python on which it was run (empty: on the cell's own).
+    """
+
+    verdict: WorkaroundVerdict
+    note: str = ""
+    applies: bool = True
+    helped: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
+    runs: int = 0
+    ground: str = ""
+
+
+@dataclass(frozen=True)
+class VariantFinding:
+    """The baseline's verdict with one variant: `k` of `n` attempts that said anything ended with the signature."""
+
+    variant: str
+    verdict: Verdict
+    reason: str
+    k: int = 0
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An attempt that passed with other values than every control that passed with its variant.
+
+    Without `values` there was no such control to hold it against.
+    """
+
+    attempt: str
+    arm: str
+    variant: str
+    values: tuple[DifferentValue, ...]
+
+    @property
+    def in_words(self) -> str:
+        if not self.values:
+            return f"ran, but nothing stands beside its values: the control was not run with {self.variant}"
+        told = "; ".join(one.in_words for one in self.values[:_TOLD])
+        more = f" (and {len(self.values) - _TOLD} more)" if len(self.values) > _TOLD else ""
+        return f"ran, but its values differ from the control's: {told}{more}"
+
+
+_TOLD = 2  # values in a sentence; the others stand beside it
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The measured cell that another one is inferred from, and how well the rule holds where both sides were measured.
+
+    `rule` is `python` or `device`; `build` and `hardware` are the measured cell's. `agreed` of `compared` pairs of
+    cells had the same verdict (0 of 0: no pair was measured).
+    """
+
+    rule: str
+    build: str
+    hardware: str
+    agreed: int = 0
+    compared: int = 0
+
+
+CellPlace = tuple[str, str, str]
+"""(issue, build, hardware class)."""
+
+
+class CellKey(NamedTuple):
+    """A `CellPlace` whose parts have names."""
+
+    issue: str
+    build: str
+    hardware: str
+
+
+@dataclass(frozen=True)
+class OfCell:
+    """Whatever is said of one cell."""
+
+    issue: str
+    build: str
+    hardware: str
+
+    @property
+    def key(self) -> CellKey:
+        return CellKey(self.issue, self.build, self.hardware)
+
+
+@dataclass(frozen=True)
+class Cell(OfCell):
+    """(issue, build, hardware class) and what is known of it now.
+
+    `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome, one that says nothing only
+    where there is no other (None: not run); `line` is the newest line that matched the signature; `superseded` counts
+    attempts bound to an older repro, `voided` those of a worker that somebody said not to count; `evidence` is the id
+    of the attempt that says most. `reported` is the variant that the report ran (empty: not known). `basis` is what
+    it is inferred from (None: it is what was measured here); a stored cell never has one. `silent` says of what fails
+    whether it gives wrong numbers without an error here (None: nothing fails, or nothing tells that from what the issue
+    says of itself). `differences` are the passes whose values are not the control's. `proof` is how near to the suspect
+    call the harness looked: the best of each variant, the weakest of these (None: nothing was measured).
+    `not_covered` is what is left wrong, of a pass that says nothing of it.
+    """
+
+    verdict: Verdict
+    reason: str
+    measured_at: datetime | None = None
+    control: Outcome | None = None
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    line: str = ""
+    variants: tuple[VariantFinding, ...] = ()
+    workarounds: Mapping[str, WorkaroundFinding] = field(default_factory=dict)
+    superseded: int = 0
+    voided: int = 0
+    evidence: str = ""
+    reported: str = ""
+    basis: Basis | None = None
+    silent: bool | None = None
+    differences: tuple[Difference, ...] = ()
+    proof: ProofLevel | None = None
+    not_covered: tuple[str, ...] = ()
+
+    @property
+    def assurance(self) -> Assurance:
+        if self.verdict not in CONCLUSIVE:
+            return Assurance.NOT_KNOWN
+        return Assurance.INFERRED if self.basis else Assurance.MEASURED
+
+    @property
+    def as_reported(self) -> VariantFinding | None:
+        """The variant that the report ran, where it says something else than the cell."""
+        found = next((one for one in self.variants if one.variant == self.reported), None)
+        return found if found and found.verdict is not self.verdict and found.verdict in CONCLUSIVE else None
+
+    @property
+    def runs(self) -> int:
+        """How many attempts the verdict rests on: of a failure the most with one variant, of a pass the least."""
+        own = [one.n for one in self.variants if one.verdict is self.verdict]
+        if self.verdict not in CONCLUSIVE or not own:
+            return 0
+        return min(own) if self.verdict is Verdict.NOT_AFFECTED else max(own)
+
+
+_UNSERVED = frozenset({TroubleCode.DRIVER_TOO_OLD, TroubleCode.NO_VECTOR_ISA})
+
+
+def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched | None = None) -> Judged:
+    """Classify a stored attempt with today's rules and today's signature; `kept` is what looking for one came to."""
+    judgement = classify(attempt.record, issue, attempt.arm, build, log, kept, hardware=attempt.hardware)
+    trouble, raised = attempt.record.trouble, attempt.record.raised
+    return Judged(
+        attempt=attempt.id,
+        arm=attempt.arm,
+        variant=attempt.variant,
+        outcome=judgement.outcome,
+        reason=judgement.reason,
+        line=judgement.line,
+        measured_at=attempt.finished_at,
+        wall_s=attempt.record.wall_s,
+        no_build=trouble is not None and trouble.code is TroubleCode.NO_BUILD,
+        marked=raised.marked if raised else "",
+        unserved=trouble is not None and trouble.code in _UNSERVED,
+        machine=attempt.machine,
+        observed=attempt.record.observed,
+        proof=attempt.record.proof,
+        searched=judgement.searched,
+    )
+
+
+def derive_cell(
+    issue: Issue, build: Build, hardware: str, judged: Iterable[Judged], superseded: int = 0, voided: int = 0
+) -> Cell:
+    """Say what all counted attempts of one cell mean together. `superseded` and `voided` are how many there are beside
+    them that do not count.
+
+    Guarantees, held by properties in tests: not_affected only with a proven pass of every baseline variant on this very
+    build; nothing infrastructural yields affected, not_affected or different_failure; the order of `judged` and
+    repetitions of the same attempt change nothing. What a host turned away unserved is as if it had not been tried: it
+    changes no verdict, and is the reason where there is nothing else.
+    """
+    absent = inapplicable(issue, build, hardware)
+    if absent:
+        cell = Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
+        return replace(cell, superseded=superseded, voided=voided)
+    made = _in_stable_order(judged)
+    served = [one for one in made if not one.unserved]
+    differences = tuple(_differences(issue, served))
+    attempts = _weighed(served, differences)
+    baseline = [one for one in attempts if one.arm == BASELINE]
+    control = [one for one in attempts if one.arm == CONTROL]
+    findings = tuple(
+        judge_variant(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
+        for variant in variants_of(issue, BASELINE)
+    )
+    verdict, reason = _over_variants(findings)
+    reason = _beside_the_report(issue, verdict, reason, findings)
+    not_covered = issue.not_covered(build) if verdict is Verdict.NOT_AFFECTED else ()
+    if not_covered:
+        reason = f"{AS_REPORTED}; not covered: {'; '.join(not_covered)}; {reason}"
+    telling = _telling(baseline or attempts, verdict)
+    refused = [one for one in made if one.unserved]
+    if verdict is Verdict.NOT_RUN and refused:
+        telling = _telling([one for one in refused if one.arm == BASELINE] or refused, verdict)
+        reason = refused[-1].reason
+    if not made and voided:
+        reason = f"{voided} {'attempt' if voided == 1 else 'attempts'} of a worker whose results were voided"
+    return Cell(
+        issue=issue.id,
+        build=build.id,
+        hardware=hardware,
+        verdict=verdict,
+        reason=reason,
+        measured_at=max((one.measured_at for one in baseline or attempts), default=None),
+        control=_worst(control),
+        attempts=dict(Counter(one.outcome.value for one in served if one.arm == BASELINE)),
+        line=next((one.line for one in reversed(baseline) if one.line), ""),
+        variants=findings,
+        workarounds={
+            arm.id: _beside_the_rest(_workaround(issue, build, arm.id, attempts, findings), not_covered)
+            for arm in issue.arms
+            if arm.id not in {BASELINE, CONTROL}
+        },
+        superseded=superseded,
+        voided=voided,
+        evidence=telling.attempt if telling else "",
+        reported=next((variant.id for variant in issue.variants if variant.is_reported), ""),
+        silent=_is_silent(issue, baseline, differences),
+        differences=differences,
+        proof=_weakest_proof(baseline),
+        not_covered=not_covered,
+    )
+
+
+AS_REPORTED = "passes as reported"
+
+
+def _beside_the_rest(found: WorkaroundFinding, not_covered: Sequence[str]) -> WorkaroundFinding:
+    """A workaround is not called needless where something is left wrong that was not measured."""
+    if not_covered and found.verdict is WorkaroundVerdict.UNNECESSARY:
+        return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note="the rest of the issue is not covered")
+    return found
+
+
+def _weakest_proof(baseline: Sequence[Judged]) -> ProofLevel | None:
+    """Of each variant the best counts: one attempt with proof of the call is enough for it."""
+    told = [one for one in baseline if _says_something(one.outcome)]
+    at_call = {one.variant for one in told if one.proof is ProofLevel.CALL}
+    if not told:
+        return None
+    return ProofLevel.CALL if at_call == {one.variant for one in told} else ProofLevel.PROCESS
+
+
+def _in_stable_order(judged: Iterable[Judged]) -> list[Judged]:
+    unique = {one.attempt: one for one in judged}
+    return sorted(unique.values(), key=lambda one: (one.measured_at, one.attempt))
+
+
+_DIFFERS = Outcome.TIMEOUT
+"""The weight in the mixture of a pass with other values than the control's: it ended, and nobody can say what it means.
+It is weighed so and no more; counted and shown it is the pass that it was.
+"""
+
+
+def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Difference]:
+    """Each pass that observed something else than every control that passed with its variant.
+
+    One that agrees is enough, on whichever machine: were the nearest preferred, its loss could make a pass of what
+    differs from it. For the same reason a variant that the control has, and was not tried with, leaves nothing proven.
+    """
+    observed = [one for one in attempts if one.outcome is Outcome.PASS and one.observed]
+    controls = grouped((one for one in attempts if one.arm == CONTROL), lambda one: one.variant)
+    lacking = {variant.id for variant in variants_of(issue, CONTROL)} - controls.keys() if controls else set()
+    for one in observed:
+        if one.arm == CONTROL:
+            continue
+        passed = [beside.observed for beside in controls.get(one.variant, []) if beside.outcome is Outcome.PASS]
+        values = different_values(issue, one.arm, one.observed, passed)
+        if values or one.variant in lacking:
+            yield Difference(one.attempt, one.arm, one.variant, values)
+
+
+def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> list[Judged]:
+    """The attempts as they weigh in the mixture: a pass that differs from the control is none."""
+    why = {one.attempt: one.in_words for one in differences}
+    return [replace(one, outcome=_DIFFERS, reason=why[one.attempt]) if one.attempt in why else one for one in attempts]
+
+
+def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[Difference]) -> bool | None:
+    """Whether what fails here gives wrong numbers without an error; with any variant is enough.
+
+    Of an issue whose very signature is a wrong result, its matches are what it says of itself: the result may be wrong
+    otherwise than in its numbers.
+    """
+    failures = [one for one in baseline if one.outcome in FAILURES]
+    by_word = issue.signature.kind is SignatureKind.WRONG_RESULT
+    wrong = [one for one in failures if one.marked == "wrong_result"]
+    if any(one.arm == BASELINE and one.values for one in differences) or (wrong and not by_word):
+        return True
+    if not failures:
+        return None
+    return issue.silent if wrong else False
+
+
+def mixture(outcomes: Collection[Outcome]) -> Verdict:
+    """The verdict of one arm with one variant from the set of its outcomes. The table of docs/verdicts.md."""
+    found = set(outcomes)
+    failed_otherwise = bool(found & {Outcome.OTHER_FAILURE, Outcome.CRASH})
+    if Outcome.MATCH in found:
+        return Verdict.FLAKY if Outcome.PASS in found else Verdict.AFFECTED
+    if Outcome.PASS in found:
+        unsteady = failed_otherwise or Outcome.TIMEOUT in found
+        return Verdict.INCONCLUSIVE if unsteady else Verdict.NOT_AFFECTED
+    if failed_otherwise:
+        return Verdict.DIFFERENT_FAILURE
+    if Outcome.TIMEOUT in found or found & INFRASTRUCTURE:
+        return Verdict.INCONCLUSIVE
+    return Verdict.NOT_APPLICABLE if found else Verdict.NOT_RUN
+
+
+def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], control: Sequence[Judged]) -> VariantFinding:
+    """The baseline's finding with one variant, in the light of the control arm with that variant (else with any).
+
+    `baseline` are its attempts with that variant alone.
+    """
+    own = [one for one in control if one.variant == variant] or list(control)
+    baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
+    verdict = mixture([one.outcome for one in baseline])
+    k, n = _counts(baseline)
+    reason = (_VARIES if _varies_by_machine(baseline) else "") + _reason(verdict, baseline)
+    if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
+        return VariantFinding(variant, Verdict.NO_BUILD, reason)
+    if verdict not in CONCLUSIVE:
+        return VariantFinding(variant, verdict, reason, k, n)
+    steadied = mixture({one.outcome for one in own})
+    if steadied is Verdict.NOT_AFFECTED:
+        return VariantFinding(variant, verdict, reason, k, n)
+    return VariantFinding(variant, Verdict.INCONCLUSIVE, _control_reason(steadied, own), k, n)
+
+
+def _control_reason(verdict: Verdict, control: Sequence[Judged]) -> str:
+    if verdict is Verdict.NOT_RUN:
+        return "control not run: without it neither a failure nor a pass says anything"
+    failing = next(one for one in reversed(control) if one.outcome is not Outcome.PASS)
+    word = (
+        "control failed"
+        if verdict is not Verdict.INCONCLUSIVE or failing.outcome in FAILURES
+        else "control gave no answer"
+    )
+    return f"{word}: {failing.reason}"
+
+
+def _hangs_only_beside_a_quick_control(
+    issue: Issue, baseline: Sequence[Judged], control: Sequence[Judged]
+) -> list[Judged]:
+    if issue.signature.kind is not SignatureKind.HANG:
+        return list(baseline)
+    slowest = max((one.wall_s for one in control if _says_something(one.outcome)), default=0.0)
+    if slowest * _HANG_RATIO < issue.timeout_s:
+        return list(baseline)
+    slow = f"did not end within {issue.timeout_s:g} s, but the control took {slowest:.0f} s itself"
+    return [
+        replace(one, outcome=Outcome.TIMEOUT, reason=slow) if one.outcome is Outcome.MATCH else one for one in baseline
+    ]
+
+
+def _counts(attempts: Sequence[Judged]) -> tuple[int, int]:
+    """How many of them ended with the signature, and how many said anything."""
+    outcomes = [one.outcome for one in attempts]
+    return outcomes.count(Outcome.MATCH), sum(1 for outcome in outcomes if _says_something(outcome))
+
+
+def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> str:
+    """One sentence fit for the first line of a cell's page."""
+    k, n = _counts(attempts)
+
+    def newest(*outcomes: Outcome) -> str:
+        return next((one.reason for one in reversed(attempts) if one.outcome in outcomes), "")
+
+    match verdict:
+        case Verdict.AFFECTED:
+            beside = (
+                ""
+                if k == n
+                else f"; {n - k} ended otherwise: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
+            )
+            return f"{k} of {n} {_attempts(n)} ended with the issue's own signature{beside}"
+        case Verdict.FLAKY:
+            return f"{k} of {n} {_attempts(n)} ended with the issue's own signature, others passed"
+        case Verdict.NOT_AFFECTED:
+            return f"{n} of {n} {_attempts(n)} {newest(Outcome.PASS)}"
+        case Verdict.DIFFERENT_FAILURE:
+            return newest(Outcome.OTHER_FAILURE, Outcome.CRASH)
+        case Verdict.INCONCLUSIVE if any(one.outcome is Outcome.PASS for one in attempts):
+            return f"{_PASSED_AND_FAILED}: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
+        case Verdict.INCONCLUSIVE:
+            return newest(Outcome.TIMEOUT) or newest(*INFRASTRUCTURE)
+        case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
+            return newest(Outcome.NOT_APPLICABLE)
+        case Verdict.NOT_RUN:
+            return NOT_RUN
+
+
+_PASSED_AND_FAILED, _VARIES = "passed and failed", "varies by machine: "
+FLAKY_RUNS = 3
+"""Runs that a pass rests on where the issue is known to be flaky."""
+
+
+FLAKY_WORDS = (Verdict.FLAKY.value, _PASSED_AND_FAILED)
+"""Without one of these in its words no cell is flaky."""
+
+
+def is_flaky(cell: Cell) -> bool:
+    """Whether the same baseline was seen here to do now this and now that, with any variant, be it on two machines."""
+    return any(one.verdict is Verdict.FLAKY or _is_mixed(one.reason) for one in cell.variants)
+
+
+def _is_mixed(reason: str) -> bool:
+    return reason.removeprefix(_VARIES).startswith(_PASSED_AND_FAILED)
+
+
+class FlakyRate(NamedTuple):
+    """How often a variant failed on a `release`, in how many runs."""
+
+    k: int
+    n: int
+    release: str
+
+    @property
+    def passes_needed(self) -> int:
+        return min(_MOST_PASSES, passes_beyond_luck(self.k / self.n))
+
+
+_MANY_RUNS, _MOST_PASSES, _LUCK = 10, 30, 0.05
+
+
+def passes_beyond_luck(rate: float) -> int:
+    """How many passes in a row are luck at most once in twenty times, of what fails at this rate (between 0 and 1)."""
+    return ceil(round(log(_LUCK) / log(1 - rate), 9))
+
+
+def lowest_rates(cells: Iterable[Cell]) -> Mapping[str, FlakyRate]:
+    """By variant, the lowest rate at which an issue was seen to fail now and then, in ten runs or more on one build."""
+    found = sorted(
+        (one.k / one.n, one.variant, FlakyRate(one.k, one.n, parse_build_id(cell.build).release))
+        for cell in cells
+        for one in cell.variants
+        if one.n >= _MANY_RUNS and 0 < one.k < one.n
+    )
+    return {variant: rate for _, variant, rate in reversed(found)}
+
+
+def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
+    """The cell as it is claimed of an issue that is flaky on its class. Passes that may be luck by the lowest `rates`
+    are no answer; where no rate is known, a single pass is no cure, and is marked.
+    """
+    short = {one.variant: one.n for one in cell.variants if one.n < _needed(rates, one.variant)}
+    variants = tuple(
+        replace(one, verdict=Verdict.INCONCLUSIVE, reason=_too_few(rates[one.variant], one.n))
+        if one.variant in short and one.verdict is Verdict.NOT_AFFECTED
+        else one
+        for one in cell.variants
+    )
+    verdict, reason = cell.verdict, cell.reason
+    if verdict is Verdict.NOT_AFFECTED and short:
+        worst = max(short, key=lambda one: _needed(rates, one))
+        verdict, reason = Verdict.INCONCLUSIVE, f"with {worst}: {_too_few(rates[worst], short[worst])}"
+    elif verdict is Verdict.NOT_AFFECTED and cell.runs == 1:
+        reason = f"{reason}; {_ONE_RUN}"
+    workarounds = {id_: _cured_beyond_luck(found, rates) for id_, found in cell.workarounds.items()}
+    return replace(cell, verdict=verdict, reason=reason, variants=variants, workarounds=workarounds)
+
+
+def with_findings_of(cell: Cell, other: Cell, ground: str = "") -> Cell:
+    """With what `other` says of workarounds that were not tried here, where the very same variants fail; `ground` is
+    its build, where that is another one.
+    """
+    added = {
+        id_: _run_on(ground, tried) if ground else tried
+        for id_, finding in cell.workarounds.items()
+        if not _is_tried(finding) and (tried := other.workarounds.get(id_)) and _is_tried(tried)
+    }
+    if not added or _failing(cell) != _failing(other):
+        return cell
+    return replace(cell, workarounds={**cell.workarounds, **added})
+
+
+def _run_on(ground: str, found: WorkaroundFinding) -> WorkaroundFinding:
+    note = "; ".join(one for one in (found.note, inferred_from(ground)) if one)
+    return replace(found, ground=ground, note=note)
+
+
+def inferred_from(ground: str) -> str:
+    return f"inferred from {ground}"
+
+
+def tried_here(cell: Cell) -> Cell:
+    """Without what was found of workarounds on another Python."""
+    own = {id_: WorkaroundFinding(_UNVERIFIED, NOT_RUN) if one.ground else one for id_, one in cell.workarounds.items()}
+    return replace(cell, workarounds=own)
+
+
+_UNVERIFIED = WorkaroundVerdict.UNVERIFIED
+
+
+def _is_tried(finding: WorkaroundFinding) -> bool:
+    return finding.verdict is not _UNVERIFIED
+
+
+def _failing(cell: Cell) -> frozenset[str]:
+    return frozenset(one.variant for one in cell.variants if one.verdict in _SEEN)
+
+
+def _needed(rates: Mapping[str, FlakyRate], variant: str, least: int = 0) -> int:
+    return max(least, rates[variant].passes_needed) if variant in rates else least
+
+
+def _too_few(rate: FlakyRate, runs: int) -> str:
+    return f"{rate.passes_needed} passes needed: fails in {rate.k} of {rate.n} runs on {rate.release}; {runs} run"
+
+
+_ONE_RUN = f"one run; this issue is flaky: {FLAKY_RUNS - 1} more would say"
+HELPING = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
+
+
+def _cured_beyond_luck(found: WorkaroundFinding, rates: Mapping[str, FlakyRate]) -> WorkaroundFinding:
+    """Of the variants with which it helped, those with too few passes are open again."""
+    short = [one for one in found.helped if found.runs < _needed(rates, one, 2)]
+    if found.verdict not in HELPING or not (short or found.runs == 1):
+        return found
+    helped = tuple(one for one in found.helped if one not in short)
+    worst = max(short, key=lambda one: _needed(rates, one), default="")
+    note = _too_few(rates[worst], found.runs) if worst in rates else _ONE_RUN
+    return replace(
+        found,
+        verdict=WorkaroundVerdict.PARTIAL if helped else WorkaroundVerdict.UNVERIFIED,
+        note=f"helps with {', '.join(helped)}; {note}" if helped else note,
+        helped=helped,
+        untried=(*short, *found.untried),
+    )
+
+
+def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
+    """Whether each machine always says the same, and not all machines the same."""
+    telling = [one for one in attempts if _says_something(one.outcome)]
+    pairs = {(one.machine, one.outcome) for one in telling}
+    agrees_with_itself = len(pairs) == len({one.machine for one in telling})
+    return agrees_with_itself and len({one.outcome for one in telling}) > 1
+
+
+def _attempts(n: int) -> str:
+    return "attempt" if n == 1 else "attempts"
+
+
+_MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
+
+
+def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
+    """A cell is affected if any variant is; it is not_affected only where every applicable variant is."""
+    for verdict in _MOST_TELLING:
+        found = [one for one in findings if one.verdict is verdict]
+        if found:
+            return verdict, _in_variant(found, findings)
+    kinds = {one.verdict for one in findings}
+    if kinds == {Verdict.NOT_RUN}:
+        return Verdict.NOT_RUN, NOT_RUN
+    if Verdict.NOT_RUN in kinds:
+        missing = ", ".join(one.variant for one in findings if one.verdict is Verdict.NOT_RUN)
+        return Verdict.INCONCLUSIVE, f"not measured with {missing} yet"
+    passed = [one for one in findings if one.verdict is Verdict.NOT_AFFECTED]
+    if passed:
+        return Verdict.NOT_AFFECTED, _in_variant(passed, findings)
+    verdict = Verdict.NO_BUILD if Verdict.NO_BUILD in kinds else Verdict.NOT_APPLICABLE
+    return verdict, next(one.reason for one in findings if one.verdict is verdict)
+
+
+def _beside_the_report(issue: Issue, verdict: Verdict, reason: str, findings: Sequence[VariantFinding]) -> str:
+    """A cell's verdict is its worst variant's; where the report's own has another one, both are said."""
+    reported = {variant.id for variant in issue.variants if variant.is_reported}
+    own = next((one for one in findings if one.variant in reported), None)
+    if own is None or own.verdict is verdict or own.verdict not in CONCLUSIVE or verdict not in CONCLUSIVE:
+        return reason
+    return f"{reason}; as reported ({own.variant}) it {VERDICTS[own.verdict].as_clause}"
+
+
+def _in_variant(found: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> str:
+    if len(findings) == 1:
+        return found[0].reason
+    if len(found) == len(findings):
+        return f"with every variant ({len(found)}): {found[0].reason}"
+    return f"with {', '.join(one.variant for one in found)}: {found[0].reason}"
+
+
+def _telling(attempts: Sequence[Judged], verdict: Verdict) -> Judged | None:
+    wanted = {
+        Verdict.AFFECTED: {Outcome.MATCH},
+        Verdict.FLAKY: {Outcome.MATCH},
+        Verdict.NOT_AFFECTED: {Outcome.PASS},
+        Verdict.DIFFERENT_FAILURE: {Outcome.OTHER_FAILURE, Outcome.CRASH},
+    }.get(verdict, set(Outcome))
+    return next((one for one in reversed(attempts) if one.outcome in wanted), None)
+
+
+def _worst(control: Sequence[Judged]) -> Outcome | None:
+    outcomes = [one.outcome for one in control]
+    settled = [outcome for outcome in outcomes if _says_something(outcome)]
+    return max(settled or outcomes, key=list(Outcome).index, default=None)
+
+
+def _says_something(outcome: Outcome) -> bool:
+    return outcome not in INFRASTRUCTURE | {Outcome.NOT_APPLICABLE}
+
+
+def _workaround(
+    issue: Issue, build: Build, arm: str, attempts: Sequence[Judged], findings: Sequence[VariantFinding]
+) -> WorkaroundFinding:
+    """How the workaround does on this cell: over the variants that are affected or flaky, each with its own attempts.
+
+    Where none is, it is unnecessary if it passes too. That it breaks what passes without it, or makes a loud failure
+    silent, outranks all else, with whatever variant.
+    """
+    absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
+    if absent:
+        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, f"does not apply to this build: {absent}", applies=False)
+    own = grouped((one for one in attempts if one.arm == arm), lambda one: one.variant)
+    trials = [_trial(issue, one, own.get(one.variant, [])) for one in findings]
+    harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
+    failing = [one for one in trials if one.baseline.verdict in _SEEN]
+    found = _over_failing(issue, failing) if failing else _over_passing(trials)
+    planned = {variant.id for variant in variants_of(issue, arm)}
+    if failing and planned.isdisjoint(found.untried) and found.verdict is WorkaroundVerdict.UNVERIFIED:
+        found = replace(found, note=f"does not apply to this build: {_partial_note(issue, failing)}", applies=False)
+    return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note) if harm else found
+
+
+_SEEN = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A workaround with one variant beside its baseline; `runs` counts its passes."""
+
+    baseline: VariantFinding
+    verdict: WorkaroundVerdict
+    note: str = ""
+    runs: int = 0
+
+
+def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
+    by_verdict = {
+        verdict: tuple(one.baseline.variant for one in failing if one.verdict is verdict)
+        for verdict in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE)
+    }
+    helped, failed = by_verdict[WorkaroundVerdict.EFFECTIVE], by_verdict[WorkaroundVerdict.INEFFECTIVE]
+    untried = tuple(one.baseline.variant for one in failing if one.verdict is WorkaroundVerdict.UNVERIFIED)
+    found = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, helped=helped, failed=failed, untried=untried)
+    if helped:
+        runs = min(one.runs for one in failing if one.verdict is WorkaroundVerdict.EFFECTIVE)
+        if len(helped) == len(failing):
+            return replace(found, verdict=WorkaroundVerdict.EFFECTIVE, runs=runs)
+        return replace(found, verdict=WorkaroundVerdict.PARTIAL, runs=runs, note=_partial_note(issue, failing))
+    if failed:
+        note = next(one.note for one in failing if one.verdict is WorkaroundVerdict.INEFFECTIVE)
+        return replace(found, verdict=WorkaroundVerdict.INEFFECTIVE, note=note)
+    return replace(found, note=failing[0].note)
+
+
+def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
+    """`helps with a; fails with b; not tried with c, d (why)`."""
+    why = {variant.id: variant.why_not.rstrip(".") for variant in issue.variants}
+    said: dict[str, list[str]] = {"helps with": [], "fails with": [], "no answer with": []}
+    untried: dict[str, list[str]] = {}
+    for one in failing:
+        variant = one.baseline.variant
+        match one.verdict:
+            case WorkaroundVerdict.EFFECTIVE:
+                said["helps with"].append(variant)
+            case WorkaroundVerdict.INEFFECTIVE:
+                said["fails with"].append(variant)
+            case _ if one.note != NOT_RUN:
+                said["no answer with"].append(f"{variant} ({one.note})")
+            case _:
+                untried.setdefault(why[variant], []).append(variant)
+    told = [f"{words} {', '.join(variants)}" for words, variants in said.items() if variants]
+    told += [f"not tried with {', '.join(of)}{f' ({reason})' if reason else ''}" for reason, of in untried.items()]
+    return "; ".join(told)
+
+
+def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
+    """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
+    applicable = [one for one in trials if one.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
+    said = [one for one in applicable if one.note != NOT_RUN]
+    unsure = next((one for one in said if one.verdict is not WorkaroundVerdict.UNNECESSARY), None)
+    if unsure or not said:
+        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, unsure.note if unsure else NOT_RUN)
+    return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
+
+
+def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str | None:
+    """The workaround's own word that it cannot be tried here; None unless it said so with each of its variants.
+
+    A build that cannot be had says nothing of the workaround.
+    """
+    said = [one for one in attempts if one.arm == arm and one.outcome not in INFRASTRUCTURE]
+    with_all = {one.variant for one in said} >= {variant.id for variant in variants_of(issue, arm)}
+    if not said or not with_all or any(one.outcome is not Outcome.NOT_APPLICABLE or one.no_build for one in said):
+        return None
+    return said[-1].reason
+
+
+def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Trial:
+    verdict = mixture({one.outcome for one in arm})
+    failing = next((one for one in reversed(arm) if one.outcome in FAILURES), None)
+    is_seen = baseline.verdict in _SEEN
+    if not is_seen and baseline.verdict is not Verdict.NOT_AFFECTED:
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, f"the baseline here is {baseline.verdict}")
+    if verdict is Verdict.NOT_AFFECTED:
+        cures = WorkaroundVerdict.EFFECTIVE if is_seen else WorkaroundVerdict.UNNECESSARY
+        return _Trial(baseline, cures, runs=sum(1 for one in arm if one.outcome is Outcome.PASS))
+    if is_seen and verdict is Verdict.FLAKY and failing is not None:
+        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"not every time: {failing.line or failing.reason}")
+    if verdict not in {Verdict.AFFECTED, Verdict.DIFFERENT_FAILURE} or failing is None:
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, _reason(verdict, arm))
+    if not is_seen:
+        return _Trial(baseline, WorkaroundVerdict.HARMFUL, f"the baseline passes, with it: {failing.reason}")
+    return _still_failing(issue, baseline, failing)
+
+
+def _still_failing(issue: Issue, baseline: VariantFinding, failing: Judged) -> _Trial:
+    quiet = issue.signature.kind is SignatureKind.WRONG_RESULT
+    if not quiet and failing.marked == "wrong_result":
+        return _Trial(baseline, WorkaroundVerdict.HARMFUL, "a loud failure becomes silent wrong numbers")
+    if quiet and failing.marked != "wrong_result":
+        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"makes it loud: {failing.reason}")
+    return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, failing.line or failing.reason)
+
+
+_WORST_FIRST = (
+    WorkaroundVerdict.HARMFUL,
+    WorkaroundVerdict.INEFFECTIVE,
+    WorkaroundVerdict.UNVERIFIED,
+    WorkaroundVerdict.PARTIAL,
+    WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.UNNECESSARY,
+)
+
+
+def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell | None:
+    """The cell of the whole class: the worst of what was measured with each ISA (`of_isas`) and with whatever a machine
+    had (`own`), as of several variants. A pass with one ISA alone says nothing of the others.
+    """
+    if not of_isas:
+        return own
+    told = [one for one in (*of_isas, own) if one is not None and one.verdict is not Verdict.NOT_RUN]
+    if told == [own]:
+        return own
+    if not told:
+        return replace(of_isas[0], hardware=whole_class(of_isas[0].hardware))
+    findings = [VariantFinding(isa_of(one.hardware), one.verdict, one.reason) for one in told]
+    if own is None or own.verdict not in CONCLUSIVE:
+        lacking = set(issue.requires.vector_isas) - {isa_of(one.hardware) for one in told}
+        findings += [VariantFinding(isa, Verdict.NOT_RUN, "") for isa in sorted(lacking)]
+    verdict, reason = _over_variants(findings)
+    hardware = whole_class(of_isas[0].hardware)
+    worst = sorted((one for one in told if one.verdict is verdict), key=lambda one: one.as_reported is not None)
+    isas = [isa_of(one.hardware) for one in worst if isa_of(one.hardware)]
+    if not worst:  # no answer, as one ISA passes and another was not run
+        return replace(told[0], hardware=hardware, verdict=verdict, reason=reason)
+    return replace(
+        worst[0],
+        hardware=hardware,
+        reason=f"on {', '.join(isas)}: {worst[0].reason}" if isas else worst[0].reason,
+        workarounds={id_: _worst_finding(id_, told, worst) for id_ in worst[0].workarounds},
+        superseded=own.superseded if own else 0,
+        voided=own.voided if own else 0,
+    )
+
+
+def _worst_finding(workaround: str, told: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
+    """How it does where the issue is; that it does harm anywhere outranks that. Where it was not tried with an ISA,
+    what was found on the class as a whole stands.
+    """
+    asked = [one for one in told if one.verdict in _SEEN] or worst
+    untried, harmful = WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.HARMFUL
+    trying = [one for one in told if workaround in one.workarounds]
+    pairs = [(isa_of(one.hardware), one in asked, one.workarounds[workaround]) for one in trying]
+    found = [(isa, finding) for isa, is_asked, finding in pairs if is_asked or finding.verdict is harmful]
+    whole = [finding for isa, finding in found if not isa and finding.verdict is not untried]
+    tried = [finding for isa, finding in found if isa and not _lacks_trials(finding)]
+    counted = [*whole, *tried] if whole else [finding for _, finding in found]
+    return min(counted, key=lambda one: _WORST_FIRST.index(one.verdict))
+
+
+def _lacks_trials(finding: WorkaroundFinding) -> bool:
+    """Whether nothing is known against it, and it was not tried with every variant that fails."""
+    return finding.verdict is WorkaroundVerdict.UNVERIFIED or (bool(finding.untried) and not finding.failed)
+
+
+def is_silent(issue: Issue, cell: Cell) -> bool:
+    """Whether it gives wrong numbers without an error here; as the issue says of itself where the cell cannot tell."""
+    return issue.silent if cell.silent is None else cell.silent
+
+
+def is_stale(cell: Cell, build: Build, now: datetime) -> bool:
+    """Old evidence is marked, never dropped: after 180 days for releases, 7 for nightlies (`.dev` versions)."""
+    return cell.measured_at is not None and cell.measured_at < stale_before(build, now)
+
+
+def stale_before(build: Build, now: datetime) -> datetime:
+    """The moment before which a measurement on `build` is stale `now`."""
+    return now - stays_fresh(build)
+
+
+def stays_fresh(build: Build) -> timedelta:
+    """How long after it was measured a result on `build` may be leant on."""
+    return NIGHTLY_STALE_AFTER if build.build_id.version.is_devrelease else STALE_AFTER

@@ -1,0 +1,108 @@
+"""`knowngood void` and `unvoid`: all results of one worker in a span of time, out of the count and back in."""
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from knowngood.cli.context import opened, operator
+from knowngood.domain.verdicts.voids import Clock, Void, VoidSpan
+from knowngood.settings import read_settings
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.evidence.voids import (
+    VoidReport,
+    known_worker,
+    load_voids,
+    unvoid_results,
+    void_results,
+)
+from knowngood.web.datetime_parameters import first_moment, last_moment
+
+_SHOWN = 20
+
+
+def void(
+    *,
+    machine: str,
+    token: str,
+    since: str,
+    until: str,
+    clock: str,
+    reason: str,
+    dry_run: bool,
+    list_: bool,
+    as_json: bool,
+) -> None:
+    engine = opened(read_settings())
+    if list_:
+        _list(engine, as_json=as_json)
+        return
+    now = datetime.now(UTC)
+    begins = first_moment(since, "--from", now) if since else None
+    ends = last_moment(until, "--to", now) if until else now
+    with unit_of_work(engine, dry_run=dry_run) as s:
+        span = VoidSpan(*known_worker(s, machine, token), begins, ends, Clock(clock))
+        report = void_results(s, span, reason, by=operator(), now=now)
+    _tell(report, "would be voided" if dry_run else f"voided, as void {report.void.id}", as_json=as_json)
+
+
+def unvoid(*, id_: int, reason: str, dry_run: bool, as_json: bool) -> None:
+    with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
+        report = unvoid_results(s, id_, reason, by=operator(), now=datetime.now(UTC))
+    _tell(report, "would be voided no more" if dry_run else "voided no more", as_json=as_json)
+
+
+def _tell(report: VoidReport, done: str, *, as_json: bool) -> None:
+    news = [one for one in report.changes if one.is_news]
+    if as_json:
+        changed = [
+            {"issue": one.issue, "build": one.build, "hardware": one.hardware, "before": before, "after": after}
+            for one in news
+            for before, after in [one.verdicts]
+        ]
+        numbers = {"attempts": report.attempts, "counted": report.counted, "cells": report.cells}
+        click.echo(json.dumps({"void": _fields(report.void), **numbers, "changed": changed}, indent=2))
+        return
+    click.echo(
+        f"{report.attempts} attempts in {report.cells} cells {done}; {report.counted} of them count otherwise now, and "
+        f"{len(news)} cells read differently"
+    )
+    for one in news[:_SHOWN]:
+        before, after = one.verdicts
+        turned = f"{before} -> {after}" if before is not after else f"{after}, its workarounds read differently"
+        click.echo(f"{one.issue} {one.build} {one.hardware}: {turned}")
+    if len(news) > _SHOWN:
+        click.echo(f"and {len(news) - _SHOWN} more (--json lists all)")
+
+
+def _list(engine: Engine, *, as_json: bool) -> None:
+    with reading(engine) as s:
+        found = load_voids(s)
+    if as_json:
+        click.echo(json.dumps([_fields(one) for one in found], indent=2))
+        return
+    if not found:
+        click.echo("nothing was ever voided", err=True)
+    for one in found:
+        click.echo(f"{one.id}  {_whose(one)}, {_when(one)}: {one.reason} ({one.actor}, {one.at:%Y-%m-%d %H:%M} UTC)")
+        if one.ended_at is not None:
+            click.echo(f"    ended by {one.ended_by}, {one.ended_at:%Y-%m-%d %H:%M} UTC: {one.ended_reason}")
+
+
+def _whose(one: Void) -> str:
+    machine = [f"machine {one.span.machine}"] if one.span.machine else []
+    token = [f"token kg_{one.span.token}"] if one.span.token else []
+    return " through ".join([*machine, *token])
+
+
+def _when(one: Void) -> str:
+    begins = f"from {one.span.since:%Y-%m-%d %H:%M} " if one.span.since else ""
+    return f"{one.span.clock} {begins}to {one.span.until:%Y-%m-%d %H:%M} UTC"
+
+
+def _fields(one: Void) -> dict[str, object]:
+    span = one.span
+    told = {"at": one.at, "ended_at": one.ended_at, "from": span.since, "to": span.until}
+    times = {name: at.isoformat() if at else None for name, at in told.items()}
+    whose = {"id": one.id, "machine": span.machine, "token": span.token, "clock": span.clock}
+    return {**whose, **times, "by": one.actor, "reason": one.reason, "ended_reason": one.ended_reason}

@@ -1,0 +1,160 @@
+"""Upstream mismatches: rows where upstream's word and the measurements drift apart.
+
+Every remark is derived from cells and from what the issue's file says of upstream; none changes a verdict. A thread
+that is closed is no fixed wheel, and one that is open may long be cured: its state is a claim like any other.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import dropwhile
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Device, Issue, LinkKind, Status
+from knowngood.domain.verdicts.claims import ANSWERS, NO_CURE, Standing, doubts_about, hold, named
+from knowngood.domain.verdicts.history import FAILING, History, in_words
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import HELPING, Cell, WorkaroundVerdict
+
+
+class MismatchKind(StrEnum):
+    """The subject of a remark, in the order in which remarks of one issue are given."""
+
+    CLOSED_BUT_FAILS = "closed_but_fails"
+    OPEN_BUT_PASSES = "open_but_passes"
+    CONTRADICTED = "contradicted"
+    CURES_NOWHERE = "cures_nowhere"
+    NO_LONGER_NEEDED = "no_longer_needed"
+    NEVER_FAILED = "never_failed"
+
+
+HEADINGS: Mapping[MismatchKind, str] = {
+    MismatchKind.CLOSED_BUT_FAILS: "Closed upstream, and still failing here",
+    MismatchKind.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases that were measured",
+    MismatchKind.CONTRADICTED: "Claims that measurements contradict",
+    MismatchKind.CURES_NOWHERE: "Workarounds that help with nothing that was measured",
+    MismatchKind.NO_LONGER_NEEDED: "Workarounds that may be taken out again",
+    MismatchKind.NEVER_FAILED: "Rows that never failed, and so are unproven",
+}
+
+# With some variants is no cure; but it is more than nothing, and may be in place.
+
+
+@dataclass(frozen=True)
+class Remark:
+    """`hardware` is empty where it is about every class; `about` names the workarounds or the claim's source."""
+
+    trouble: MismatchKind
+    issue: str
+    sentence: str
+    hardware: str = ""
+    about: str = ""
+
+
+def remarks_of(known: Known) -> tuple[tuple[Issue, Remark], ...]:
+    """Each issue's remarks, in the order of ids."""
+    issues = (known.issues[id_] for id_ in sorted(known.issues))
+    return tuple((issue, remark) for issue in issues for remark in remarks_on(issue, known))
+
+
+def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
+    """All remarks on one issue, by what was measured on every hardware class."""
+    by_class = {
+        hardware: answered
+        for hardware in known.hardware
+        if (answered := [pair for pair in known.measured(issue.id, hardware) if pair[1].verdict in ANSWERS])
+    }
+    found: list[Remark] = []
+    for hardware, answered in by_class.items():
+        history = known.history(issue.id, hardware)
+        if hardware in _own_classes(issue, by_class):
+            found += _against_upstream(issue, hardware, history)
+        found += _against_claims(issue, hardware, answered)
+        found += _no_longer_needed(issue, hardware, history, answered)
+    every = [pair for answered in by_class.values() for pair in answered]
+    found += _cures_nowhere(issue, every)
+    found += _decoys_that_help(issue, every)
+    found += _never_failed(issue, every)
+    order = list(MismatchKind)
+    return tuple(sorted(found, key=lambda one: (order.index(one.trouble), one.hardware, one.about)))
+
+
+def _own_classes(issue: Issue, measured: Collection[str]) -> Collection[str]:
+    """The classes that are planned for an issue: one that is alike on every device is followed on the CPU alone."""
+    on_cpu = [hardware for hardware in measured if hardware.startswith("cpu-")]
+    return on_cpu if on_cpu and issue.requires.device is Device.ANY else measured
+
+
+def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable[Remark]:
+    """Nothing is said of limitations: they are closed as such and stay."""
+    thread = next((link for link in issue.links if link.kind is LinkKind.REPORT and link.state), None)
+    if thread is None or issue.status is not Status.BUG or not history.measured:
+        return
+    as_seen = f"{thread.state} upstream" + (f", seen on {thread.seen:%Y-%m-%d}" if thread.seen else "")
+    sentence = "; ".join([f"{as_seen}; here it {history.sentence}", *doubts_about(issue, history)])
+    still_fails = bool(history.spans) and history.spans[-1].good_after is None
+    if thread.state == "closed" and still_fails:
+        yield Remark(MismatchKind.CLOSED_BUT_FAILS, issue.id, sentence, hardware)
+    if thread.state == "open" and history.spans and not still_fails:
+        yield Remark(MismatchKind.OPEN_BUT_PASSES, issue.id, sentence, hardware)
+
+
+def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    """But for cures that are marked as decoys: of these it is known."""
+    decoys = _decoys(issue)
+    for claim in (claim for claim in issue.claims if claim.workaround not in decoys):
+        held = hold(claim, answered)
+        if held.standing is Standing.CONTRADICTED:
+            but = "" if claim.says == "cure" else "but "
+            yield Remark(
+                MismatchKind.CONTRADICTED, issue.id, f'"{claim.text}" {but}{held.sentence}', hardware, claim.source
+            )
+
+
+def _no_longer_needed(
+    issue: Issue, hardware: str, history: History, answered: Sequence[tuple[Build, Cell]]
+) -> Iterable[Remark]:
+    """Workarounds that a reader may take out again, from which release on, and what speaks against it."""
+    last = history.spans[-1] if history.spans else None
+    if last is None or last.good_after is None or any(cell.not_covered for _, cell in answered):
+        return
+    cures = ", ".join(sorted({name for _, cell in answered for name in _of(cell, HELPING)}))
+    if cures:
+        newer = dropwhile(lambda one: one.name != last.good_after, history.releases)
+        silent = [one for one in newer if one.fails is None]
+        but = f" ({in_words(silent)})" if silent else ""
+        said = f"not needed from {last.good_after} on{but}, {last.fix_in_words}: {cures}"
+        sentence = "; ".join([said, *doubts_about(issue, history)])
+        yield Remark(MismatchKind.NO_LONGER_NEEDED, issue.id, sentence, hardware, cures)
+
+
+def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    failing = [(build, cell) for build, cell in every if cell.verdict in FAILING]
+    helping = {name for _, cell in failing for name in _of(cell, HELPING)}
+    useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - helping - _decoys(issue))
+    for name in useless:
+        tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
+        sentence = f"{name} cures no build that was measured: {named(tried)}"
+        yield Remark(MismatchKind.CURES_NOWHERE, issue.id, sentence, about=name)
+
+
+def _decoys_that_help(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    for name in sorted(_decoys(issue)):
+        helped = [build for build, cell in every if cell.verdict in FAILING and name in _of(cell, HELPING)]
+        if helped:
+            sentence = f"{name} is marked as a decoy, and helps on {named(helped)}"
+            yield Remark(MismatchKind.CONTRADICTED, issue.id, sentence, about=name)
+
+
+def _decoys(issue: Issue) -> set[str]:
+    return {one.id for one in issue.workarounds if one.is_decoy}
+
+
+def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    if every and not any(cell.verdict in FAILING for _, cell in every):
+        sentence = f"passes on {named([build for build, _ in every])}: nothing shows that its repro can fail"
+        yield Remark(MismatchKind.NEVER_FAILED, issue.id, sentence)
+
+
+def _of(cell: Cell, verdicts: Collection[WorkaroundVerdict]) -> set[str]:
+    return {name for name, finding in cell.workarounds.items() if finding.verdict in verdicts}

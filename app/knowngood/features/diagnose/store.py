@@ -1,0 +1,51 @@
+"""Recorded failures of each issue: the texts that a pasted one is held against."""
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.store.engine import Engine, Session, reading
+from knowngood.store.evidence import attempt_codec, documents
+from knowngood.store.tables import attempts, cells
+
+_OF_EACH = 4  # failures of one issue: the oldest build, the newest, and some between
+
+
+def find_failures(s: Session) -> dict[str, tuple[str, ...]]:
+    """By issue, the attempts (ids) that tell of it on a few builds as far apart as there are."""
+    query = (
+        sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
+        .where(cells.c.verdict.in_(sorted(FAILING)))
+        .order_by(cells.c.issue, cells.c.build, cells.c.hardware)
+    )
+    found: dict[str, list[str]] = {}
+    for issue, build, hardware, doc in s.execute(query).all():
+        telling = documents.read_cell((issue, build, hardware), doc).evidence
+        if telling:
+            found.setdefault(issue, []).append(telling)
+    return {issue: tuple(_spread(ids)) for issue, ids in found.items()}
+
+
+def _spread(ids: Sequence[str]) -> list[str]:
+    """The first, the last, and what stands evenly between."""
+    if len(ids) <= _OF_EACH:
+        return list(ids)
+    return [ids[at * (len(ids) - 1) // (_OF_EACH - 1)] for at in range(_OF_EACH)]
+
+
+def load_failures(s: Session, found: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """The texts of these attempts by issue: the exception with its traceback, and what the process wrote."""
+    wanted = sorted({id_ for ids in found.values() for id_ in ids})
+    texts: dict[str, list[str]] = {}
+    for one in attempt_codec.load_evidence(s, attempts.c.id.in_(wanted)):
+        raised = one.attempt.record.raised
+        said = raised.text if raised and raised.text not in one.log else ""
+        texts.setdefault(one.attempt.issue, []).append(f"{one.log}\n{said}\n{raised.message if raised else ''}")
+    return {issue: tuple(each) for issue, each in texts.items()}
+
+
+def failures_in(engine: Engine) -> dict[str, tuple[str, ...]]:
+    """Both in one reading."""
+    with reading(engine) as s:
+        return load_failures(s, find_failures(s))

@@ -1,0 +1,374 @@
+"""Which releases of torch and Triton a package index has that the catalogue has not, and what a build of each would be.
+
+Pure: what the index lists and what a wheel says come in as values. What cannot be told from them is left out or named,
+never guessed: a build that says more than its wheel does would be refused by the first import.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from packaging.metadata import parse_email
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, minor_of
+from knowngood.domain.verdicts.history import is_release
+
+_SETTLED = timedelta(days=21)  # `as_of` stands some weeks after a release: its users' packages, and no later ones
+_CUDA_NAMES = re.compile(r"(?:nvidia-cuda-runtime(?:-cu\d+)?|cuda-toolkit)")
+_VERSION_LINE = re.compile(
+    r"^(?P<name>__version__|cuda|git_version)\b[^=\n]*=\s*['\"](?P<value>[^'\"\n]{1,80})['\"]", re.MULTILINE
+)
+_GIT = re.compile(r"[0-9a-f]{40}")
+_LOCAL = re.compile(r"[a-z0-9]+(?:\.[a-z0-9]+)*")
+_INTERPRETER = re.compile(r"(?:cp|py)3(\d{1,2})?")
+
+
+@dataclass(frozen=True)
+class IndexFile:
+    """One file of a project. `uploaded` is None where the index does not tell; `yanked` is None where it is not, else
+    the reason, which may be empty. `metadata` is None where it has no METADATA beside it, else its SHA-256 or "".
+    """
+
+    name: str
+    url: str
+    uploaded: datetime | None = None
+    yanked: str | None = None
+    metadata: str | None = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """A final release with wheels for Linux on x86-64. `wheels` are those for one CPython each, by Python (`3.11`);
+    `stable` those for that Python and every newer one (the stable ABI).
+
+    `released` is the day of its first wheel; None where the index does not tell. `yanked` is None unless all are.
+    """
+
+    version: Version
+    wheels: Mapping[str, IndexFile]
+    stable: Mapping[str, IndexFile]
+    released: date | None
+    yanked: str | None
+
+    def wheel(self, python: str) -> IndexFile | None:
+        """The wheel that is installed with this Python; None where there is none."""
+        older = [one for one in self.stable if minor_of(one) <= minor_of(python)]
+        return self.wheels.get(python) or (self.stable[max(older, key=minor_of)] if older else None)
+
+    @property
+    def pythons(self) -> tuple[str, ...]:
+        """For people: `3.11`, `3.12 and newer`."""
+        own = sorted(self.wheels, key=minor_of)
+        return (*own, *(f"{python} and newer" for python in sorted(self.stable, key=minor_of)))
+
+
+@dataclass(frozen=True)
+class WheelFacts:
+    """A torch wheel's facts about itself. `triton` is None where it asks for none. `git` is empty where nobody told."""
+
+    local: str
+    cuda: str | None
+    triton: SpecifierSet | None
+    git: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class BuildProposal:
+    """A build to add, as a table of `builds.toml`; `remarks` are for whoever reads it before it is added."""
+
+    torch: str
+    local: str
+    cuda: str | None
+    triton: str | None
+    as_of: date
+    released: date | None
+    python: str = DEFAULT_PYTHON
+    pythons: tuple[str, ...] = ()
+    with_triton: str | None = None
+    git: str = ""
+    note: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+def releases_of(files: Iterable[IndexFile]) -> dict[Version, Release]:
+    """The final releases among the files, oldest first. Names that are no wheel of ours are passed over."""
+    found: dict[Version, list[tuple[IndexFile, _Fits]]] = defaultdict(list)
+    for file in files:
+        wheel = _wheel(file.name)
+        if wheel is not None:
+            version, fits = wheel
+            found[version].append((file, fits))
+    return {version: _release(version, found[version]) for version in sorted(found)}
+
+
+_Fits = frozenset[tuple[str, bool]]  # Pythons, and whether every newer one will do too
+
+
+def _wheel(name: str) -> tuple[Version, _Fits] | None:
+    try:
+        _, version, _, tags = parse_wheel_filename(name)
+    except (InvalidWheelFilename, InvalidVersion):
+        return None
+    fits = frozenset(
+        (f"3.{python[1] or 0}", tag.abi != tag.interpreter)
+        for tag in tags
+        if (python := _INTERPRETER.fullmatch(tag.interpreter))
+        and tag.abi in {tag.interpreter, "abi3", "none"}
+        and _is_ours(tag.platform)
+    )
+    is_final = not (version.is_prerelease or version.is_postrelease or version.local)
+    return (version, fits) if fits and is_final else None
+
+
+def _is_ours(platform: str) -> bool:
+    return platform == "any" or (platform.startswith(("manylinux", "linux_")) and platform.endswith("_x86_64"))
+
+
+def _release(version: Version, found: Sequence[tuple[IndexFile, _Fits]]) -> Release:
+    kept = [one for one in found if one[0].yanked is None]
+    days = [file.uploaded.date() for file, _ in found if file.uploaded is not None]
+    by_python = {fit: file for file, fits in kept or found for fit in fits}
+    return Release(
+        version=version,
+        wheels={python: file for (python, is_floor), file in by_python.items() if not is_floor},
+        stable={python: file for (python, is_floor), file in by_python.items() if is_floor},
+        released=min(days, default=None),
+        yanked=None if kept else next((file.yanked for file, _ in found if file.yanked), ""),
+    )
+
+
+def new_releases(
+    releases: Mapping[Version, Release], builds: Iterable[Build], since: Version | None = None
+) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
+    """(new ones, older ones that the catalogue leaves out), yanked ones in neither.
+
+    New is what is newer than every release of the catalogue, or came out later than all of them: the patch of an older
+    minor. With `since`, whatever of that version and later is not there.
+    """
+    line = [build for build in builds if is_release(build)]
+    known = {Version(build.requirement) for build in line}
+    newest = max(known, default=Version("0"))
+    last_day = max((build.released for build in line if build.released is not None), default=None)
+    fresh: list[Release] = []
+    older: list[Release] = []
+    for version, release in releases.items():
+        if version in known or release.yanked is not None:
+            continue
+        is_later = release.released is not None and last_day is not None and release.released > last_day
+        is_wanted = version >= since if since is not None else version > newest or is_later
+        (fresh if is_wanted else older).append(release)
+    oldest = min(known, default=Version("0"))
+    return tuple(fresh), tuple(release for release in older if release.version > oldest)
+
+
+def read_wheel_facts(metadata: str, version_py: str, python: str) -> WheelFacts:
+    """Facts from a wheel's METADATA, and its `torch/version.py` where that could be read, on Linux and `python`.
+
+    The CUDA of the import outweighs the one that follows from the pins; that they differ is a remark.
+    """
+    asked = _requirements(metadata, python)
+    pinned = next((cuda for name, spec in asked if _CUDA_NAMES.fullmatch(name) and (cuda := _cuda(spec))), None)
+    told = {found["name"]: found["value"] for found in _VERSION_LINE.finditer(version_py)}
+    cuda = told.get("cuda", pinned) if told else pinned
+    if told and "cuda" not in told:
+        cuda = None  # it says `cuda = None`, whatever it requires
+    cuda = cuda if cuda is None or re.fullmatch(r"\d{1,2}\.\d{1,2}", cuda) else pinned
+    git = told.get("git_version", "")
+    remark = f"its import says CUDA {cuda or 'none'}, its requirements {pinned}" if pinned not in {None, cuda} else ""
+    return WheelFacts(
+        local=_local(told.get("__version__", ""), cuda),
+        cuda=cuda,
+        triton=next((spec for name, spec in asked if name == "triton"), None),
+        git=git if _GIT.fullmatch(git) else "",
+        remark=remark,
+    )
+
+
+def _requirements(metadata: str, python: str) -> list[tuple[str, SpecifierSet]]:
+    """(name, specifier) of each requirement that holds there; lines that are none are passed over."""
+    where = {
+        "platform_system": "Linux",
+        "platform_machine": "x86_64",
+        "sys_platform": "linux",
+        "os_name": "posix",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "extra": "",
+    }
+    found = []
+    for line in parse_email(metadata)[0].get("requires_dist", ()):
+        try:
+            asked = Requirement(line)
+            if asked.marker is None or asked.marker.evaluate(where):
+                found.append((str(canonicalize_name(asked.name)), asked.specifier))
+        except (InvalidRequirement, ValueError):  # also a marker about what we do not know
+            continue
+    return found
+
+
+def _cuda(specifier: SpecifierSet) -> str | None:
+    """`12.4` of `==12.4.127`; None of anything but one exact version."""
+    version = exact(specifier)
+    return f"{version.release[0]}.{version.release[1]}" if version and len(version.release) > 1 else None
+
+
+def exact(specifier: SpecifierSet) -> Version | None:
+    """The one version that a specifier names; None where it names several or none."""
+    named = list(specifier)
+    if len(named) != 1 or named[0].operator not in {"==", "==="} or named[0].version.endswith(".*"):
+        return None
+    try:
+        return Version(named[0].version)
+    except InvalidVersion:
+        return None
+
+
+def _local(imported: str, cuda: str | None) -> str:
+    local = imported.partition("+")[2]
+    if _LOCAL.fullmatch(local):
+        return local
+    return f"cu{cuda.replace('.', '')}" if cuda else "cpu"
+
+
+def propose_build(
+    release: Release, facts: WheelFacts, tritons: Mapping[Version, Release], usual: Sequence[str], today: date
+) -> BuildProposal | str:
+    """The table for a release; a sentence where none can be written. `usual` are the other Pythons of the catalogue."""
+    python, _ = main_wheel(release, usual)
+    released = release.released
+    as_of = max(min(today, released + _SETTLED), released) if released else today
+    triton = None
+    if facts.triton is not None:
+        triton = pinned_triton(facts.triton, tritons, python, as_of)
+        if triton is None:
+            return f"torch {release.version} asks for triton{facts.triton}, and the index has none for Python {python}"
+    others = tuple(
+        one
+        for one in usual
+        if one != python
+        and release.wheel(one)
+        and (triton is None or (triton in tritons and tritons[triton].wheel(one)))
+    )
+    return BuildProposal(
+        torch=str(release.version),
+        local=facts.local,
+        cuda=facts.cuda,
+        triton=str(triton) if triton else None,
+        as_of=as_of,
+        released=released,
+        python=python,
+        pythons=others,
+        git=facts.git,
+        remarks=_remarks(release, facts, (python, *others)),
+    )
+
+
+def main_wheel(release: Release, usual: Sequence[str]) -> tuple[str, IndexFile]:
+    """The default Python where there is a wheel for it, and that wheel; else the first of the usual ones, else the
+    lowest.
+    """
+    lowest = sorted({*release.wheels, *release.stable}, key=minor_of)
+    tried = ((python, release.wheel(python)) for python in (DEFAULT_PYTHON, *usual, *lowest))
+    return next((python, wheel) for python, wheel in tried if wheel is not None)
+
+
+def pinned_triton(
+    specifier: SpecifierSet, tritons: Mapping[Version, Release], python: str, as_of: date
+) -> Version | None:
+    """The Triton that is installed beside that torch: the version named, else the newest that fits and was there by
+    `as_of`.
+    """
+    named = exact(specifier)
+    if named is not None:
+        return named
+    fitting = [
+        version
+        for version, release in tritons.items()
+        if version in specifier
+        and release.yanked is None
+        and release.wheel(python)
+        and (release.released is None or release.released <= as_of)
+    ]
+    return max(fitting, default=None)
+
+
+def _remarks(release: Release, facts: WheelFacts, pythons: Sequence[str]) -> tuple[str, ...]:
+    more = [one for one in release.pythons if one not in pythons]
+    left_out = f"left out: {', '.join(more)} (no Python of the catalogue's newest build, or no Triton for it)"
+    said = (
+        f"wheels for {', '.join(release.pythons)} on Linux x86-64",
+        left_out if more else "",
+        facts.remark,
+        "the index tells no day of release: as_of is today" if release.released is None else "",
+        "torch.version.git_version could not be read" if not facts.git else "",
+    )
+    return tuple(filter(None, said))
+
+
+def foreign_triton(
+    builds: Sequence[Build], additions: Sequence[BuildProposal], tritons: Mapping[Version, Release], today: date
+) -> BuildProposal | None:
+    """The newest release of torch with a Triton that no build has yet, forced past the pin; None without such a one."""
+    said = [text for build in builds for text in (build.triton, build.pinned_triton) if text]
+    known = {Version(text) for text in (*said, *(one.triton for one in additions if one.triton))}
+    fresh = [
+        version for version, one in tritons.items() if one.yanked is None and version > max(known, default=version)
+    ]
+    host = _newest_host(builds, additions)
+    if not fresh or host is None or host.triton is None or tritons[fresh[-1]].wheel(host.python) is None:
+        return None
+    triton = tritons[fresh[-1]]
+    settled = triton.released + _SETTLED if triton.released else today
+    as_of = max(min(today, settled), host.as_of, triton.released or host.as_of)
+    return BuildProposal(
+        torch=host.torch,
+        local=host.local,
+        cuda=host.cuda,
+        triton=host.triton,
+        with_triton=str(triton.version),
+        as_of=as_of,
+        released=host.released,
+        python=host.python,
+        pythons=tuple(one for one in host.pythons if triton.wheel(one)),
+        git=host.git,
+        note="A Triton newer than the pin, forced past it.",
+        remarks=(f"triton {triton.version} is new; no torch of the catalogue pins it",),
+    )
+
+
+def _newest_host(builds: Sequence[Build], additions: Sequence[BuildProposal]) -> BuildProposal | None:
+    line = [build for build in builds if is_release(build)]
+    newest = max(line, key=lambda build: (build.build_id.version, build.python == DEFAULT_PYTHON), default=None)
+    added = max(additions, key=lambda one: Version(one.torch), default=None)
+    if newest is None or (added is not None and Version(added.torch) > Version(newest.requirement)):
+        return added
+    twins = sorted({one.python for one in line if one.torch == newest.torch} - {newest.python}, key=minor_of)
+    return BuildProposal(
+        torch=newest.requirement,
+        local=newest.torch.partition("+")[2],
+        cuda=newest.cuda,
+        triton=newest.pinned_triton,
+        as_of=newest.as_of,
+        released=newest.released,
+        python=newest.python,
+        pythons=tuple(twins),
+        git=newest.git,
+    )
+
+
+def usual_pythons(builds: Iterable[Build]) -> tuple[str, ...]:
+    """The other Pythons that the newest release of the catalogue is measured with."""
+    line = [build for build in builds if is_release(build)]
+    newest = max((build.build_id.version for build in line), default=None)
+    return tuple(
+        sorted({one.python for one in line if one.build_id.version == newest} - {DEFAULT_PYTHON}, key=minor_of)
+    )

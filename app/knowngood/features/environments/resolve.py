@@ -1,0 +1,676 @@
+"""An environment as somebody states it, and the tested build that it is: exactly, or not at all.
+
+No neighbour ever stands in for what was asked; whether one may is decided where claims are made. Where an environment
+leaves its CUDA variant open, the build is `is_assumed` and the note says what was assumed; where it leaves its Python
+open, all that it may have are named; where too little is stated even for that, there is no build.
+Source: design 1, 6, 9 and 10 (rule 3).
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from packaging.version import Version
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.build_names import (
+    BuildName,
+    BuildNames,
+    preferred,
+    pythons_in_words,
+    read_build_name,
+    variant_distance,
+    without_python,
+)
+from knowngood.domain.builds.platforms import (
+    BACKENDS,
+    TAKEN,
+    WINDOWS,
+    backend_of,
+    may_stand_in,
+    why_not_tested,
+)
+from knowngood.domain.errors import OtherPython
+
+# Hosts of the wheels that the builds of the catalogue are made of.
+PYPI = ("pypi.org", "files.pythonhosted.org", "pypi.python.org")
+PYTORCH = ("download.pytorch.org", "download-r2.pytorch.org")
+CONDA = "conda:"
+
+_TORCH, _TRITON = "torch", ("triton", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-windows")
+_SHOWN_PYTHONS, _SHOWN_PINS = 3, 5
+_OWN = "a vendor's own build, or one that somebody compiled"
+_VARIANT = re.compile(r"cu[0-9]{2,3}|cpu|rocm[0-9]+(?:\.[0-9]+)*|xpu")
+_CUDA = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})(?:[.a-z*].*)?")
+_RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu[0-9]+)?")
+_FOREIGN = re.compile(r"win32|win_|macosx|aarch64|arm64|armv|ppc64|s390x|i686|riscv|musllinux|ios_|android")
+_FOREIGN_CHANNEL = re.compile(r"/(?:osx|win|emscripten|linux-(?!64/))[^/]*/[^/]*$")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@?#]*@)?(?P<host>[^/:?#]*)(?::\d*)?(?P<path>[^?#]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class PinnedPackage:
+    """One package of a stated environment.
+
+    `name` is canonical (PEP 503), `version` as it is stated (empty where none is), `origin` what stands in place of a
+    version from an index: a git address, a path, a URL (empty for an index, and for a wheel of the default index or of
+    PyTorch's own). `index` is the index it is locked from, where the file says so (`conda:CHANNEL` for conda's
+    packages); `line` where it stands (1 is the first; 0 where lines mean nothing).
+    """
+
+    name: str
+    version: str = ""
+    origin: str = ""
+    index: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class StatedEnvironment:
+    """An environment as one source states it. `kind` names it (`pip freeze`, `uv.lock`); `python` is `3.12`, or empty;
+    then `pythons` are those that it may be (none: nothing is said of it).
+
+    A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
+    the whole file. It `is_whole` where every package of the environment is stated, and not only what is asked for.
+    `gpus` are the names of those that it tells of (`H100`), each once. `platforms` and `backends` (`rocm`; empty for
+    anything but CUDA) are those that it states, each with the words that do.
+    """
+
+    kind: str
+    pins: tuple[PinnedPackage, ...]
+    python: str = ""
+    indexes: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    is_whole: bool = True
+    gpus: tuple[str, ...] = ()
+    platforms: Mapping[str, str] = field(default_factory=dict)
+    backends: Mapping[str, str] = field(default_factory=dict)
+
+    def all_of(self, name: str) -> tuple[PinnedPackage, ...]:
+        return tuple(pin for pin in self.pins if pin.name == name)
+
+
+@dataclass(frozen=True)
+class ResolvedBuild:
+    """The tested build that an environment is.
+
+    `build` is its id, with the Python where that is known (None: no such build, or none of its Pythons was tested; that
+    very Python need not be). `asked` is the environment in a few words ("torch 2.6.0 from PyPI, Triton 3.2.0, Python
+    3.12"), `note` why there is none, what was assumed or what is open. `is_assumed` says that the environment leaves
+    open which wheel it is: its origin or its CUDA variant. `nearest` are tested builds beside it, the nearest first:
+    they are named to people and never used.
+
+    `pythons` are those that the environment may have, of those in the catalogue for that torch, ascending: one where
+    it is known. Where it is open `build` has the default Python, or the lowest that is possible.
+    `variant` is set where the environment's local variant (`+cpu`, ROCm, another CUDA) is not in the catalogue: the
+    nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
+    `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
+    `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
+    `gpus` are the environment's, and `gpu` is the first of them. `platforms` are those that were stated, with the words
+    that do (none: it is taken as Linux x86-64).
+    """
+
+    build: str | None
+    asked: str
+    note: str = ""
+    is_assumed: bool = False
+    nearest: tuple[str, ...] = ()
+    packages: Mapping[str, str] = field(default_factory=dict)
+    pythons: tuple[str, ...] = ()
+    variant: str = ""
+    line: int = 0
+    is_whole: bool = True
+    gpus: tuple[str, ...] = ()
+    platforms: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def gpu(self) -> str:
+        return next(iter(self.gpus), "")
+
+    @property
+    def remark(self) -> str:
+        """The note, and what an environment that states no platform was taken for."""
+        taken = TAKEN if self.build and not self.platforms else ""
+        return "; ".join(one for one in (self.note, taken) if one)
+
+    @property
+    def not_tested(self) -> str:
+        """The sentence to say where there is no build."""
+        if other := why_not_tested(self.platforms):
+            return other
+        near = ", ".join(self.nearest)
+        return f"not tested: {self.asked}" + (
+            f"; nearest tested builds are {near}" if near else "; no tested build is near"
+        )
+
+
+@dataclass(frozen=True)
+class _BuildQuestion:
+    """The build that is looked for. `torch` has the local part wherever one is known; `triton` may be open; `pythons`
+    are those that are possible (none: all).
+    """
+
+    torch: Version
+    triton: Version | None
+    pythons: frozenset[str]
+    asked: str
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def python(self) -> str | None:
+        return next(iter(self.pythons)) if len(self.pythons) == 1 else None
+
+    def possible(self, family: Sequence[Build]) -> tuple[Build, ...]:
+        return tuple(build for build in family if not self.pythons or build.python in self.pythons)
+
+
+@dataclass(frozen=True)
+class _Catalogue:
+    names: BuildNames
+    tested: Collection[str]
+
+    def cuda_of(self, torch: Version) -> str | None:
+        return next((one.cuda for one in self.names.builds.values() if one.build_id.version == torch), None)
+
+    def is_tested(self, family: Sequence[Build]) -> bool:
+        return any(build.id in self.tested for build in family)
+
+
+class _UnclearEnvironment(Exception):
+    """The environment names no one build; the text says why and what to state."""
+
+
+def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Collection[str]) -> ResolvedBuild:
+    """The tested build that `stated` is. `builds` are the catalogue's by id, `tested` the ids with a measured cell.
+
+    Total: whatever cannot be one build is a Resolved without one, whose note says why.
+    """
+    catalogue = _Catalogue(BuildNames(builds), tested)
+    packages = _packages(stated)
+    asked = _asked(stated)
+    line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
+    platforms = _platforms(stated)
+    try:
+        _refuse_other_platform(platforms)
+        torch = _the_torch(stated)
+        line = torch.line
+        question = _question(stated, torch, asked, catalogue)
+    except _UnclearEnvironment as unclear:
+        nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
+        why = "; ".join([str(unclear), *_came_with(stated, builds)])
+        found = ResolvedBuild(None, asked, why, nearest=nearest)
+    else:
+        found = _settle(question, catalogue)
+    found = replace(found, packages=packages, is_whole=stated.is_whole, line=line)
+    return replace(found, gpus=stated.gpus, platforms=platforms)
+
+
+def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[str]:
+    """Of an environment that states a Triton and no torch, the releases that pin that Triton."""
+    versions = [] if stated.all_of(_TORCH) else _versions(_tritons(stated))
+    pinning = {one.build_id.version.release for one in builds.values() if [one.pinned_triton] == versions}
+    releases = [".".join(map(str, release)) for release in sorted(pinning)]
+    return [f"inferred: Triton {versions[0]} came with torch {' and '.join(releases)}"] if releases else []
+
+
+def _refuse_other_platform(platforms: Mapping[str, str]) -> None:
+    if why := why_not_tested(platforms):
+        raise _UnclearEnvironment(why)
+
+
+def _platforms(stated: StatedEnvironment) -> Mapping[str, str]:
+    """With what only the fork of Triton for Windows says."""
+    fork = next(iter(stated.all_of("triton-windows")), None) if not stated.all_of("triton") else None
+    return {WINDOWS: f"{fork.name} {fork.version}", **stated.platforms} if fork else stated.platforms
+
+
+def resolve_build(
+    text: str,
+    builds: Mapping[str, Build],
+    tested: Collection[str],
+    *,
+    python: str = "",
+    platforms: Mapping[str, str] | None = None,
+) -> ResolvedBuild:
+    """The tested build that somebody names (see `build_names`). `python` is that of the environment, for a
+    name that leaves it open; `platforms` are those that were stated beside it.
+
+    Raises UnknownBuild where `text` is no name of a build at all, and OtherPython where it names another Python; what
+    is well-formed and nobody measured is a Resolved without a build.
+    """
+    name = read_build_name(text)
+    if python and name.python not in {None, python}:
+        raise OtherPython(
+            f'"{name.text}" is for Python {name.python}, and Python {python} was stated; leave one of them out, or '
+            f"name the build of that Python ({name.id_on(python)})"
+        )
+    catalogue = _Catalogue(BuildNames(builds), tested)
+    torch, taken = catalogue.names.torch_of(name)
+    assumed = (f'"{name.text}" names no CUDA variant; {taken}',) if taken else ()
+    known = python or name.python
+    question = _BuildQuestion(torch, name.triton, frozenset({known} if known else ()), _asked_of(name, python), assumed)
+    other = why_not_tested(platforms or {})
+    found = ResolvedBuild(None, question.asked, other) if other else _settle(question, catalogue)
+    return replace(found, platforms=platforms or {})
+
+
+def _asked_of(name: BuildName, python: str) -> str:
+    if name.python and not python:
+        return str(name.id_on(name.python))
+    triton = f", Triton {name.triton}" if name.triton else ""
+    return f"torch {name.torch}{triton}, {_python_words(python)}"
+
+
+def _python_words(python: str) -> str:
+    return f"Python {python}" if python else "Python not stated"
+
+
+def _packages(stated: StatedEnvironment) -> dict[str, str]:
+    """Versions of all but torch and Triton, by name; empty where a package has none or more than one."""
+    versions: dict[str, set[str]] = {}
+    for pin in stated.pins:
+        if pin.name != _TORCH and pin.name not in _TRITON:
+            versions.setdefault(pin.name, set()).add(pin.version)
+    return {name: found.pop() if len(found) == 1 else "" for name, found in sorted(versions.items())}
+
+
+def _asked(stated: StatedEnvironment) -> str:
+    torches = _distinct(stated.all_of(_TORCH))
+    if not torches:
+        return f"no torch ({stated.kind})"
+    parts = [_each_of([f"torch {_words_of(pin, stated)}" for pin in torches])]
+    parts += [f"Triton {version}" for version in _versions(_tritons(stated))[:_SHOWN_PINS]]
+    return ", ".join([*parts, _python_words(stated.python)])
+
+
+def _each_of(words: Sequence[str]) -> str:
+    """The first few of them: a file can state thousands."""
+    more = [f"{len(words) - _SHOWN_PINS} more"] if len(words) > _SHOWN_PINS else []
+    return " and ".join([*words[:_SHOWN_PINS], *more])
+
+
+def _words_of(pin: PinnedPackage, stated: StatedEnvironment) -> str:
+    if pin.origin:
+        return f"{pin.version} from {pin.origin}".strip()
+    indexes = (pin.index,) if pin.index else stated.indexes
+    source = _source_words(indexes[0]) if len(indexes) == 1 else ""
+    return f"{pin.version or 'of no stated version'}{source}"
+
+
+def _source_words(index: str) -> str:
+    if index.startswith(CONDA):
+        return f" from conda's channel {index.removeprefix(CONDA)}" if index != CONDA else " from conda"
+    if _is_pypi(index):
+        return " from PyPI"
+    return f" from {host_of(index) or index}"
+
+
+def _distinct(pins: Sequence[PinnedPackage]) -> tuple[PinnedPackage, ...]:
+    """Pins that say different things; one without a version says nothing beside one that has it."""
+    stated = [pin for pin in pins if pin.version or pin.origin] or list(pins)[:1]
+    return tuple({(_plain(pin.version), pin.origin, pin.index.startswith(CONDA)): pin for pin in stated}.values())
+
+
+def _plain(version: str) -> str:
+    try:
+        return str(Version(version))
+    except ValueError:  # InvalidVersion is one, and so is a number of 5,000 digits
+        return version
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return bool(Version(text))
+    except ValueError:
+        return False
+
+
+def _the_torch(stated: StatedEnvironment) -> PinnedPackage:
+    torches = _distinct(stated.all_of(_TORCH))
+    if not torches:
+        on = f" for Python {stated.python}" if stated.python else ""
+        raise _UnclearEnvironment(f"This {stated.kind} names no torch{on}; state the environment that torch is in")
+    if len(torches) > 1:
+        each = _each_of([_words_of(pin, stated) + (f" (line {pin.line})" if pin.line else "") for pin in torches])
+        raise _UnclearEnvironment(
+            f"This {stated.kind} holds {len(torches)} torches: {each}; "
+            "state the Python, or export the one environment that is used (uv export, pip freeze)"
+        )
+    (pin,) = torches
+    if pin.origin:
+        _refuse_what_is_no_wheel(pin)
+    if not pin.version:
+        raise _UnclearEnvironment(
+            f"torch is named{_at(pin)} without an exact version; state torch==VERSION, a lock file, or pip freeze"
+        )
+    return pin
+
+
+def _at(pin: PinnedPackage) -> str:
+    return f" in line {pin.line}" if pin.line else ""
+
+
+def _refuse_what_is_no_wheel(pin: PinnedPackage) -> None:
+    if "git+" in pin.origin or pin.origin.startswith(("git:", "git@", "ssh:", "hg+", "svn+", "bzr+")):
+        raise _UnclearEnvironment(
+            f"torch is built from source{_at(pin)} ({pin.origin}); only released wheels are tested"
+        )
+    if _FOREIGN.search(_file_of(pin.origin)) or _FOREIGN_CHANNEL.search(pin.origin):
+        raise _UnclearEnvironment(
+            f"torch{_at(pin)} is for another platform ({_file_of(pin.origin)}); builds are tested on Linux x86_64"
+        )
+    if not pin.origin.startswith(("http://", "https://")):
+        is_own = _is_version(pin.version) and not backend_of(Version(pin.version))
+        raise _UnclearEnvironment(
+            f"torch comes from the local path {pin.origin}{_at(pin)}, "
+            + (
+                f"and {pin.version} is {_OWN}: no other build answers for it"
+                if is_own
+                else "and what is in it cannot be known; if it is a released wheel, name its build instead "
+                "(torch-2.6.0+cu124)"
+            )
+        )
+    if not _file_of(pin.origin).endswith(".whl"):
+        raise _UnclearEnvironment(
+            f"torch comes from {pin.origin}{_at(pin)}, which is no wheel; only released wheels are tested"
+        )
+
+
+def _file_of(address: str) -> str:
+    return path_of(address).rpartition("/")[2]
+
+
+def host_of(address: str) -> str:
+    """The host of an address in small letters; empty for a path."""
+    found = _ADDRESS.match(address)
+    return found["host"].lower() if found else ""
+
+
+def path_of(address: str) -> str:
+    """The path of an address, without query and fragment; a path is its own."""
+    found = _ADDRESS.match(address)
+    return found["path"] if found else address
+
+
+def _question(stated: StatedEnvironment, pin: PinnedPackage, asked: str, catalogue: _Catalogue) -> _BuildQuestion:
+    try:
+        version = Version(pin.version)
+    except ValueError:
+        raise _UnclearEnvironment(
+            f'"{pin.version}" is no version of torch{_at(pin)} (PEP 440); write torch==2.6.0'
+        ) from None
+    triton = _the_triton(stated)
+    torch, assumed = _variant(stated, pin, version, catalogue)
+    _refuse_other_backend(stated, pin, torch)
+    if pin.origin and host_of(pin.origin) not in PYPI + PYTORCH:
+        assumed += (f"the wheel comes from {host_of(pin.origin)}, not from PyPI or download.pytorch.org",)
+    return _BuildQuestion(torch, triton, _pythons(stated), asked, assumed)
+
+
+def _pythons(stated: StatedEnvironment) -> frozenset[str]:
+    return frozenset({stated.python} if stated.python else stated.pythons)
+
+
+def _the_triton(stated: StatedEnvironment) -> Version | None:
+    """None where none is stated: then it is torch's own pin."""
+    tritons = _tritons(stated)
+    foreign = next((pin.origin for pin in tritons if pin.origin), "")
+    if foreign:
+        raise _UnclearEnvironment(f"Triton comes from {foreign}; only released versions are tested")
+    versions = _versions(tritons)
+    if len(versions) > 1:
+        raise _UnclearEnvironment(f"This {stated.kind} holds Triton {_each_of(versions)}; state the one that is used")
+    try:
+        return Version(versions[0]) if versions else None
+    except ValueError:
+        raise _UnclearEnvironment(f'"{versions[0]}" is no version of Triton (PEP 440)') from None
+
+
+def _tritons(stated: StatedEnvironment) -> tuple[PinnedPackage, ...]:
+    return next((found for name in _TRITON if (found := stated.all_of(name))), ())
+
+
+def _versions(pins: Sequence[PinnedPackage]) -> list[str]:
+    return sorted({_plain(pin.version) for pin in pins if pin.version})
+
+
+def _variant(
+    stated: StatedEnvironment, pin: PinnedPackage, version: Version, catalogue: _Catalogue
+) -> tuple[Version, tuple[str, ...]]:
+    """The torch with its local part, and what had to be assumed for it."""
+    if pin.index.startswith(CONDA):
+        return _conda_variant(stated, version)
+    cuda = _stated_cuda(stated)
+    if version.local is not None:
+        return version, _beside(version, cuda, catalogue)
+    variant = _index_variant(stated, pin)
+    if variant:
+        torch = Version(f"{version}+{variant}")
+        _refuse_other_cuda(torch, cuda, catalogue.cuda_of(torch), f"the index's torch {torch}")
+        return torch, ()
+    default = catalogue.names.default_of(version)
+    if default is None:
+        return version, ()
+    wanted = catalogue.cuda_of(default)
+    _refuse_other_cuda(version, cuda, wanted, f"the default index's torch {version}")
+    indexes = (pin.index,) if pin.index else stated.indexes
+    if cuda or (indexes and all(map(_is_pypi, indexes))):
+        return default, ()
+    other = next((index for index in indexes if not _is_pypi(index)), "")
+    place = f" and {other} may hold other wheels" if other else ""
+    return default, (
+        (
+            f"torch {version} is stated without its CUDA variant{place}; taken as the default index's {default} "
+            f"(write torch=={default}, or give pip freeze or a lock file, which pin it)"
+        ),
+    )
+
+
+def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version, tuple[str, ...]]:
+    """conda's torch has no local part: `pytorch-cuda` or the build string says what it is built for.
+
+    It is compiled apart from the wheel that was measured, so that it is never more than assumed.
+    """
+    cuda = next((pin.version for name in ("pytorch-cuda", "cuda-version") for pin in stated.all_of(name)), "")
+    is_cpu = bool(stated.all_of("cpuonly"))
+    found = _CUDA.fullmatch(cuda)
+    if is_cpu == bool(cuda) or not (is_cpu or found):
+        told = f' (CUDA "{cuda[:40]}")' if cuda and not is_cpu else ""
+        raise _UnclearEnvironment(
+            f"conda's pytorch {version}{told} leaves open what it is built for; "
+            "state pytorch-cuda=12.4 or cpuonly, or give conda list --explicit"
+        )
+    local = f"cu{found[1]}{found[2]}" if found else "cpu"
+    torch = version if version.local else Version(f"{version}+{local}")
+    return torch, (f"conda's package is compiled apart from the wheel {torch}",)
+
+
+def _stated_backends(stated: StatedEnvironment) -> Mapping[str, str]:
+    """With what the name of Triton says: ROCm and XPU have one of their own."""
+    named = {pin.name.rpartition("-")[2]: f"{pin.name} {pin.version}" for pin in _tritons(stated)}
+    return {name: words for name, words in named.items() if name in BACKENDS} | dict(stated.backends)
+
+
+def _refuse_other_backend(stated: StatedEnvironment, pin: PinnedPackage, torch: Version) -> None:
+    own = backend_of(torch)
+    for backend, words in _stated_backends(stated).items():
+        if own and (own != backend if backend else own == "cuda"):
+            raise _UnclearEnvironment(
+                f'torch {pin.version} stands beside "{words}", and torch {torch} is built for {BACKENDS[own]}: the '
+                "environment does not say which build it is; state torch with its local part (torch==2.6.0+cpu)"
+            )
+
+
+def _stated_cuda(stated: StatedEnvironment) -> tuple[str, ...]:
+    """`("12.4", "nvidia-cuda-runtime-cu12 12.4.127")` of what is pinned beside torch; empty where none is."""
+    runtime = [pin for pin in stated.pins if _RUNTIME.fullmatch(pin.name) and pin.version]
+    found = runtime or [pin for pin in stated.all_of("cuda-toolkit") if pin.version]
+    minors = {".".join(pin.version.split(".")[:2]) for pin in found}
+    return (*sorted(minors), _each_of([f"{pin.name} {pin.version}" for pin in found])) if found else ()
+
+
+def _refuse_other_cuda(version: Version, cuda: tuple[str, ...], wanted: str | None, what: str) -> None:
+    if cuda and wanted is not None and cuda[:-1] != (wanted,):
+        raise _UnclearEnvironment(
+            f"torch {version} stands beside {cuda[-1]}, and {what} is built for CUDA {wanted}: "
+            "the file does not say which build it is; state torch with its local part (torch==2.6.0+cu124)"
+        )
+
+
+def _beside(torch: Version, cuda: tuple[str, ...], catalogue: _Catalogue) -> tuple[str, ...]:
+    wanted = catalogue.cuda_of(torch)
+    if not cuda or wanted is None or cuda[:-1] == (wanted,):
+        return ()
+    return (f"{cuda[-1]} stands beside torch {torch}, which was tested with CUDA {wanted}",)
+
+
+def _index_variant(stated: StatedEnvironment, pin: PinnedPackage) -> str:
+    """The variant that the index of a bare version decides; empty where it decides none."""
+    indexes = (pin.index,) if pin.index else stated.indexes
+    variants = sorted({variant for index in indexes if (variant := variant_of(index))})
+    if len(variants) > 1:
+        raise _UnclearEnvironment(
+            f"indexes of {' and '.join(variants)} are stated, and torch {pin.version} may come from either"
+        )
+    if variants:
+        return variants[0]
+    every = next((index for index in indexes if host_of(index) in PYTORCH), "")
+    if every:
+        raise _UnclearEnvironment(
+            f"{every} holds every variant of torch {pin.version}; state which (torch=={pin.version}+cu124, say)"
+        )
+    return ""
+
+
+def variant_of(index: str) -> str:
+    """`cu126` of an index or folder of one variant (https://download.pytorch.org/whl/cu126); else empty."""
+    return next((part for part in reversed(path_of(index).split("/")) if _VARIANT.fullmatch(part)), "")
+
+
+def index_of_variant(variant: str) -> str:
+    """PyTorch's own index of one variant's wheels: what `variant_of` reads."""
+    return f"https://{PYTORCH[0]}/whl/{variant}"
+
+
+def _is_pypi(index: str) -> bool:
+    return host_of(index) in PYPI
+
+
+def _unmeasured(catalogue: _Catalogue) -> str:
+    if catalogue.tested:
+        return "no evidence of it is stored here"
+    return "no evidence at all is stored here: `knowngood up` takes in what is shipped, `knowngood import` any bundle"
+
+
+def _settle(question: _BuildQuestion, catalogue: _Catalogue) -> ResolvedBuild:
+    family = catalogue.names.family(question.torch, question.triton)
+    if not catalogue.is_tested(family):
+        return _untested(question, family, catalogue)
+    build, pythons = _choose(question, family)
+    if build is None:
+        there = pythons_in_words([one.python for one in family])
+        why = f"{without_python(family)} is in the catalogue for {there}, not for {_wanted(question)}"
+        return _none(question, why, catalogue)
+    assumed = question.assumed
+    note = "; ".join((*assumed, *_open_python(question, pythons)))
+    return ResolvedBuild(build.id, question.asked, note, is_assumed=bool(assumed), pythons=pythons)
+
+
+def _choose(question: _BuildQuestion, family: Sequence[Build]) -> tuple[Build | None, tuple[str, ...]]:
+    possible = question.possible(family)
+    return preferred(possible), tuple(build.python for build in possible)
+
+
+def _wanted(question: _BuildQuestion) -> str:
+    pythons = sorted(question.pythons, key=lambda python: (len(python), python))
+    more = ", ..." if len(pythons) > _SHOWN_PYTHONS else ""
+    return f"Python {', '.join(pythons[:_SHOWN_PYTHONS])}{more}"
+
+
+def _open_python(question: _BuildQuestion, pythons: Sequence[str]) -> tuple[str, ...]:
+    if question.python is not None:
+        return ()
+    if len(pythons) == 1:
+        return (f"Python is not stated; of those that it may be the catalogue has this build for {pythons[0]} alone",)
+    *most, last = pythons
+    return (f"Python is not stated: it may be {', '.join(most)} or {last}",)
+
+
+def _untested(question: _BuildQuestion, family: Sequence[Build], catalogue: _Catalogue) -> ResolvedBuild:
+    if family:
+        return _none(question, f"{family[0].id} is in the catalogue, and {_unmeasured(catalogue)}", catalogue)
+    build, pythons = _nearest_variant(question, catalogue)
+    if build is None:
+        return _none(question, _why_none(question, catalogue), catalogue)
+    wanted = f"torch-{question.torch}"
+    why = (
+        f"{wanted} is not in the catalogue; the nearest tested build of that release is {build.id}. Declare "
+        f"{wanted} in a builds.toml of your own and run it, or let a policy take the other variant's answers as "
+        "inferred (accept_variant = true)"
+    )
+    told = (*question.assumed, *_open_python(question, pythons))
+    resolved = _none(replace(question, assumed=told), why, catalogue)
+    return replace(resolved, variant=build.id, pythons=pythons, is_assumed=bool(question.assumed))
+
+
+def _why_none(question: _BuildQuestion, catalogue: _Catalogue) -> str:
+    variants = catalogue.names.variants(question.torch, question.triton) if question.torch.local is None else []
+    if not variants:
+        backend = backend_of(question.torch)
+        whose = f"a build for {BACKENDS[backend]}" if backend else _OWN
+        only = "" if backend in {"cuda", "cpu"} else f", which is {whose}: no other build answers for it"
+        return f"No such build is in the catalogue: {_name(question)}{only}"
+    there = ", ".join(build.id for build in variants)
+    return f"{_name(question)} leaves its CUDA variant open, and none of those here is the default index's: {there}"
+
+
+def _none(question: _BuildQuestion, why: str, catalogue: _Catalogue) -> ResolvedBuild:
+    note = "; ".join((why, *question.assumed))
+    return ResolvedBuild(None, question.asked, note, nearest=_nearest(question, catalogue))
+
+
+def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:
+    """Of the same release and Triton, tested, on a Python that is possible; only for variants that PyTorch publishes:
+    what somebody compiled is comparable to none of them.
+    """
+    if question.torch.local is None:
+        return None, ()
+    families = (
+        catalogue.names.family(build.build_id.version, question.triton)
+        for build in catalogue.names.variants(Version(question.torch.public), question.triton)
+        if may_stand_in(build.build_id.version, question.torch)
+    )
+    chosen = [_choose(question, family) for family in families if catalogue.is_tested(family)]
+    return min(
+        ((build, pythons) for build, pythons in chosen if build is not None),
+        key=lambda one: (*variant_distance(one[0], question.torch), one[0].build_id),
+        default=(None, ()),
+    )
+
+
+def _name(question: _BuildQuestion) -> str:
+    triton = f" with Triton {question.triton}" if question.triton else ""
+    return f"torch {question.torch}{triton}"
+
+
+def _nearest_to_stated(stated: StatedEnvironment, catalogue: _Catalogue) -> tuple[str, ...]:
+    """Of an environment that is no one build: those near the first version of torch that it states, unless it speaks of
+    another backend.
+    """
+    if _stated_backends(stated):
+        return ()
+    for pin in stated.all_of(_TORCH):
+        try:
+            version = Version(pin.version)
+        except ValueError:
+            continue
+        variant = variant_of(pin.index) if version.local is None else ""
+        torch = Version(f"{version}+{variant}") if variant else version
+        return _nearest(_BuildQuestion(torch, None, _pythons(stated), ""), catalogue)
+    return ()
+
+
+def _nearest(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[str, ...]:
+    return catalogue.names.nearest(
+        question.torch, triton=question.triton, python=question.python, among=catalogue.tested
+    )

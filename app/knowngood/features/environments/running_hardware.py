@@ -1,0 +1,26 @@
+"""The hardware classes of this machine, as the running process may use them: NVML is asked, and never CUDA."""
+
+import os
+import sys
+from functools import cache
+
+from knowngood.cli.loading import load
+from knowngood.domain.hardware_classes import cpu_class, cuda_class
+
+_CAPABILITIES = "knowngood_workers.host.nvml:visible_capabilities"
+_DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
+"""Where no such file is there is no driver, and the bindings, which take longer than the answer, are not imported."""
+
+
+@cache
+def hardware_here() -> tuple[str, ...]:
+    """Those of the GPUs that are visible, then the CPU class; none where there is a driver and not its bindings
+    (`nvidia-ml-py`): nobody knows then, and whoever asks lets every measured class count.
+    """
+    cpu = cpu_class(os.uname().machine if sys.platform == "linux" else sys.platform)
+    if not any(map(os.path.exists, _DRIVER)):
+        return (cpu,)
+    try:
+        return (*dict.fromkeys(map(cuda_class, load(_CAPABILITIES)())), cpu)
+    except ImportError:
+        return ()

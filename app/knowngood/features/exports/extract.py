@@ -1,0 +1,71 @@
+"""A part of the matrix on its way out: what every export is made from."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import Column
+from knowngood.domain.verdicts.verdict import Cell, CellPlace
+
+
+@dataclass(frozen=True)
+class Links:
+    """Absolute addresses of things on the server that an export was asked of."""
+
+    issue: Callable[[str], str]
+    cell: Callable[[str, str, str], str]
+    attempt: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Extract:
+    """Issues, all that is known, and every cell that was asked for, not_run ones too.
+
+    `links` is None where no server is known (the command line): exports then carry no addresses of ours. `columns` are
+    those of a table, one cell of each row in each, where they are more than a build each; empty: they are not.
+    """
+
+    issues: tuple[Issue, ...]
+    known: Known
+    cells: tuple[Cell, ...]
+    stale: frozenset[CellPlace]
+    now: datetime
+    links: Links | None = None
+    columns: tuple[Column, ...] = ()
+
+    @property
+    def builds(self) -> Mapping[str, Build]:
+        """Every build of the catalogue by id."""
+        return self.known.builds
+
+    def cells_by_issue(self) -> Iterator[tuple[Issue, tuple[Cell, ...]]]:
+        """Each issue with its cells, both in the order they came in."""
+        cells = grouped(self.cells, lambda cell: cell.issue)
+        for issue in self.issues:
+            yield issue, tuple(cells.get(issue.id, ()))
+
+    def is_stale(self, cell: Cell) -> bool:
+        return cell.key in self.stale
+
+    def evidence_address(self, cell: Cell) -> str:
+        """Where the attempt that says most is shown; empty where there is none, or no server."""
+        return self.links.attempt(cell.evidence) if self.links and cell.evidence else ""
+
+
+def utc(at: datetime) -> str:
+    """`2026-11-21T12:00:00Z`: RFC 3339, without fractions of a second."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+# What XML 1.0 has no way to write (section 2.2), escaped or not. A log or a message may hold any of it.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """`text` with a replacement character for each character that XML 1.0 cannot carry."""
+    return _NOT_XML.sub("\ufffd", text)

@@ -1,0 +1,120 @@
+"""Asking cells with an answer once more, and holding what came against what was known: the project's own A/A pass."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.measuring.planning import PlannedJob, Sample, recheck_cells, recheck_jobs, twins_of
+from knowngood.domain.rate import Rate
+from knowngood.domain.verdicts.false_changes import Again, Rechecked, recheck
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
+from knowngood.store.engine import Engine, Session, reading
+from knowngood.store.evidence.quality import load_judged
+from knowngood.store.queries import load_cells, load_known_attempts
+
+_PLACE = tuple[str, str, str]  # issue, build, hardware class
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Cells as they were known when they were drawn, the build that each is asked on, and the jobs that ask them."""
+
+    cells: tuple[Cell, ...]
+    twins: Mapping[str, Build]
+    jobs: tuple[PlannedJob, ...]
+
+
+def draw(
+    engine: Engine, issues: Sequence[Issue], builds: Sequence[Build], hardware: Collection[str], sample: Sample
+) -> Drawn:
+    with reading(engine) as s:
+        known = load_known_attempts(s)
+    cells = recheck_cells(issues, builds, hardware, known, sample)
+    twins = twins_of(builds, sample.python)
+    return Drawn(cells, twins, recheck_jobs(issues, twins, cells, known))
+
+
+def compare(engine: Engine, issues: Iterable[Issue], drawn: Drawn) -> tuple[Rechecked, ...]:
+    """The verdict on each cell by the attempts planned for it alone; in the order of the draw."""
+    by_id = {issue.id: issue for issue in issues}
+    asked = _asked(drawn.jobs)
+    with reading(engine) as s:
+        return tuple(_compare(s, by_id[cell.issue], drawn.twins[cell.build], cell, asked) for cell in drawn.cells)
+
+
+def _asked(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
+    """By cell: arm, variant, ordinal and binding of the attempts planned for it."""
+    asked: dict[_PLACE, set[tuple[str, str, int, str]]] = {}
+    for job in jobs:
+        for arm in job.arms:
+            place = (arm.issue, job.build.id, job.hardware)
+            asked.setdefault(place, set()).add((arm.arm, arm.variant, arm.ordinal, arm.binding))
+    return asked
+
+
+def _compare(
+    s: Session, issue: Issue, build: Build, cell: Cell, asked: dict[_PLACE, set[tuple[str, str, int, str]]]
+) -> Rechecked:
+    if build.id != cell.build:
+        return _on_another_python(s, issue, build, cell)
+    wanted = asked[cell.issue, build.id, cell.hardware]
+    new = [
+        judged
+        for ordinal, bound, judged in load_judged(s, issue, build, cell.hardware)
+        if (judged.arm, judged.variant, ordinal, bound) in wanted
+    ]
+    return recheck(issue, build, cell, new, asked=len(wanted))
+
+
+def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Rechecked:
+    """All that was measured there, whenever it was."""
+    found = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
+    after = found[0] if found else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, "not run yet")
+    return asked_again(cell, after)
+
+
+def asked_again(before: Cell, after: Cell) -> Rechecked:
+    """Two cells of the same issue, that of the later measurement against the other."""
+    again = Again.STAYED if after.verdict is before.verdict else Again.CHANGED
+    if after.verdict not in CONCLUSIVE:
+        again = Again.NO_ANSWER
+    return Rechecked(
+        after.issue, after.build, after.hardware, before.verdict, after.verdict, again, after.reason, after.evidence
+    )
+
+
+def rate_of(found: Iterable[Rechecked]) -> Rate:
+    """How many of the cells that answered changed."""
+    answered = [one for one in found if one.again is not Again.NO_ANSWER]
+    return Rate(sum(1 for one in answered if one.again is Again.CHANGED), len(answered))
+
+
+def as_json(found: Sequence[Rechecked], seed: str) -> dict[str, Any]:
+    rate = rate_of(found)
+    return {
+        "seed": seed,
+        "cells": len(found),
+        "stayed": rate.whole - rate.part,
+        "changed": [vars(one) for one in found if one.again is Again.CHANGED],
+        "no_answer": [vars(one) for one in found if one.again is Again.NO_ANSWER],
+        "share": rate.share,
+        "interval": rate.interval,
+    }
+
+
+def print_rechecked(console: Console, found: Sequence[Rechecked], seed: str) -> None:
+    for one in found:
+        if one.again is not Again.STAYED:
+            how = f"{one.before} -> {one.after}" if one.again is Again.CHANGED else f"{one.before}, and now no answer"
+            text = f"{one.issue} {one.build} {one.hardware}: {how} ({one.reason})"
+            console.print(text, markup=False, soft_wrap=True)
+    rate = rate_of(found)
+    low, high = rate.interval
+    lost = len(found) - rate.whole
+    console.print(f"{rate.whole - rate.part} stayed, {rate.part} changed, {lost} gave no answer (--seed {seed})")
+    if rate.whole:
+        console.print(f"changed: {rate.share:.1%}, with 95 % confidence {low:.1%} to {high:.1%}")

@@ -1,0 +1,181 @@
+"""The constraints that a build must hold before its evidence counts at all: Python, CUDA, driver, hardware, pins.
+
+A build that breaks one of these is no candidate, whatever was measured on it; it is named with the reason all the same.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from knowngood.domain.builds.architectures import WheelCode, serves
+from knowngood.domain.builds.build import Build
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import parse_capability
+
+# The oldest branch of NVIDIA's driver that runs each major version of CUDA: within one, a newer toolkit runs on an
+# older driver (NVIDIA, "CUDA Compatibility", table 1; read 2026-11-21). Workers judge their hosts by the same rule.
+OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
+
+_PYTHON = re.compile(r"3\.[0-9]{1,2}")
+_DRIVER = re.compile(r"[0-9]{3,4}(\.[0-9]{1,3}){0,2}")
+_BARE = re.compile(r"[0-9]+(\.[0-9]+)*")
+_LOST_PLUS = re.compile(r"(?<=[0-9]) (?=[a-z])")  # an address makes a space of the `+` of a local version
+_TRITONS = frozenset({"triton", "pytorch-triton"})
+_PINNED = ("torch", "triton", "python", "cuda")
+_LONGEST = 100
+
+
+@dataclass(frozen=True)
+class VersionPin:
+    """`name` is torch, triton, python or cuda; `text` as it was written."""
+
+    name: str
+    versions: SpecifierSet
+    text: str
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """`python` is `3.12` (empty: that of the build one is on, or any from a wheel); `driver` as `nvidia-smi` says it
+    (empty: any); `hardware` the classes that count (none: every measured one); `names` are those by which they were
+    asked for.
+    `packages` are those of the environment, by canonical name: what is built for one minor release of torch must have
+    one for the build's.
+    """
+
+    python: str = ""
+    driver: str = ""
+    hardware: tuple[str, ...] = ()
+    pins: tuple[VersionPin, ...] = field(default=())
+    names: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        said = [f"Python {self.python}" if self.python else "", f"driver {self.driver}" if self.driver else ""]
+        return tuple(part for part in (*self.hardware, *said, *(pin.text for pin in self.pins)) if part)
+
+    @property
+    def names_triton(self) -> bool:
+        return any(pin.name == "triton" for pin in self.pins)
+
+
+def read_python(text: str) -> str:
+    """Raises BadRequest, as all of these do for what they cannot understand."""
+    if text and not _PYTHON.fullmatch(text):
+        raise BadRequest(f'"{text[:40]}" is no minor version of Python; write for example 3.12')
+    return text
+
+
+def read_driver(text: str) -> str:
+    if text and not _DRIVER.fullmatch(text):
+        raise BadRequest(f'"{text[:40]}" is no driver version; write it as nvidia-smi does, for example 550.54.15')
+    return text
+
+
+def read_cuda(text: str) -> tuple[VersionPin, ...]:
+    """A version alone means exactly that one."""
+    if not text:
+        return ()
+    written = f"=={text}" if _BARE.fullmatch(text) else text
+    try:
+        return (VersionPin("cuda", SpecifierSet(written), f"cuda{written}"),)
+    except InvalidSpecifier:
+        raise BadRequest(f'"{text[:40]}" is no version of CUDA; write for example 12.8 or <13') from None
+
+
+def read_pin(text: str) -> VersionPin:
+    """`triton==3.3.0`, `torch<2.9`, `cuda>=12.6`: what can be held against a build."""
+    written = _LOST_PLUS.sub("+", text.strip())
+    try:
+        asked = Requirement(written)
+    except (InvalidRequirement, InvalidSpecifier):
+        raise BadRequest(f'"{text[:_LONGEST]}" is no pin; write for example triton==3.3.0 or torch<2.9') from None
+    name = asked.name.casefold().replace("_", "-")
+    name = "triton" if name in _TRITONS else name
+    if name not in _PINNED:
+        raise BadRequest(
+            f'"{text[:_LONGEST]}" cannot be held against a build: that says nothing but torch, triton, python and cuda'
+        )
+    if asked.url or asked.extras or asked.marker or not str(asked.specifier):
+        raise BadRequest(f'"{text[:_LONGEST]}" names no version; write for example {name}==3.3.0')
+    return VersionPin(name, asked.specifier, written)
+
+
+def violations(
+    build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
+) -> tuple[str, ...]:
+    """Say which constraints `build` breaks for whoever comes from `start`; nothing where it may be chosen. `wheels` are
+    the lists of architectures by torch's version: where none was read nothing is refused.
+    """
+    return tuple(_violations(build, constraints, start, wheels))
+
+
+def _violations(build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]) -> Iterator[str]:
+    wanted = constraints.python or start.python
+    if wanted and build.python != wanted:
+        yield f"is listed for Python {build.python} and not for {wanted}"
+    yield from (
+        f"has no {one.package} that is built for it (PyPI, asked {one.asked})"
+        for one in build.companions
+        if one.package in constraints.packages and not one.release
+    )
+    yield from (_unlike(build, pin) for pin in constraints.pins if not _holds(build, pin))
+    if build.is_mismatched and not constraints.names_triton:
+        own = build.pinned_triton or "none"
+        yield f"has Triton {build.triton or 'none'} in place of its own {own}; pin Triton to want that"
+    yield from _driver(build, constraints.driver)
+    yield from _hardware(build, constraints.hardware, start, wheels)
+
+
+def _holds(build: Build, pin: VersionPin) -> bool:
+    found = _version_of(build, pin.name)
+    return found is not None and pin.versions.contains(found, prereleases=True)
+
+
+def _version_of(build: Build, name: str) -> Version | None:
+    if name == "torch":
+        return build.build_id.version
+    text = {"triton": build.triton, "python": build.python, "cuda": build.cuda}[name]
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:
+        return None
+
+
+_SHOWN = {"torch": "torch", "triton": "Triton", "python": "Python", "cuda": "CUDA"}
+
+
+def _unlike(build: Build, pin: VersionPin) -> str:
+    found = _version_of(build, pin.name)
+    name = _SHOWN[pin.name]
+    return f"has {f'{name} {found}' if found else f'no {name}'}, and {pin.text} is wanted"
+
+
+def _driver(build: Build, driver: str) -> Iterable[str]:
+    if not driver or build.cuda is None:
+        return
+    major = int(build.cuda.partition(".")[0])
+    oldest = OLDEST_DRIVER.get(major)
+    if oldest is None:
+        yield f"is built for CUDA {build.cuda}, and which driver runs that is not on file here"
+    elif int(driver.partition(".")[0]) < oldest:
+        yield f"is built for CUDA {build.cuda}, which needs driver {oldest} or newer, and {driver} is there"
+
+
+def _hardware(build: Build, hardware: Sequence[str], start: Build, wheels: Mapping[str, WheelCode]) -> Iterator[str]:
+    """Whether a wheel has code for a class is told by the list that was read in it, not by its version of CUDA."""
+    if build.cuda is not None:
+        yield from (
+            f"holds no code for {one.removeprefix('cuda-')}" for one in hardware if serves(build, one, wheels) is False
+        )
+        return
+    gpu = next((class_ for class_ in hardware if parse_capability(class_)), "")
+    if gpu:
+        yield f"has no CUDA, and {gpu} is wanted"
+    elif start.cuda is not None and not hardware:
+        yield f"has no CUDA, and {start.id} has; name a CPU class to want that"

@@ -1,0 +1,327 @@
+"""Which issues a query selects, and which columns it leaves: the meaning of `parser.py` here.
+
+An issue is looked at with the cells of all columns that are shown. Rules that are not obvious:
+
+- Conditions on cells that stand side by side speak of one and the same cell.
+- Conditions on columns narrow what all that stands beside them speaks of; at the top they narrow what is shown.
+- The Pythons of one build are one cell while their answers agree.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter, itemgetter
+from typing import TypeVar
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.inference import tells_most
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
+from knowngood.query.fields import Kind, about_build, about_cell, about_class, about_issue
+from knowngood.query.parser import (
+    And,
+    Atom,
+    BadQuery,
+    Not,
+    Or,
+    Query,
+    Text,
+    atoms_of,
+    written,
+)
+
+Lines = Sequence[Sequence[Cell]]  # per hardware class, a cell for each build
+Scope = tuple[int, ...]  # places of builds
+_Test = Callable[[Issue, Lines], bool]
+_Told = Callable[[int, Cell], bool]  # of the cell at a place
+
+_T = TypeVar("_T")
+_verdict = attrgetter("verdict")
+
+
+@dataclass(frozen=True)
+class View:
+    """The part of the matrix that is looked at: `builds` in release order, each for itself, and the time by which ages
+    are counted.
+    """
+
+    builds: tuple[Build, ...]
+    now: datetime
+
+
+def matching(query: Query, issues: Iterable[Issue], view: View, lines_of: Callable[[Issue], Lines]) -> list[Issue]:
+    """The issues that the query selects, in their order. `lines_of` gives a cell per build of the view, by class."""
+    test = _test(query, tuple(range(len(view.builds))), view)
+    return [issue for issue in issues if test(issue, lines_of(issue))]
+
+
+def needs_cells(query: Query) -> bool:
+    """Whether it asks for more than issues say of themselves."""
+    match query:
+        case Text():
+            return False
+        case Atom():
+            return query.kind is not Kind.ISSUE
+        case Not(inner):
+            return needs_cells(inner)
+        case And(queries) | Or(queries):
+            return any(needs_cells(one) for one in queries)
+
+
+def conditions_on_cells(query: Query) -> int:
+    """How often each cell may be asked, at most."""
+    return sum(len(atom.values) for atom in atoms_of(query) if atom.kind is Kind.CELL)
+
+
+def of_issues(query: Query) -> Callable[[Issue], bool]:
+    """The conditions on an issue whatever its cells: true of every issue that `matching` can select."""
+    parts = query.queries if isinstance(query, And) else (query,)
+    tests = [_combined(one, about_issue) for one in parts if not needs_cells(one)]
+    return lambda issue: all(test(issue) for test in tests)
+
+
+def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
+    """The builds that the query's own conditions on columns leave to be shown.
+
+    Raises BadQuery where they leave none of some: a name that is no build's, a range that nothing is in.
+    """
+    places = [one for one in (query.queries if isinstance(query, And) else (query,)) if _is_place(one)]
+    tests = [_combined(one, about_build) for one in places]
+    left = tuple(build for build in builds if all(test(build) for test in tests))
+    if builds and not left:
+        raise _no_columns(next(atoms_of(places[0])), builds)
+    return left
+
+
+def classes_left(query: Query, classes: Iterable[str]) -> tuple[str, ...]:
+    """The hardware classes that the query's own conditions on hardware leave; every one where it has none."""
+    parts = query.queries if isinstance(query, And) else (query,)
+    tests = [_combined(one, about_class) for one in parts if _is_plain(one) and _is_of_hardware(one)]
+    return tuple(class_ for class_ in classes if all(test(class_) for test in tests))
+
+
+def _is_of_hardware(query: Query) -> bool:
+    return {atom.field for atom in atoms_of(query)} == {"hardware"}
+
+
+def _is_plain(query: Query) -> bool:
+    """Whether it is made of conditions, their denials and alternatives alone."""
+    match query:
+        case Atom():
+            return True
+        case Not(inner):
+            return _is_plain(inner)
+        case And(queries) | Or(queries):
+            return all(_is_plain(one) for one in queries)
+        case _:
+            return False
+
+
+def _no_columns(atom: Atom, builds: Sequence[Build]) -> BadQuery:
+    column, length = atom.at
+    in_order = sorted(builds, key=lambda build: build.build_id)
+    known = f"from {in_order[0].build_id.release} to {in_order[-1].build_id.release}"
+    expected = f"some of the builds here (torch {known})"
+    return BadQuery(f"no column is left by {written(atom)}", expected, column=column, length=length)
+
+
+# -- what is of which kind ---------------------------------------------------------------------------------------------
+
+
+def _is_place(query: Query) -> bool:
+    match query:
+        case Atom():
+            return query.kind is Kind.PLACE
+        case Not(inner):
+            return _is_place(inner)
+        case And(queries) | Or(queries):
+            return bool(queries) and all(_is_place(one) for one in queries)
+        case _:
+            return False
+
+
+def _is_of_a_cell(query: Query) -> bool:
+    """Whether it is a condition that one cell meets or does not; a denial is not: it speaks of all of them."""
+    match query:
+        case Atom():
+            return query.kind is not Kind.ISSUE
+        case Or(queries):
+            return all(_is_place(one) or _is_of_a_cell(one) for one in queries)
+        case _:
+            return False
+
+
+def _combined(query: Query, about: Callable[[str, str], Callable[[_T], bool]]) -> Callable[[_T], bool]:
+    """The test of a query that needs no cells; `about` makes that of one field's value."""
+    match query:
+        case Text(words):
+            return about("text", words)
+        case Atom(field, values):
+            return _any_of([about(field, value) for value in values])
+        case Not(inner):
+            test = _combined(inner, about)
+            return lambda one: not test(one)
+        case And(queries):
+            tests = [_combined(one, about) for one in queries]
+            return lambda one: all(test(one) for test in tests)
+        case Or(queries):
+            return _any_of([_combined(one, about) for one in queries])
+        case _:
+            raise AssertionError(query)
+
+
+def _any_of(tests: Sequence[Callable[[_T], bool]]) -> Callable[[_T], bool]:
+    return tests[0] if len(tests) == 1 else lambda one: any(test(one) for test in tests)
+
+
+# -- an issue with its cells -------------------------------------------------------------------------------------------
+
+
+def _test(query: Query, scope: Scope, view: View) -> _Test:
+    if not needs_cells(query):
+        of_issue = _combined(query, about_issue)
+        return lambda issue, _: of_issue(issue)
+    match query:
+        case Atom() | And():
+            return _conjunction(query.queries if isinstance(query, And) else (query,), scope, view)
+        case Or(queries):
+            tests = [_test(one, scope, view) for one in queries]
+            return lambda issue, lines: any(test(issue, lines) for test in tests)
+        case Not(inner) if _is_place(inner):
+            return _conjunction((query,), scope, view)
+        case Not(inner):
+            test = _test(inner, scope, view)
+            return lambda issue, lines: not test(issue, lines)
+        case _:
+            raise AssertionError(query)
+
+
+def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
+    """Columns first, then issues, which are quick to ask, then one cell for all that is asked of a cell."""
+    places = [_combined(one, about_build) for one in queries if _is_place(one)]
+    scope = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
+    if places and not scope:
+        return lambda _issue, _lines: False
+    rest = [one for one in queries if not _is_place(one)]
+    of_cells = [one for one in rest if _is_of_a_cell(one)]
+    others = [one for one in rest if not _is_of_a_cell(one)]
+    tests = [_test(one, scope, view) for one in sorted(others, key=needs_cells)]
+    if of_cells:
+        tests.append(_some(_range(scope, of_cells, view)))
+    return lambda issue, lines: all(test(issue, lines) for test in tests)
+
+
+def _some(range_: "_Range") -> _Test:
+    """Whether any cell is left. Verdicts are looked at first: they are quick to ask, and most rows end there."""
+    verdicts, pick = range_.verdicts, range_.pick
+
+    def any_verdict(line: Sequence[Cell]) -> bool:
+        return not verdicts.isdisjoint(map(_verdict, pick(line)))
+
+    if range_.is_of_verdicts:
+        return lambda _, lines: any(map(any_verdict, lines))
+    return lambda _, lines: any(any_verdict(line) and any(True for _ in range_.cells(line)) for line in lines)
+
+
+def _picker(scope: Scope, view: View) -> Callable[[Sequence[Cell]], Sequence[Cell]]:
+    """A function that takes the cells at these places out of a line."""
+    if len(scope) == len(view.builds):
+        return lambda line: line
+    if not scope:
+        return lambda _: ()
+    if len(scope) == 1:
+        (only,) = scope
+        return lambda line: (line[only],)
+    return itemgetter(*scope)
+
+
+def _told(query: Query, view: View) -> _Told:
+    """Of a condition that one cell meets or does not."""
+    if _is_place(query):
+        test = _combined(query, about_build)
+        holds = [test(build) for build in view.builds]
+        return lambda at, _: holds[at]
+    match query:
+        case Atom("status"):
+            verdicts = _verdicts(query)
+            return lambda _, cell: cell.verdict in verdicts
+        case Atom(field, values):
+            tests = [about_cell(field, value, view.builds, view.now) for value in values]
+            return tests[0] if len(tests) == 1 else lambda at, cell: any(test(at, cell) for test in tests)
+        case Or(queries):
+            told = [_told(one, view) for one in queries]
+            return lambda at, cell: any(one(at, cell) for one in told)
+        case _:
+            raise AssertionError(query)
+
+
+def _verdicts(atom: Atom) -> frozenset[Verdict]:
+    return frozenset(Verdict(value) for value in atom.values)
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The cells that are spoken of: at these places, of these verdicts, if all of `tests` say yes.
+
+    `families` are the places by what builds have in common but Python; `pick` takes the cells there out of a line.
+    """
+
+    places: Scope
+    families: tuple[Scope, ...]
+    verdicts: frozenset[Verdict]
+    tests: tuple[_Told, ...]
+    pick: Callable[[Sequence[Cell]], Sequence[Cell]]
+
+    @property
+    def is_of_verdicts(self) -> bool:
+        """Whether a cell's verdict alone says that it belongs here: then nothing needs to be asked cell by cell."""
+        return not self.tests and len(self.families) == len(self.places)
+
+    def cells(self, line: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
+        verdicts, tests = self.verdicts, self.tests
+        for at, cell in self._standing(line):
+            if cell.verdict not in verdicts:
+                continue
+            for test in tests:
+                if not test(at, cell):
+                    break
+            else:
+                yield at, cell
+
+    def _standing(self, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]:
+        if len(self.families) == len(self.places):
+            return zip(self.places, self.pick(line), strict=True)
+        return (found for family in self.families for found in _standing(family, line))
+
+
+def _standing(family: Scope, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]:
+    """The Pythons of one build: the one that says most for all, or each that answers where two of them disagree."""
+    if len(family) == 1:
+        (only,) = family
+        return ((only, line[only]),)
+    cells = [(at, line[at]) for at in family]
+    answers = [(at, cell) for at, cell in cells if cell.verdict in CONCLUSIVE]
+    if len({cell.verdict for _, cell in answers}) > 1:
+        return answers
+    most = tells_most([cell for _, cell in cells])
+    return (next((at, cell) for at, cell in cells if cell is most),)
+
+
+def _range(scope: Scope, of_cells: Iterable[Query], view: View) -> _Range:
+    verdicts = frozenset(Verdict)
+    for one in of_cells:
+        if isinstance(one, Atom) and one.field == "status":
+            verdicts &= _verdicts(one)
+    others = (one for one in of_cells if not (isinstance(one, Atom) and one.field == "status"))
+    tests = tuple(_told(one, view) for one in sorted(others, key=_price))
+    return _Range(scope, _families(scope, view), verdicts, tests, _picker(scope, view))
+
+
+def _price(query: Query) -> bool:
+    """Conditions on a time or a place are asked before those that look through workarounds and sentences."""
+    return any(atom.field in {"cure", "reason"} for atom in atoms_of(query))
+
+
+def _families(scope: Iterable[int], view: View) -> tuple[Scope, ...]:
+    return tuple(map(tuple, grouped(scope, lambda at: view.builds[at].build_id.apart_from_python).values()))

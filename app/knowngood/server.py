@@ -1,0 +1,257 @@
+"""The web application: rooms, doors and the order of middleware. Holds an engine; knows nothing of settings or SQL."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import cache
+
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
+
+from knowngood import foreign_text
+from knowngood.dashboard import api_reference_page, signs_page
+from knowngood.dashboard.charts import embed_page
+from knowngood.dashboard.evidence import attempt_page, cell_page
+from knowngood.dashboard.evidence import attempts_api as api_attempts
+from knowngood.dashboard.evidence import cells_api as api_cells
+from knowngood.dashboard.issues import api as api_issues
+from knowngood.dashboard.issues import build_page
+from knowngood.dashboard.issues import builds_api as api_builds
+from knowngood.dashboard.issues import page as issues_page
+from knowngood.dashboard.matrix import api as api_matrix
+from knowngood.dashboard.matrix import page as matrix_page
+from knowngood.dashboard.runs import api as api_runs
+from knowngood.dashboard.runs import event_stream as api_events
+from knowngood.dashboard.runs import run_page, runs_page
+from knowngood.features.annotations import notes_api as api_notes
+from knowngood.features.annotations import page as annotations_page
+from knowngood.features.annotations import voids_api as api_voids
+from knowngood.features.bundles import api as api_results
+from knowngood.features.changes import api as api_changes
+from knowngood.features.changes import page as changes_page
+from knowngood.features.charts import api as api_charts
+from knowngood.features.charts import page as charts_page
+from knowngood.features.compare import api as api_compare
+from knowngood.features.compare import page as compare_page
+from knowngood.features.coverage import api as api_coverage
+from knowngood.features.coverage import hygiene_page
+from knowngood.features.coverage import page as coverage_page
+from knowngood.features.diagnose import api as diagnose_api
+from knowngood.features.diagnose import page as diagnose_page
+from knowngood.features.exports import api as api_exports
+from knowngood.features.exports import badge_api
+from knowngood.features.fleet import api as api_workers
+from knowngood.features.fleet import page as fleet_page
+from knowngood.features.front import api as api_overview
+from knowngood.features.front import my_build_page
+from knowngood.features.front import page as front_page
+from knowngood.features.gate import api as api_gate
+from knowngood.features.gate.fast_path import GateFastPath
+from knowngood.features.quality import api as api_quality
+from knowngood.features.quality import page as quality_page
+from knowngood.features.search import api as api_search
+from knowngood.features.search import page as search_page
+from knowngood.features.upgrade import api as api_upgrade
+from knowngood.features.upgrade import page as upgrade_page
+from knowngood.features.watchlists import api as api_watch_lists
+from knowngood.features.watchlists import page as watchlists_page
+from knowngood.knowledge.cache import KnowledgeCache
+from knowngood.store.engine import Engine
+from knowngood.web import errors, openapi, preferences_page, removed
+from knowngood.web.api_responses import REFUSALS
+from knowngood.web.app_state import AppState, ResponseCache, StaticSite, state_of
+from knowngood.web.auth import api as api_whoami
+from knowngood.web.auth import audit_api as api_audit
+from knowngood.web.auth import sign_in_page
+from knowngood.web.auth.middleware import AuthMiddleware
+from knowngood.web.auth.principal import AccessPolicy
+from knowngood.web.errors import ErrorPage
+from knowngood.web.html.markdown import load_lexers
+from knowngood.web.html.static_files import assets_version, read_assets, static_router
+from knowngood.web.html.templates import load_templates, make_templates
+from knowngood.web.metrics import api as metrics_api
+from knowngood.web.metrics import health_api
+from knowngood.web.metrics.collector import Instruments
+from knowngood.web.metrics.middleware import AccessLogMiddleware
+from knowngood.web.middleware.headers import HeadAsGet, PublicReads, RequestId, SecurityHeaders
+from knowngood.web.middleware.rate_limit import Bodies
+from knowngood.web.parameter_validation import read_plainly
+from knowngood.web.request_context import context_of
+from knowngood.web.urls import API, RESULTS
+
+DESCRIPTION = (
+    "Which PyTorch / CUDA / Triton build is known good for the bugs you care about. Every page of the site has its "
+    "JSON twin here. Answers carry an ETag: send it back as If-None-Match and an unchanged answer costs one query."
+)
+
+
+# Level 3 makes 55 kB of the matrix of 100 issues x 40 builds in 2.6 ms; the next better one, 5, makes 50 kB in 5.4 ms
+# (one core of a shared machine, 2026-11-21).
+_COMPRESSION = 3
+_THREADS = 80
+_KEPT_BYTES = 32_000_000  # thirty such matrices
+
+
+def create_app(
+    engine: Engine,
+    *,
+    clock: Callable[[], datetime],
+    version: str = "0",
+    rules: AccessPolicy | None = None,
+    instruments: Instruments | None = None,
+    site: StaticSite | None = None,
+) -> FastAPI:
+    """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this. With
+    `site` pages are made to be kept as files.
+    """
+    rules = rules or AccessPolicy()
+    instruments = instruments or Instruments()
+    assets = read_assets()
+    app = FastAPI(
+        title="Known Good",
+        version=version,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(read_plainly)],
+        generate_unique_id_function=openapi.name_operation,
+        lifespan=_made_ready,
+    )
+    openapi.install(app)
+    app.state.state = AppState(
+        engine,
+        clock,
+        make_templates(assets),
+        f"{version}-{assets_version(assets)}",
+        ResponseCache(_KEPT_BYTES),
+        KnowledgeCache(engine, clock, on_failure=instruments.fell_behind),
+        rules,
+        refuse=errors.install(app, _error_page),
+        buckets=rules.buckets(),
+        results_buckets=rules.results_buckets(),
+        instruments=instruments,
+        site=site,
+    )
+    app.include_router(removed.router_of(removed.REMOVED))  # before what takes a part of the path for a name
+    app.include_router(_api())
+    app.include_router(health_api.router)
+    app.include_router(metrics_api.router)
+    app.include_router(static_router(assets))
+    pages = (
+        matrix_page,
+        front_page,
+        my_build_page,
+        issues_page,
+        cell_page,
+        attempt_page,
+        build_page,
+        compare_page,
+        charts_page,
+        embed_page,
+        upgrade_page,
+        runs_page,
+        run_page,
+        changes_page,
+        hygiene_page,
+        coverage_page,
+        quality_page,
+        badge_api,
+        watchlists_page,
+        annotations_page,
+        fleet_page,
+        sign_in_page,
+        preferences_page,
+        api_reference_page,
+        signs_page,
+        diagnose_page,
+        search_page,
+    )
+    for page in pages:
+        app.include_router(page.router)
+    app.add_middleware(GateFastPath)
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
+    app.add_middleware(
+        Bodies,
+        limit_of=lambda path: rules.results_limit if path == RESULTS else rules.body_limit,
+        streamed={RESULTS},
+    )
+    app.add_middleware(AuthMiddleware)
+    app.add_middleware(PublicReads)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(HeadAsGet)
+    app.add_middleware(AccessLogMiddleware)
+    app.add_middleware(RequestId)
+    return app
+
+
+@asynccontextmanager
+async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
+    """Before the first request: what any page needs, in the thread pool, which is there from then on. Most of its
+    threads may wait for a long question or a reader's turn, and others are to be answered meanwhile.
+    """
+    current_default_thread_limiter().total_tokens = _THREADS
+    await run_in_threadpool(_load_for_pages, app)
+    yield
+
+
+def _load_for_pages(app: FastAPI) -> None:
+    load_templates(state_of(app).templates)
+    load_lexers()
+    foreign_text.is_ready()
+    for route in app.routes:  # FastAPI makes each ready when somebody first asks for what stands behind it
+        route.matches({"type": "http", "method": "GET", "path": ""})
+
+
+def begin_to_stop(app: FastAPI) -> None:
+    """For whoever runs the server, when it is asked to stop: it is not ready any more, and event streams end.
+
+    Everything else is answered on.
+    """
+    state_of(app).streams.is_stopping = True
+    end_streams(app)
+
+
+def end_streams(app: FastAPI) -> None:
+    """End every event stream within a second."""
+    state_of(app).streams.is_closing = True
+
+
+@cache  # an application of each test's own is made hundreds of times
+def _api() -> APIRouter:
+    api = APIRouter(prefix=API, responses=REFUSALS)
+    for router in (
+        api_gate.router,  # the first, because it is asked most and routes are looked through in their order
+        api_matrix.router,
+        api_overview.router,
+        diagnose_api.router,
+        api_search.router,
+        api_upgrade.router,
+        api_issues.router,
+        api_builds.router,
+        api_cells.router,
+        api_attempts.router,
+        api_compare.router,
+        api_charts.router,
+        api_runs.router,
+        api_coverage.hygiene_router,
+        api_coverage.router,
+        api_quality.router,
+        api_changes.router,
+        api_exports.router,
+        api_notes.router,
+        api_watch_lists.router,
+        api_results.router,
+        api_voids.router,
+        api_whoami.router,
+        api_workers.router,
+        api_audit.router,
+        api_events.router,
+    ):
+        api.include_router(router)
+    return api
+
+
+def _error_page(request: Request, page: ErrorPage) -> Response:
+    return context_of(request).page("error.html", page, status=page.status)

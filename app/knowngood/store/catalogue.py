@@ -1,0 +1,75 @@
+"""Taking the catalogue into the store. What people wrote is the truth; here is a copy for pages, with its history."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.serialization import codec
+from knowngood.store.engine import Session
+from knowngood.store.evidence.cells import announce, insert_missing, rederive, touch
+from knowngood.store.records import CellChange
+from knowngood.store.statements import place_of
+from knowngood.store.tables import attempts, builds, cells, issue_revisions, issues
+
+
+def save_catalogue(
+    s: Session, catalogue: Sequence[Issue], matrix: Sequence[Build], now: datetime
+) -> tuple[CellChange, ...]:
+    """Make the store's catalogue this one, and derive anew the cells it concerns; tell which came out differently.
+
+    A mended signature, proof rule or claim thus changes verdicts without a run. Issues and builds that left the
+    catalogue keep their evidence and lose their cells; when they come back, so do these.
+    """
+    changed_issues = _changed(s, issues, {issue.id: codec.ISSUE.dump_json(issue).decode() for issue in catalogue})
+    changed_builds = _changed(s, builds, {build.id: codec.BUILD.dump_json(build).decode() for build in matrix})
+    if not changed_issues and not changed_builds:
+        return ()
+    touch(s)
+    _save_issues(s, [issue for issue in catalogue if issue.id in changed_issues], now)
+    _upsert(s, builds, [_row(build, codec.BUILD) for build in matrix if build.id in changed_builds])
+    _withdraw(s, issues, changed_issues - {issue.id for issue in catalogue}, cells.c.issue)
+    _withdraw(s, builds, changed_builds - {build.id for build in matrix}, cells.c.build)
+    announce(s, "catalogue_saved", now, issues=sorted(changed_issues), builds=sorted(changed_builds))
+    return rederive(s, _keys_of(s, changed_issues, changed_builds), now)
+
+
+def _changed(s: Session, table: sa.Table, docs: dict[str, str]) -> set[str]:
+    """Ids that are new, said otherwise, back, or gone."""
+    query = sa.select(table.c.id, table.c.doc).where(table.c.is_present)
+    stored = dict(s.execute(query).all())
+    return {id_ for id_ in stored.keys() | docs.keys() if stored.get(id_) != docs.get(id_)}
+
+
+def _row(value: Any, adapter: TypeAdapter[Any]) -> dict[str, Any]:  # noqa: ANN401 - an issue or a build
+    return {"id": value.id, "is_present": True, "doc": adapter.dump_json(value).decode()}
+
+
+def _save_issues(s: Session, changed: Sequence[Issue], now: datetime) -> None:
+    rows = [{**_row(issue, codec.ISSUE), "revision": issue.revision} for issue in changed]
+    _upsert(s, issues, rows)
+    said = [{"issue": row["id"], "revision": row["revision"], "seen_at": now, "doc": row["doc"]} for row in rows]
+    insert_missing(s, issue_revisions, said)
+
+
+def _upsert(s: Session, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    new = set(insert_missing(s, table, rows))
+    for row in rows:
+        if row["id"] not in new:
+            s.execute(sa.update(table).where(table.c.id == row["id"]).values(**row))
+
+
+def _withdraw(s: Session, table: sa.Table, ids: set[str], column: sa.Column[str]) -> None:
+    s.execute(sa.update(table).where(table.c.id.in_(ids)).values(is_present=False))
+    s.execute(sa.delete(cells).where(column.in_(ids)))
+
+
+def _keys_of(s: Session, of_issues: set[str], of_builds: set[str]) -> Iterable[CellKey]:
+    places = sa.select(*place_of(attempts)).distinct()
+    concerned = sa.or_(attempts.c.issue.in_(of_issues), attempts.c.build.in_(of_builds))
+    return map(CellKey._make, s.execute(places.where(concerned)).all())

@@ -1,0 +1,69 @@
+"""Counters, and when each machine was last seen: numbers kept beside the generation, in the table of numbers.
+
+They are written with what they count, in one transaction, so that a scrape of the metrics reads a few dozen rows and
+no history, and so that pruning changes none of them. Whoever writes one holds the generation's row already (`touch`).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.store.engine import Session
+from knowngood.store.statements import insert_or
+from knowngood.store.tables import meta
+
+ATTEMPTS = "attempts"
+ARM_MS = "arm_ms"
+LOSSES = "losses"
+PROVISIONED, PROVISION_MS = "provisioned", "provision_ms"
+SEEN = "seen"
+
+_LONGEST = 40  # characters of a name, as its column has them
+_WITH_CAUSE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.NOT_APPLICABLE})
+
+
+def count(s: Session, numbers: Mapping[str, int]) -> None:
+    """Add to counters; one that is not there yet begins at 0."""
+    _put(s, numbers, is_added=True)
+
+
+def note_seen(s: Session, machine: str, now: datetime) -> None:
+    """Note that a machine (by its digest) gave a sign of life."""
+    if machine:
+        _put(s, {named(SEEN, machine): int(now.timestamp())}, is_added=False)
+
+
+def _put(s: Session, numbers: Mapping[str, int], *, is_added: bool) -> None:
+    if not numbers:
+        return
+    insert = insert_or(s, meta).values([{"name": name, "value": value} for name, value in sorted(numbers.items())])
+    new = meta.c.value + insert.excluded.value if is_added else insert.excluded.value
+    s.execute(insert.on_conflict_do_update(index_elements=[meta.c.name], set_={"value": new}))
+
+
+def attempt_counter(attempt: Attempt, outcome: Outcome) -> str:
+    """The counter of an attempt that comes to count as this: of infrastructure, by the cause that a probe named."""
+    trouble = attempt.record.trouble
+    return named(ATTEMPTS, outcome.value, trouble.code.value if trouble and outcome in _WITH_CAUSE else "")
+
+
+def named(kind: str, *of: str) -> str:
+    return " ".join([kind, *(part for part in of if part)])[:_LONGEST]
+
+
+def load_counters(s: Session) -> dict[str, dict[tuple[str, ...], int]]:
+    """All counters and signs of life: by kind, then by what follows it in the name."""
+    found: dict[str, dict[tuple[str, ...], int]] = {}
+    for name, value in s.execute(sa.select(meta.c.name, meta.c.value).order_by(meta.c.name)):
+        kind, *rest = name.split(" ")
+        found.setdefault(kind, {})[tuple(rest)] = value
+    return found
+
+
+def forget_unseen(s: Session, before: datetime) -> int:
+    """Drop machines that gave no sign of life since then; how many. They are noted again when they do."""
+    is_old = sa.and_(meta.c.name.startswith(f"{SEEN} "), meta.c.value < int(before.timestamp()))
+    return len(s.execute(sa.delete(meta).where(is_old).returning(meta.c.name)).scalars().all())

@@ -1,0 +1,215 @@
+"""Stored attempts as domain values, and what they mean: reading rows of evidence back and judging them."""
+
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+import sqlalchemy as sa
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue, binding, digest, environment_request, variants_of
+from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.timed_search import Searched
+from knowngood.domain.verdicts.outcome import Judgement, Outcome, classify, heeds_log, search_key
+from knowngood.domain.verdicts.verdict import Judged
+from knowngood.serialization import codec
+from knowngood.serialization.bounds import LOG_LIMIT_BYTES
+from knowngood.store import bulk_insert, unreadable
+from knowngood.store.engine import Session
+from knowngood.store.tables import attempts, logs
+
+_CUT = "\n[... {} bytes left out ...]\n"
+
+
+def parse_attempt(row: sa.RowMapping) -> Attempt:
+    """One row of the table, as the value that was stored."""
+    fields = {name: row[name] for name in _PLAIN_COLUMNS}
+    return Attempt(record=codec.RECORD.validate_json(row["record"]), **fields)
+
+
+TOLD = (*(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels"), attempts.c.searched)
+"""The columns of `parse_told`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
+
+
+class StoredAttempt(NamedTuple):
+    """An attempt with its log (as far as verdicts rest on both, where only these are asked for), what looking for a
+    signature in it came to and, where it is voided, the number of the void.
+    """
+
+    attempt: Attempt
+    log: str
+    searched: Searched | None
+    void: int | None = None
+
+
+_RECORD_AT = [column.name for column in TOLD].index("record")
+
+
+def parse_told(row: Sequence[Any]) -> StoredAttempt:
+    """An attempt from the columns TOLD, without its log: a hundred thousand of these are judged at once."""
+    *values, searched = row
+    values[_RECORD_AT] = codec.RECORD.validate_json(values[_RECORD_AT])
+    return StoredAttempt(Attempt(*values), "", parse_searched(searched))
+
+
+def parse_searched(doc: str | None) -> Searched | None:
+    """None too for what cannot be read: somebody looks once more."""
+    try:
+        return codec.SEARCHED.validate_json(doc) if doc else None
+    except unreadable.FAULTS:
+        unreadable.tell("attempts", f"searched: {doc!s:.80}")
+        return None
+
+
+def dump_searched(searched: Searched | None) -> str | None:
+    """The text that `parse_searched` reads. Of an issue without a pattern nothing is kept: nothing was looked for."""
+    return codec.SEARCHED.dump_json(searched, exclude_defaults=True).decode() if searched and searched.of else None
+
+
+@dataclass(frozen=True)
+class Reception:
+    """How a result came in, by this server's own word, which no worker can claim: when it came, through which
+    token (its id; empty: none), and the void that keeps it from counting (None: there is none).
+    """
+
+    at: datetime
+    token: str = ""
+    void: int | None = None
+
+
+def attempt_row(attempt: Attempt, received: Reception) -> dict[str, Any]:
+    """The other way round; what it counts as is derived afterwards."""
+    row = dict(vars(attempt))
+    row["labels"] = dict(attempt.labels)
+    row["record"] = codec.dump_record(attempt.record).decode()
+    row["received_at"], row["token"], row["void"] = received.at, received.token, received.void
+    return row
+
+
+# What a worker says: the fields of an attempt. What we say of it stands in columns of its own.
+_PLAIN_COLUMNS = tuple(field.name for field in fields(Attempt) if field.name != "record")
+
+
+def pack(text: str) -> bytes:
+    return zlib.compress(text.encode(), 6)
+
+
+def unpack(data: bytes | None) -> str:
+    """Empty for what cannot be unpacked, as for what is not kept any more: verdicts say where they miss a log."""
+    try:
+        return zlib.decompress(data).decode() if data else ""
+    except (zlib.error, UnicodeDecodeError):
+        unreadable.tell("logs and locks", digest(repr(data)))
+        return ""
+
+
+def cut(log: str) -> str:
+    """At most LOG_LIMIT_BYTES of UTF-8, with the middle left out: beginnings name versions, ends name causes."""
+    data = log.encode()
+    if len(data) <= LOG_LIMIT_BYTES:
+        return log
+    half = LOG_LIMIT_BYTES // 2 - 64
+    head, tail = data[:half].decode(errors="ignore"), data[-half:].decode(errors="ignore")
+    return head + _CUT.format(len(data) - 2 * half) + tail
+
+
+def log_digest(log: str) -> str:
+    """The digest that a log is kept under; empty for an empty one, which is not kept."""
+    return digest(log) if log else ""
+
+
+def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
+    """By (arm, variant), what a result must be bound to for it to count today."""
+    request = environment_request(issue, build)
+    return {
+        (arm.id, variant.id): binding(arm, variant, request)
+        for arm in issue.arms
+        for variant in variants_of(issue, arm.id)
+    }
+
+
+class Bound(Protocol):
+    """An attempt as far as it takes to know whether it counts."""
+
+    @property
+    def arm(self) -> str: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def binding(self) -> str: ...
+
+
+def counts(attempt: Bound, bindings: Mapping[tuple[str, str], str]) -> bool:
+    return bindings.get((attempt.arm, attempt.variant)) == attempt.binding
+
+
+def load_evidence(s: Session, *which: sa.ColumnElement[bool], newest: int | None = None) -> list[StoredAttempt]:
+    """The attempts of which all of this is so (or the newest so many), newest first."""
+    rows = s.execute(
+        sa.select(attempts, logs.c.zlib)
+        .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
+        .where(*which)
+        .order_by(attempts.c.finished_at.desc(), attempts.c.id)
+        .limit(newest)
+    ).mappings()
+    return list(unreadable.readable("attempts", ((row["id"], row) for row in rows), _stored))
+
+
+def _stored(row: sa.RowMapping) -> StoredAttempt:
+    return StoredAttempt(parse_attempt(row), unpack(row["zlib"]), parse_searched(row["searched"]), row["void"])
+
+
+def load_told(s: Session, ids: Sequence[str], issues: Mapping[str, Issue]) -> dict[str, StoredAttempt]:
+    """These attempts by id as far as verdicts rest on them, less those that cannot be read. `issues` are
+    theirs as they stand today: where the signature was looked for already, the log is left out.
+    """
+    if not ids:
+        return {}
+    given = bulk_insert.given(s, ["id"], [(id_,) for id_ in ids])
+    query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
+    told = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_told))
+    texts = load_texts(
+        s, logs, sorted({one.attempt.log_digest for one in told if _wants_log(one, issues[one.attempt.issue])} - {""})
+    )
+    return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
+
+
+def _wants_log(one: StoredAttempt, issue: Issue) -> bool:
+    kept = one.searched and one.searched.of == search_key(issue)
+    return not kept and heeds_log(one.attempt.record, issue.signature)
+
+
+def load_texts(s: Session, table: sa.Table, digests: Collection[str]) -> dict[str, str]:
+    """Logs, or locks, of these digests that are kept, by digest."""
+    if not digests:
+        return {}
+    given = bulk_insert.given(s, ["digest"], [(digest,) for digest in digests])
+    query = sa.select(table.c.digest, table.c.zlib).join_from(given, table, table.c.digest == given.c.digest)
+    return {digest: unpack(zlib) for digest, zlib in s.execute(query)}
+
+
+_SHOWN_LIMIT_S = 0.1
+
+
+def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searched: Searched | None) -> Judgement:
+    """The judgement of an attempt by today's rules, for showing it; also where its arm has left the issue since.
+
+    Of all that counts, what looking for the signature came to is kept; of the rest, somebody may have to look now.
+    """
+    if attempt.arm not in {arm.id for arm in issue.arms}:
+        return Judgement(Outcome.NOT_APPLICABLE, f"{attempt.arm} is no longer an arm of this issue; not judged")
+    judged = classify(
+        attempt.record, issue, attempt.arm, build, log, searched, hardware=attempt.hardware, limit_s=_SHOWN_LIMIT_S
+    )
+    is_missed = attempt.log_digest and not log and heeds_log(attempt.record, issue.signature)
+    if is_missed and judged.searched is not searched:
+        return replace(judged, reason=f"{judged.reason} (judged without its log, which is not kept any more)")
+    return judged
+
+
+def searched_whole(attempt: Attempt, issue: Issue, log: str, judged: Judged) -> str | None:
+    """The search's result to keep: nothing where the log that the attempt names was not there to be looked through."""
+    is_missed = attempt.log_digest and not log and heeds_log(attempt.record, issue.signature)
+    return None if is_missed else dump_searched(judged.searched)

@@ -1,0 +1,114 @@
+"""Durations: of making environments, with their locks, for the price of a plan; of a run so far, for what is left."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import EnvironmentRequest, Issue, environment_request
+from knowngood.domain.measuring.time_left import JobAt, Key
+from knowngood.store.engine import Session
+from knowngood.store.evidence import attempt_codec
+from knowngood.store.records import ArmState, JobState, RunRow
+from knowngood.store.tables import arms, attempts, events, jobs, locks
+
+ENVIRONMENT_READY = "environment_ready"
+
+
+def load_environment_s(s: Session, before: datetime | None = None) -> float | None:
+    """Mean seconds of the environments that were made through this store and whose events are still here, not found
+    ready; None where there is none.
+    """
+    query = sa.select(events.c.data).where(events.c.kind == ENVIRONMENT_READY)
+    ready = s.execute(query if before is None else query.where(events.c.at < before)).scalars().all()
+    made = [float(data["seconds"]) for data in ready if not data["reused"]]
+    return sum(made) / len(made) if made else None
+
+
+def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
+    """How far each job of a run is, in seconds since the run was asked for."""
+
+    def at(moment: datetime) -> float:
+        return (moment - run.created_at).total_seconds()
+
+    started = {
+        str(data["attempt"]): when
+        for when, data in s.execute(
+            sa.select(events.c.at, events.c.data).where(events.c.run == run.id, events.c.kind == "arm_started")
+        )
+    }
+    by_job = _arms_of(s, run.id)
+    ready = {
+        str(data["job"]): when
+        for when, data in s.execute(
+            sa.select(events.c.at, events.c.data)
+            .where(events.c.run == run.id, events.c.kind == ENVIRONMENT_READY)
+            .order_by(events.c.id)
+        )
+    }
+    return tuple(
+        JobAt(
+            build=job.build,
+            is_over=job.state not in {JobState.QUEUED, JobState.LEASED},
+            is_ready=job.id in ready,
+            environment=(at(job.started_at), at(ready.get(job.id, job.finished_at or now))) if job.started_at else None,
+            to_do=[one.key for one in by_job[job.id] if not one.is_running and one.span is None],
+            running=[
+                (one.key, (at(started.get(one.attempt, now)), at(now))) for one in by_job[job.id] if one.is_running
+            ],
+            done=[(one.key, (at(one.span[0]), at(one.span[1]))) for one in by_job[job.id] if one.span],
+        )
+        for job in run.jobs
+    )
+
+
+@dataclass(frozen=True)
+class _ArmAt:
+    """`span` is None of an arm that has not ended."""
+
+    attempt: str
+    key: Key
+    is_running: bool
+    span: tuple[datetime, datetime] | None
+
+
+def _arms_of(s: Session, run: str) -> Mapping[str, list[_ArmAt]]:
+    """By job; without those that have ended and left nothing."""
+    found = defaultdict[str, list[_ArmAt]](list)
+    query = (
+        sa.select(arms.c.job, arms.c.attempt, arms.c.issue, arms.c.arm, arms.c.variant, arms.c.state)
+        .add_columns(attempts.c.started_at, attempts.c.finished_at)
+        .join(jobs, jobs.c.id == arms.c.job)
+        .outerjoin(attempts, attempts.c.id == arms.c.attempt)
+        .where(jobs.c.run == run)
+    )
+    for row in s.execute(query):
+        is_done = row.state == ArmState.DONE
+        span = (row.started_at, row.finished_at) if is_done and row.started_at is not None else None
+        if span or not is_done:
+            key = (row.issue, row.arm, row.variant)
+            found[row.job].append(_ArmAt(row.attempt, key, row.state == ArmState.RUNNING, span))
+    return found
+
+
+def load_locks(s: Session, issues: Iterable[Issue], builds: Iterable[Build]) -> dict[EnvironmentRequest, str]:
+    """The newest lock that counted attempts ran with, of each environment that these issues ask for, whoever made it.
+
+    That of a build which a machine had already is the list of what was installed there, and no lock.
+    """
+    by_id: Mapping[str, Issue] = {issue.id: issue for issue in issues}
+    columns = {build.id: build for build in builds}
+    a = attempts.c
+    counted = sa.and_(a.counts_as.is_not(None), a.lock_digest != "")
+    newest = sa.func.max(a.finished_at)
+    query = sa.select(a.issue, a.build, a.lock_digest).where(counted).group_by(a.issue, a.build, a.lock_digest)
+    found = {
+        environment_request(by_id[issue], columns[build]): digest
+        for issue, build, digest in s.execute(query.order_by(newest, a.lock_digest))
+        if issue in by_id and build in columns
+    }
+    texts = attempt_codec.load_texts(s, locks, set(found.values()))
+    return {request: texts[digest] for request, digest in found.items() if digest in texts}

@@ -1,0 +1,192 @@
+"""Watch lists in the store. Every change is a version that stays; after a removal versions go on counting."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from knowngood.domain.access import Actor, NotAllowed
+from knowngood.domain.errors import Unreadable
+from knowngood.domain.watch_list import (
+    UnknownWatchList,
+    WatchList,
+    WatchListContent,
+    WatchListTaken,
+    checked,
+    checked_name,
+)
+from knowngood.store import audit_log, unreadable
+from knowngood.store.engine import Session
+from knowngood.store.evidence import documents
+from knowngood.store.evidence.cells import touch
+from knowngood.store.queries import load_issues
+from knowngood.store.tables import watch_list_versions, watch_lists
+
+
+@dataclass(frozen=True)
+class ListOwner:
+    """Who changes a list; with `overrules` also lists of others: an administrator, or whoever has the command line."""
+
+    actor: Actor
+    overrules: bool = False
+
+
+def save_watch_list(  # noqa: PLR0913 - who keeps what, when, and in place of what
+    s: Session,
+    name: str,
+    content: WatchListContent,
+    *,
+    by: ListOwner,
+    now: datetime,
+    owner: str = "",
+    based_on: int | None = None,
+) -> WatchList:
+    """Keep the list under its name, as the next version; the same content again is no new version.
+
+    A new list belongs to `owner`, or to whoever makes it. `based_on` is the version that the change was made for (0:
+    there must be none): where another one is there now, WatchListTaken is raised and nothing changes; where it is
+    somebody else's, NotAllowed.
+    """
+    touch(s)  # before the present version is read: of two who write at once the second sees the first
+    checked_name(name)
+    said = checked(content, {issue.id: issue for issue in load_issues(s)})
+    before = _load(s, name)
+    _refuse_other_owner(before, by)
+    version = before.version if before and before.is_present else 0
+    _refuse_taken(name, version, based_on)
+    if before and before.is_present and before.says(said) and owner in {"", before.owner}:
+        return before.listed
+    made = WatchList(
+        name=name,
+        owner=owner or (before.owner if before and before.is_present else by.actor.name),
+        version=(before.version if before else 0) + 1,
+        changed_at=now,
+        changed_by=by.actor.name,
+        content=said,
+    )
+    _store(s, made, is_new=before is None)
+    audit_log.note(s, by.actor, "watch_list.save", name, now, version=made.version, owner=made.owner)
+    return made
+
+
+def remove_watch_list(s: Session, name: str, *, by: ListOwner, now: datetime, based_on: int | None = None) -> None:
+    """Its versions stay. Raises UnknownWatchList, WatchListTaken and NotAllowed as above."""
+    touch(s)
+    before = _load(s, name)
+    if before is None or not before.is_present:
+        raise UnknownWatchList(f'no watch list is called "{name[:80]}" here')
+    _refuse_other_owner(before, by)
+    _refuse_taken(name, before.version, based_on)
+    version = before.version + 1
+    gone = sa.update(watch_lists).where(watch_lists.c.name == name).values(is_present=False, version=version)
+    s.execute(gone)
+    row = {"name": name, "version": version, "at": now, "actor": by.actor.name, "doc": ""}
+    s.execute(sa.insert(watch_list_versions).values(**row))
+    audit_log.note(s, by.actor, "watch_list.remove", name, now, version=version)
+
+
+def load_watch_lists(s: Session) -> dict[str, WatchList]:
+    """All that can be read, by name and in the order of names: one that cannot must not keep the gate from following
+    the store. A gate that is asked about it says that there is none of its name.
+    """
+    found = s.execute(_query().where(watch_lists.c.is_present).order_by(watch_lists.c.name)).mappings()
+    listed = {}
+    for row in found:
+        with suppress(Unreadable):
+            listed[row["name"]] = _Stored(row).listed
+    return listed
+
+
+def load_watch_list(s: Session, name: str, version: int | None = None) -> WatchList | None:
+    """One list as it is, or as it was in an earlier version, even of a list that was removed since. Raises
+    Unreadable.
+    """
+    if version is None:
+        stored = _load(s, name)
+        return stored.listed if stored and stored.is_present else None
+    joined = watch_list_versions.c.name == watch_lists.c.name
+    query = sa.select(*_COLUMNS).join(watch_list_versions, joined)
+    which = sa.and_(watch_lists.c.name == name, watch_list_versions.c.version == version)
+    row = s.execute(query.where(which)).mappings().first()
+    return _Stored(row).listed if row and row["doc"] else None
+
+
+_COLUMNS = (
+    watch_lists.c.name,
+    watch_lists.c.owner,
+    watch_lists.c.is_present,
+    watch_list_versions.c.version,
+    watch_list_versions.c.at,
+    watch_list_versions.c.actor,
+    watch_list_versions.c.doc,
+)
+
+
+class _Stored:
+    """A list with its newest version, removed or not."""
+
+    def __init__(self, row: Any) -> None:  # noqa: ANN401 - a row of the driver's
+        self.name: str = row["name"]
+        self.is_present: bool = row["is_present"]
+        self.version: int = row["version"]
+        self.owner: str = row["owner"]
+        self._row = row
+
+    @property
+    def listed(self) -> WatchList:
+        """Raises Unreadable. Such a list can be kept anew and removed all the same."""
+        row = self._row
+        content = (
+            unreadable.read(_VERSIONS, self.name, documents.CONTENT.validate_json, row["doc"])
+            if row["doc"]
+            else WatchListContent()
+        )
+        return WatchList(self.name, self.owner, self.version, row["at"], row["actor"], content=content)
+
+    def says(self, content: WatchListContent) -> bool:
+        try:
+            return self.listed.content == content
+        except Unreadable:
+            return False
+
+
+_VERSIONS = watch_list_versions.name
+
+
+def _query() -> sa.Select[Any]:
+    newest = sa.and_(
+        watch_list_versions.c.name == watch_lists.c.name, watch_list_versions.c.version == watch_lists.c.version
+    )
+    return sa.select(*_COLUMNS).join(watch_list_versions, newest)
+
+
+def _load(s: Session, name: str) -> _Stored | None:
+    row = s.execute(_query().where(watch_lists.c.name == name)).mappings().first()
+    return _Stored(row) if row else None
+
+
+def _refuse_other_owner(there: "_Stored | None", by: ListOwner) -> None:
+    if there and there.is_present and there.owner != by.actor.name and not by.overrules:
+        raise NotAllowed(f'the watch list "{there.name}" belongs to {there.owner}; choose another name for yours')
+
+
+def _refuse_taken(name: str, version: int, based_on: int | None) -> None:
+    if based_on is None or based_on == version:
+        return
+    if based_on == 0:
+        raise WatchListTaken(f'there is a watch list "{name}" already (version {version}); choose another name')
+    now = f"is at version {version}" if version else "is gone"
+    raise WatchListTaken(f'the watch list "{name}" {now}, not at {based_on} any more; look at it again')
+
+
+def _store(s: Session, made: WatchList, *, is_new: bool) -> None:
+    row = {"owner": made.owner, "version": made.version, "is_present": True}
+    if is_new:
+        s.execute(sa.insert(watch_lists).values(name=made.name, **row))
+    else:
+        s.execute(sa.update(watch_lists).where(watch_lists.c.name == made.name).values(**row))
+    doc = documents.CONTENT.dump_json(made.content, exclude_defaults=True).decode()
+    version = {"name": made.name, "version": made.version, "at": made.changed_at, "actor": made.changed_by}
+    s.execute(sa.insert(watch_list_versions).values(**version, doc=doc))

@@ -1,0 +1,99 @@
+"""Cells, verdicts and outcomes as pages show them, from the words of `domain.vocabulary`. Colour only repeats what
+symbol and word say.
+"""
+
+from collections.abc import Sequence
+
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.changes import Cause
+from knowngood.domain.verdicts.history import Release
+from knowngood.domain.verdicts.inference import ground_of
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import concerns_cpu_path, helped_elsewhere
+from knowngood.domain.verdicts.status import failing_variants, passes_as_reported, status_of
+from knowngood.domain.verdicts.verdict import Cell
+from knowngood.domain.vocabulary import ANSWERS, STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
+from knowngood.serialization.marks import VerdictMark
+from knowngood.web.html.i18n import Language, say
+
+# The signs that one line has room for; the others are rare, and say their word where they stand.
+LEGEND_LINE = tuple(
+    STATUSES[label]
+    for label in (
+        StatusLabel.PASSES,
+        StatusLabel.FAILS,
+        StatusLabel.UNTRIED,
+        StatusLabel.WORKAROUND,
+        StatusLabel.PARTIAL,
+        StatusLabel.DIFFERENT,
+        StatusLabel.FLAKY,
+        StatusLabel.UNSURE,
+        StatusLabel.NOT_APPLICABLE,
+        StatusLabel.NOT_RUN,
+    )
+)
+
+LEGEND = tuple((STATUSES[label], STATUS_MEANINGS[label]) for label in StatusLabel)
+
+
+def shown(term: Term, language: Language) -> VerdictMark:
+    """Its symbol in static/signs.svg, and its word in the reader's language."""
+    return VerdictMark(term.label, say(term.word, language))
+
+
+def word_of(cell: Cell, language: Language) -> str:
+    """The cell in a word, with what it is inferred from: `passes, inferred from torch-2.6.0+cu124`."""
+    return _inferred(bare_word(cell, language), ground_of(cell.basis) if cell.basis else "", language)
+
+
+def bare_word(cell: Cell, language: Language) -> str:
+    """The same where it is said beside it what it is inferred from."""
+    if concerns_cpu_path([cell]):
+        return say("concerns the CPU path", language)
+    word = say(STATUSES[status_of(cell)].word, language)
+    if passes_as_reported(cell):
+        return say("{verdict}: {variants}", language, verdict=word, variants=", ".join(failing_variants(cell)))
+    return word
+
+
+def whole_word(cell: Cell, issue: Issue, known: Known, language: Language) -> str:
+    """The same with the build on which a workaround works that was not tried here."""
+    word = bare_word(cell, language)
+    found = helped_elsewhere(issue, cell, known)
+    return say("{verdict} (works on {build})", language, verdict=word, build=found[1].id) if found else word
+
+
+def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
+    """The rest of what is known of a cell: that it rests on one run, and how the report's own variant ended."""
+    said = [say("1 run", language)] if cell.runs == 1 else []
+    if (own := cell.as_reported) is not None and not passes_as_reported(cell):
+        word = say(VERDICTS[own.verdict].word, language)
+        said.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
+    return tuple(said)
+
+
+def silent_releases(releases: Sequence[Release], language: Language) -> str:
+    """Those that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
+    names = {answer: [one.name for one in releases if one.answer == answer] for answer in ANSWERS}
+    told = {", ".join(of): say(ANSWERS[answer].word, language) for answer, of in names.items() if of}
+    return say("; ", language).join(f"{releases}{say(': ', language)}{word}" for releases, word in told.items())
+
+
+def inferred_word(sign: StatusLabel, ground: str, language: Language) -> str:
+    """`ground` is what the cell is inferred from; empty: it was measured."""
+    return _inferred(say(STATUSES[sign].word, language), ground, language)
+
+
+def _inferred(word: str, ground: str, language: Language) -> str:
+    return say("{verdict}, inferred from {ground}", language, verdict=word, ground=ground) if ground else word
+
+
+CAUSES = {
+    Cause.RUN: "measured here",
+    Cause.IMPORT: "imported from {origin}",
+    Cause.CATALOGUE: "the catalogue was edited",
+    Cause.NOTE: "voided or restored by a person",
+    Cause.VOID: "results of a worker were voided",
+    Cause.UNVOID: "voided results count again",
+    Cause.DERIVED: "derived anew",
+}

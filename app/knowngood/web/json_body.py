@@ -1,0 +1,58 @@
+"""JSON that is read off values: a field takes the attribute of its own name, or the one that `read_from` names.
+
+Where the JSON of a value is all of it, the value's own dataclass is the field's type, and there is no body for it.
+"""
+
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, Field
+
+from knowngood.domain.issue import Severity
+from knowngood.web.urls import attempt_address, cell_address, issue_address
+
+
+class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_alias=True):
+    @classmethod
+    def of(cls, value: object, context: object = None) -> Self:
+        """`context` is for fields whose validators ask for it."""
+        return cls.model_validate(value, context=context)
+
+
+class OfCellBody(Body):
+    """Whatever is said of one cell: an issue, a build and a hardware class."""
+
+    issue: str
+    build: str
+    hardware: str
+
+
+class TitledIssueBody(Body):
+    """An issue by what a list says of it first."""
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
+
+
+def read_from(*path: str) -> Any:  # noqa: ANN401 - what a field is declared with
+    """The attribute, or attribute of an attribute, that a field is read from."""
+    return Field(validation_alias=AliasPath(*path))
+
+
+IssueUrl = Annotated[str, AfterValidator(issue_address)]
+"""Of an issue's id."""
+
+CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
+"""Of a cell's `key`."""
+
+AttemptUrl = Annotated[str, AfterValidator(attempt_address)]
+"""Of an attempt's id."""
+
+EvidenceUrl = Annotated[str | None, BeforeValidator(lambda id_: attempt_address(id_) if id_ else None)]
+"""Of the attempt that says most of a cell; null where none does."""
+
+
+def rounded(digits: int) -> AfterValidator:
+    return AfterValidator(lambda number: None if number is None else round(number, digits))

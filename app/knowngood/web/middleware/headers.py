@@ -1,0 +1,112 @@
+"""Headers every answer carries, and HEAD for every page."""
+
+import re
+from http import HTTPStatus
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from knowngood.web.middleware.asgi import HttpMiddleware, on_start
+
+# No inline style or script, nothing from another host: a log or a summary that carries markup stays inert.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+FRAMED_CONTENT_SECURITY_POLICY = CONTENT_SECURITY_POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
+"""Of what other pages may show in a frame. A browser that knows `frame-ancestors` does not ask X-Frame-Options."""
+
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+REQUEST_ID = "knowngood.request_id"
+"""Where the id of a request stands in its scope."""
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}\Z")
+
+
+class RequestId(HttpMiddleware):
+    """Names each request: by the X-Request-ID it came with, where that is one, else by a new one.
+
+    The name is in every answer and in every line of the log that the request causes. The outermost of our own.
+    """
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = Headers(scope=scope).get("x-request-id", "")
+        name = asked if _SANE_ID.match(asked) else uuid4().hex
+        scope[REQUEST_ID] = name
+        with bound_contextvars(request_id=name):
+            await self.app(scope, receive, on_start(send, lambda headers: headers.update({"X-Request-ID": name})))
+
+
+_PUBLIC = ("/api/v1/", "/badge/", "/openapi.json")
+_READING = ("GET", "HEAD")
+
+
+class PublicReads(CORSMiddleware):
+    """CORS: pages of other sites may GET the API and badges, as nobody in particular.
+
+    The star rules out credentials: a browser sends no cookie along and shows the page nothing that needed one.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            app,
+            allow_origins=["*"],
+            allow_methods=_READING,
+            allow_headers=["If-None-Match", "X-Request-ID"],
+            expose_headers=["ETag", "Link", "Retry-After", "X-Request-ID"],
+            max_age=86400,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The same headers whoever asks, without `Vary`: a shared cache gives others what a page of ours asked for."""
+        is_public = scope["type"] == "http" and scope["path"].startswith(_PUBLIC)
+        if is_public and scope["method"] == "OPTIONS":
+            await super().__call__(scope, receive, send)
+        elif is_public and scope["method"] in _READING:
+            await self.app(scope, receive, on_start(send, lambda headers: headers.update(self.simple_headers)))
+        else:
+            await self.app(scope, receive, send)
+
+    def preflight_response(self, request_headers: Headers) -> Response:  # noqa: ARG002 - as above
+        """The browser compares: what it may not send is no fault of the question."""
+        return Response(status_code=HTTPStatus.NO_CONTENT, headers=self.preflight_headers)
+
+
+class SecurityHeaders(HttpMiddleware):
+    """Adds HEADERS to every response, errors included; a header that a route set itself stands."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, on_start(send, _secure))
+
+
+def _secure(headers: MutableHeaders) -> None:
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+
+
+class HeadAsGet(HttpMiddleware):
+    """Answers HEAD with what GET would have sent, less the body (`curl -I` and link checkers ask this way)."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_without_body(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        if scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+        asked = {**scope, "method": "GET"}
+        await self.app(asked, receive, send_without_body)
+        scope["route"] = asked.get("route")  # for those around this, who count by it

@@ -1,0 +1,98 @@
+"""My build: the reader's own build and hardware class. Chosen once and kept in two cookies; an address may say it too,
+so that a link which is shared answers for the same build whoever opens it.
+"""
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fastapi import Request, Response
+
+from knowngood.domain.builds.build import Build, parse_build_id
+from knowngood.domain.builds.build_names import asked_build
+from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.hardware_names import hardware_named
+from knowngood.web.urls import asking
+
+MY_BUILD = "/my-build"
+BUILD_COOKIE, HARDWARE_COOKIE = "build", "hardware"
+BUILD_PARAMETER, HARDWARE_PARAMETER = "mine", "gpu"
+
+YEAR_S = 365 * 24 * 3600
+
+_LONGEST = 100
+
+
+@dataclass(frozen=True)
+class MyBuild:
+    """The reader's words for what they have: a catalogue may know neither. Empty: they did not say.
+
+    `hardware` is a class or the name of a GPU. `is_shared` where the address says it, and not a cookie.
+    """
+
+    build: str = ""
+    hardware: str = ""
+    is_shared: bool = False
+
+    @property
+    def words(self) -> str:
+        """`torch 2.7.1 cu126 · H100`."""
+        return " · ".join(part for part in (_in_words(self.build), self.hardware.removeprefix("cuda-")) if part)
+
+    def build_among(self, builds: Mapping[str, Build]) -> Build | None:
+        """None too where the catalogue lacks it: a cookie outlives what it names."""
+        with suppress(UnknownBuild):
+            return asked_build(self.build, builds) if self.build else None
+        return None
+
+    def hardware_among(self, classes: Collection[str]) -> str:
+        """The class of a GPU that is named (`H100`) too; empty where nobody measured on it."""
+        found = hardware_named(self.hardware) if self.hardware else None
+        class_ = found.hardware if found else ""
+        return class_ if class_ in classes else ""
+
+
+NOBODYS = MyBuild()
+
+
+def said_in(request: Request) -> MyBuild:
+    """An address that names a build outweighs both cookies: what is shared means the same to everybody."""
+    asked = request.query_params
+    if BUILD_PARAMETER in asked or HARDWARE_PARAMETER in asked:
+        return MyBuild(_short(asked.get(BUILD_PARAMETER)), _short(asked.get(HARDWARE_PARAMETER)), is_shared=True)
+    return MyBuild(_short(request.cookies.get(BUILD_COOKIE)), _short(request.cookies.get(HARDWARE_COOKIE)))
+
+
+def remember(response: Response, build: str | None = None, hardware: str | None = None) -> None:
+    """Keep them in this browser. Empty: forget what was kept; None: leave it as it is."""
+    for name, value in ((BUILD_COOKIE, build), (HARDWARE_COOKIE, hardware)):
+        if value:
+            response.set_cookie(name, value, max_age=YEAR_S, httponly=True, samesite="lax")
+        elif value is not None:
+            response.delete_cookie(name, httponly=True, samesite="lax")
+
+
+def shared_address(path: str, build: str, hardware: str) -> str:
+    """The address of a page that answers for this build, whoever opens it."""
+    return asking(path, **{BUILD_PARAMETER: build, HARDWARE_PARAMETER: hardware})
+
+
+def _short(text: str | None) -> str:
+    """A name as it may be one: no catalogue has longer ones."""
+    return (text or "").strip()[:_LONGEST]
+
+
+def _in_words(build: str) -> str:
+    """`torch 2.7.1 cu126` of an id, a wheel's too; what is none, as it stands."""
+    try:
+        id_ = parse_build_id(build if build.startswith("torch-") else f"torch-{build}")
+    except UnknownBuild:
+        return build
+    parts = (
+        "torch",
+        id_.release,
+        id_.version.local or "",
+        f"Triton {id_.triton}" if id_.triton else "",
+        f"py{id_.python}" if "~py" in build else "",
+    )
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,92 @@
+"""`/openapi.json`: what the routes say of themselves, and what all of them have in common: refusals and examples.
+
+FastAPI takes 0.4 s to ask the routes (one core of a shared machine, 2026-11-23), so what they said is kept in
+`openapi.json`, and a test holds it to them. A route that is added later gets its refusals from here, and its example
+from `examples.json` by its operationId.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from knowngood.web.api_responses import DETAILS, WITH_BODY, refusal
+from knowngood.web.errors import FieldFault, Problem
+from knowngood.web.urls import API
+
+ROUTES = Path(__file__).parent / "openapi.json"
+EXAMPLES = Path(__file__).parent / "examples.json"
+
+_REF = "#/components/schemas/{model}"
+
+
+def name_operation(route: APIRoute) -> str:
+    """`get_matrix`: stable for as long as the function that answers keeps its name."""
+    method = min(route.methods or {"get"}).lower()
+    return route.name if route.name.startswith(f"{method}_") else f"{method}_{route.name}"
+
+
+def install(app: FastAPI) -> None:
+    """Let the application serve this document, which is put together when it is first asked for."""
+    setattr(app, "openapi", partial(_document, app))  # noqa: B010 - mypy lets no method be assigned
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    document: dict[str, Any] = json.loads(ROUTES.read_text())
+    document["info"]["version"] = app.version
+    examples = json.loads(EXAMPLES.read_text())
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for model in (Problem, FieldFault):
+        schema = model.model_json_schema(ref_template=_REF, mode="serialization")
+        schemas[model.__name__] = {key: value for key, value in schema.items() if key != "$defs"}
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            _add_refusals(path, operation)
+            _add_security(method, operation)
+            _add_examples(operation, examples.get(operation["operationId"], {}))
+    app.openapi_schema = document
+    return document
+
+
+def _add_refusals(path: str, operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    for status in _statuses(path, operation):
+        told = responses.get(str(status), {})
+        responses[str(status)] = {**told, **refusal(status, path, told.get("description", ""))}
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _add_security(method: str, operation: dict[str, Any]) -> None:
+    """Reads may go without a token where the installation leaves them open; writes never do."""
+    is_read = method == "get" or operation["operationId"].startswith(("post_gate", "post_errors"))
+    operation["security"] = [{}, {"token": []}] if is_read else [{"token": []}]
+
+
+def _statuses(path: str, operation: Mapping[str, Any]) -> list[HTTPStatus]:
+    """Those that the route says itself are made whole, and every route of the API has the common ones."""
+    said = {HTTPStatus(int(status)) for status in operation["responses"] if status[0] in "45"}
+    if path.startswith(f"{API}/"):
+        said |= DETAILS.keys() - WITH_BODY if "requestBody" not in operation else set(DETAILS)
+    return sorted({*said, HTTPStatus.METHOD_NOT_ALLOWED})
+
+
+def _add_examples(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
+    """`asked` by the parameter's name, `sent` and `answer` by media type."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in example.get("asked", {}):
+            parameter["example"] = example["asked"][parameter["name"]]
+    for media, value in example.get("sent", {}).items():
+        operation["requestBody"]["content"].setdefault(media, {})["example"] = value
+    for status in ("200", "201", "202"):
+        content = operation["responses"].get(status, {}).get("content", {})
+        for media, value in example.get("answer", {}).items():
+            if media in content:
+                content[media]["example"] = value

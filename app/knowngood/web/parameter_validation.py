@@ -1,0 +1,131 @@
+"""Checks of an address that every route makes before it looks at its own parameters: that it is text, and names what
+the route knows.
+
+A parameter that is misspelt or appears twice would silently widen or change an answer, so the API refuses both; pages
+let unknown ones pass, because links gather them on their way.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_origin
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.types import Scope
+
+from knowngood.web.errors import InvalidParameter, UnsupportedMediaType, nearest, or_nearest
+from knowngood.web.middleware.request_bodies import MOST_NAMES, media_of
+from knowngood.web.urls import API
+
+_LONGEST_PATH = 2000
+
+
+def refuse_long(scope: Scope) -> None:
+    """Before anything in an address is decoded. Raises InvalidParameter."""
+    query: bytes = scope["query_string"]
+    if query.count(b"&") >= MOST_NAMES:
+        told = f"has more than {MOST_NAMES:,} parameters; ask about fewer at once, or send them as a body"
+        raise InvalidParameter(told, "query")
+
+
+async def read_plainly(request: Request) -> None:
+    """Waits for nothing, so it need not cost a thread. Raises InvalidParameter with the parameter or the path."""
+    path: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    _refuse_unreadable(path, "path")
+    if len(path) > _LONGEST_PATH:
+        raise InvalidParameter(f"is {len(path):,} bytes long; nothing here is at more than {_LONGEST_PATH:,}", "path")
+    query: bytes = request.scope["query_string"]
+    for pair in query.split(b"&") if query else ():
+        name, _, value = pair.partition(b"=")
+        said = unquote_to_bytes(name.replace(b"+", b" ")).decode(errors="replace").replace("\0", "")[:80]
+        _refuse_unreadable(name, said or "query")
+        _refuse_unreadable(value, said or "query")
+    route = request.scope["route"]
+    if isinstance(route, APIRoute) and request.url.path.startswith(f"{API}/"):
+        _refuse_unknown(request, route)
+        if route.body_field is not None:
+            _refuse_unsteady(request.headers.get("content-type", ""), await request.body())
+
+
+def _refuse_unreadable(quoted: bytes, field: str) -> None:
+    if b"%" not in quoted and quoted.isascii():
+        return
+    told = unquote_to_bytes(quoted)
+    if b"\0" in told:
+        raise InvalidParameter("has a NUL character, which no name here has", field)
+    try:
+        told.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidParameter(f"is no UTF-8 from byte {error.start} on", field) from None
+
+
+def _refuse_unsteady(kind: str, body: bytes) -> None:
+    """Refuses JSON that is valid and that nobody means: a name twice, of which one would count, and characters that no
+    database takes. A body that is not JSON is left to whoever reads it.
+    """
+    media = media_of(kind)
+    if body and media != "application/json":
+        raise UnsupportedMediaType(f'"{media[:80]}" is not read here; send application/json', "body")
+    try:
+        _refuse_nul(json.loads(body, object_pairs_hook=once), "body")
+    except ValueError:
+        return
+
+
+def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object with no name twice, for which of the two would count is anybody's guess."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise InvalidParameter("appears twice", f"body.{twice[:80]}")
+    return fields
+
+
+def _refuse_nul(value: object, place: str) -> None:
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidParameter("has a NUL character, which no text here has", place)
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _refuse_nul(one, f"{place}.{name[:80]}")
+    if isinstance(value, list):
+        for index, one in enumerate(value):
+            _refuse_nul(one, f"{place}.{index}")
+
+
+def _refuse_unknown(request: Request, route: APIRoute) -> None:
+    known = _parameters(route)
+    for name, n in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in known:
+            told = or_nearest(nearest(name, known)) or (f"; known: {', '.join(known)}" if known else "; there are none")
+            raise InvalidParameter(f"there is no such parameter{told}", name[:80] or "query")
+        if n > 1 and not known[name]:
+            raise InvalidParameter(f"appears {n} times; once is enough", name)
+
+
+_known: dict[object, Mapping[str, bool]] = {}
+
+
+def _parameters(route: APIRoute) -> Mapping[str, bool]:
+    """By name, whether it is a list, which may appear several times. Found out once per route of the API."""
+    if route.endpoint not in _known:
+        _known[route.endpoint] = dict(_told_by(route.dependant))
+    return _known[route.endpoint]
+
+
+def _told_by(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    for field in dependant.query_params:
+        kind = field.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from ((one.alias or name, _is_list(one.annotation)) for name, one in kind.model_fields.items())
+        else:
+            yield field.alias, _is_list(kind)
+    for inner in dependant.dependencies:
+        yield from _told_by(inner)
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 - whatever a parameter is declared as
+    return get_origin(kind) is list

@@ -1,3 +1,0 @@
-from knowngood.app.main import main
-
-main()

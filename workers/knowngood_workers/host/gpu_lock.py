@@ -1,0 +1,211 @@
+"""The GPUs of this host while arms run: whose turn it is, and whether a device is sound before and after an arm.
+
+A device is held by a lock that every agent of this host respects, whatever data folder it works for; NVML tells of its
+state without a CUDA context. A device's UUID names hardware: it is used in here alone and goes into no evidence.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+
+import pynvml
+from knowngood.domain.measuring.machine import Gpu
+from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
+
+from knowngood_workers.common.host_lock import lock_folder, take_lock
+from knowngood_workers.host.nvml import open_nvml
+
+_LOCKS = "knowngood-gpus"
+
+# By how much the use of an idle device wavers: other clients of the driver, a display.
+_NOISE_BYTES = 300 << 20
+# What may be in use on a device that is seen for the first time and shows no process: the driver's own share, a
+# display. Whatever computes in another container shows no process either, but takes more.
+_FIRST_BYTES = 2 << 30
+_FIRST_SHARE = 10
+
+_LOOK_S = 0.1
+_SAY_S = 30.0
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """NVML's reading of a device at one moment; bytes are 0 where it does not tell.
+
+    `lost` is the driver's own word where the device does not answer (empty: it does). `processes` are those that
+    compute on it; in containers and some virtual machines there may be some although none is shown.
+    """
+
+    used_bytes: int = 0
+    total_bytes: int = 0
+    processes: tuple[int, ...] = ()
+    lost: str = ""
+
+
+def device_trouble(gpu: Gpu, idle: GpuReading | None, now: GpuReading) -> Trouble | None:
+    """Say what is wrong with a device on which nothing of ours runs; None where it is sound.
+
+    `idle` is how it was when it was last seen sound; None where nobody has looked before.
+    """
+    name = f"GPU {gpu.index} ({gpu.name})"
+    if now.lost:
+        return Trouble(
+            TroubleCode.GPU_LOST,
+            f"{name} does not answer any more: {now.lost}; ask dmesg for the driver's Xid messages, "
+            "it may need a reset or a restart of the machine",
+        )
+    if now.processes:
+        some = "another process computes" if len(now.processes) == 1 else f"{len(now.processes)} processes compute"
+        return Trouble(
+            TroubleCode.GPU_BUSY,
+            f"{some} on {name}, which an arm needs for itself; end what nvidia-smi lists there, "
+            "or hide this GPU from the worker by CUDA_VISIBLE_DEVICES",
+        )
+    allowed = max(_FIRST_BYTES, now.total_bytes // _FIRST_SHARE) if idle is None else idle.used_bytes + _NOISE_BYTES
+    if now.used_bytes <= allowed:
+        return None
+    return Trouble(
+        TroubleCode.GPU_BUSY,
+        f"{now.used_bytes >> 20} MB are in use on {name} by nobody who shows, where {allowed >> 20} MB at most are "
+        "while it is idle; look for processes in other containers, else the device leaks and needs a reset",
+    )
+
+
+def read_device(uuid: str) -> GpuReading:
+    """How the device is now. NVML must be open."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        used, total = _memory(handle)
+        return GpuReading(used, total, _processes(handle))
+    except pynvml.NVMLError as error:
+        return GpuReading(lost=str(error))
+
+
+def _memory(handle: object) -> tuple[int, int]:
+    try:
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    except pynvml.NVMLError_NotSupported:  # a GPU that shares the host's memory
+        return 0, 0
+    return int(memory.used), int(memory.total)
+
+
+def _processes(handle: object) -> tuple[int, ...]:
+    """None is shown where the driver cannot list them: only a device that is gone makes that an error."""
+    try:
+        return tuple(sorted(int(one.pid) for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)))
+    except pynvml.NVMLError_GpuIsLost:
+        raise
+    except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
+        return ()
+
+
+@dataclass
+class _Device:
+    """One GPU, as seen by this agent. Whoever holds its lock may change the rest."""
+
+    gpu: Gpu
+    uuid: str
+    idle: GpuReading | None = None
+    is_suspect: bool = False
+
+
+class HeldGpu(AbstractContextManager["HeldGpu"]):
+    """A device that nobody else uses until it is given back; leave the `with` block to do so."""
+
+    def __init__(self, gpus: "Gpus", device: _Device, lock: int) -> None:
+        self._gpus = gpus
+        self._device = device
+        self._lock = lock
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._lock)
+
+    @property
+    def index(self) -> str:
+        """Its name in CUDA_VISIBLE_DEVICES, in the order of the PCI bus."""
+        return str(self._device.gpu.index)
+
+    def wait_until_sound(self, is_cancelled: Callable[[], bool]) -> Trouble | None:
+        """Once everything of an arm is dead, let its memory come back; what is wrong if it does not."""
+        return self._gpus.settle(self._device, is_cancelled)
+
+
+@contextmanager
+def open_gpus(gpus: Iterable[Gpu], *, settle_s: float) -> Iterator["Gpus"]:
+    """These GPUs for as long as the block runs. A device that does not answer at once is not among them.
+
+    `settle_s` is what a device is given to become idle: the memory of a killed process comes back after its death.
+    NVML stays open meanwhile, so that the driver does not put idle devices away and wake them for every look.
+    """
+    with open_nvml():
+        yield Gpus([device for gpu in gpus for device in _found(gpu)], settle_s)
+
+
+def _found(gpu: Gpu) -> Iterator[_Device]:
+    with suppress(pynvml.NVMLError):
+        yield _Device(gpu, str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(gpu.index))))
+
+
+class Gpus:
+    """The GPUs of one hardware class that this worker may use. Threads may share it."""
+
+    def __init__(self, devices: list[_Device], settle_s: float) -> None:
+        self._devices = devices
+        self._settle_s = settle_s
+
+    def hold(self, is_cancelled: Callable[[], bool], say_waiting: Callable[[], None]) -> HeldGpu | Trouble | None:
+        """A sound device that nobody else holds. Trouble where none is sound, None where cancelled.
+
+        Waits for as long as others hold what is left; `say_waiting` is called now and then meanwhile.
+        """
+        unfit: dict[str, Trouble] = {}
+        say_at = time.monotonic() + _SAY_S
+        while not is_cancelled():
+            for device in sorted(self._devices, key=lambda one: one.is_suspect):
+                held = None if device.uuid in unfit else self._try(device, is_cancelled)
+                if isinstance(held, HeldGpu):
+                    return held
+                if held is not None:
+                    unfit[device.uuid] = held
+            if len(unfit) == len(self._devices) and not is_cancelled():
+                return next(iter(unfit.values()), Trouble(TroubleCode.GPU_LOST, "no GPU answers; ask nvidia-smi why"))
+            if time.monotonic() > say_at:
+                say_waiting()
+                say_at += _SAY_S
+            time.sleep(_LOOK_S)
+        return None
+
+    def _try(self, device: _Device, is_cancelled: Callable[[], bool]) -> HeldGpu | Trouble | None:
+        """None where another holds it."""
+        try:
+            lock = take_lock(lock_folder(_LOCKS) / f"{device.uuid}.lock")
+        except OSError as problem:
+            return Trouble(
+                TroubleCode.GPU_BUSY,
+                f"nobody can tell whether GPU {device.gpu.index} is free ({problem.strerror}): remove the folder "
+                f"{_LOCKS} among the temporary files, or let every user of this machine write there",
+            )
+        if lock is None:
+            return None
+        trouble = self.settle(device, is_cancelled)
+        if trouble is None:
+            return HeldGpu(self, device, lock)
+        os.close(lock)
+        return trouble
+
+    def settle(self, device: _Device, is_cancelled: Callable[[], bool]) -> Trouble | None:
+        """Wait until it is sound; what is wrong if it does not become so. One that failed before gets no time."""
+        until = time.monotonic() + (0.0 if device.is_suspect else self._settle_s)
+        while True:
+            now = read_device(device.uuid)
+            trouble = device_trouble(device.gpu, device.idle, now)
+            if trouble is None:
+                device.is_suspect = False
+                device.idle = now if device.idle is None or now.used_bytes < device.idle.used_bytes else device.idle
+                return None
+            if time.monotonic() >= until or is_cancelled():
+                device.is_suspect = True
+                return trouble
+            time.sleep(_LOOK_S)

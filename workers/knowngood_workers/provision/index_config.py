@@ -1,0 +1,268 @@
+"""Where packages come from: what pip is told on this machine, said again to uv, and kept out of what people read.
+
+uv reads neither pip.conf nor PIP_* (uv docs, "Compatibility with pip"), so a mirror that serves pip would be invisible
+to it. Nothing here runs uv. Index addresses may hold credentials: they live in memory, in uv's variables, nowhere else.
+"""
+
+import ast
+import base64
+import os
+import re
+import shutil
+import ssl
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+from knowngood_workers.common.programs import ask_program
+
+_PIP_S = 30
+
+# What of the user's own uv settings reaches our uv: where packages are and how to get there. All that would change what
+# is resolved (UV_TORCH_BACKEND, UV_PRERELEASE, UV_EXCLUDE_NEWER, UV_OVERRIDE, ...) is the build's to say.
+_KEPT = (
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",  # also UV_INDEX_URL, and the credentials UV_INDEX_<NAME>_USERNAME and _PASSWORD
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_INSECURE_HOST",
+    "UV_KEYRING_PROVIDER",
+    "UV_NATIVE_TLS",
+    "UV_SYSTEM_CERTS",
+    "UV_OFFLINE",
+    "UV_HTTP_",
+    "UV_REQUEST_TIMEOUT",
+    "UV_CONCURRENT_",
+    "UV_CACHE_DIR",
+    "UV_PYTHON_INSTALL_DIR",
+)
+_DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "PYTHONHOME")
+
+_ADDRESS = re.compile(r"\b(?:https?|file|ssh|git\+\w+)://[^\s`'\"<>(),]*")
+_LINE = re.compile(r"^(?P<section>[^.=]*)\.(?P<key>[^=]+)=(?P<value>.*)$")
+
+
+@dataclass(frozen=True)
+class Index:
+    """uv's variables for this machine. `sources` names them in words fit to ship, without host names and credentials.
+
+    `wheel_folders` are the local folders among the find-links; `hosts` is what must never be shown.
+    """
+
+    variables: Mapping[str, str]
+    sources: tuple[str, ...]
+    no_index: bool = False
+    wheel_folders: tuple[Path, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    def hide(self, text: str) -> str:
+        """`text` without addresses: `https://user:secret@host/simple/torch/` becomes `<index>/torch`."""
+        masked = _ADDRESS.sub(_last_part, text)
+        for host in sorted(self.hosts, key=len, reverse=True):
+            masked = masked.replace(host, "<index>")
+        return masked
+
+
+def _last_part(found: re.Match[str]) -> str:
+    path = urlsplit(found[0]).path.strip("/") if found[0].count("[") == found[0].count("]") else ""
+    return f"<index>/{path.rpartition('/')[2]}" if path else "<index>"
+
+
+def read_index(environ: Mapping[str, str] = os.environ) -> Index:
+    """uv's index settings on this machine. pip itself is asked (0.7 s) only where it has a configuration file."""
+    has_file = any(path.is_file() for path in _pip_files(environ))
+    return bridge(parse_pip_config(_pip_config(environ) if has_file else _pip_variables(environ)), environ)
+
+
+def _pip_variables(environ: Mapping[str, str]) -> str:
+    """PIP_* as `pip config list` prints them."""
+    named = {name.removeprefix("PIP_"): value for name, value in environ.items() if name.startswith("PIP_")}
+    return "".join(f":env:.{name.lower().replace('_', '-')}={value!r}\n" for name, value in named.items())
+
+
+def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Where pip looks for its configuration (pip docs, "Configuration", Linux)."""
+    home = Path(environ.get("HOME", "/"))
+    if "PIP_CONFIG_FILE" in environ:
+        yield Path(environ["PIP_CONFIG_FILE"])
+    yield Path("/etc/pip.conf")
+    for folder in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":"):
+        yield Path(folder or "/etc/xdg") / "pip" / "pip.conf"
+    yield home / ".pip" / "pip.conf"
+    yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
+    for python in (sys.executable, shutil.which("python3", path=environ.get("PATH")) or ""):
+        if python:
+            yield Path(python).parent.parent / "pip.conf"
+
+
+def _pip_config(environ: Mapping[str, str]) -> str:
+    """`pip config list` of the first pip there is: its files and, as `:env:`, its variables. No pip: only those."""
+    for command in ([sys.executable, "-m", "pip"], ["python3", "-m", "pip"], ["pip3"]):
+        listed = ask_program([*command, "config", "list"], environ, timeout_s=_PIP_S)
+        if listed is not None:
+            return listed
+    return _pip_variables(environ)
+
+
+def parse_pip_config(text: str) -> dict[str, str]:
+    """pip's settings, by name. An environment variable outranks `[install]`, which outranks `[global]`, as in pip."""
+    ranked: dict[str, tuple[int, str]] = {}
+    for line in text.splitlines():
+        found = _LINE.match(line.strip())
+        rank = {"global": 0, "install": 1, ":env:": 2}.get(found["section"]) if found else None
+        if found is None or rank is None:
+            continue
+        key = found["key"].strip().lower().replace("_", "-")
+        if key not in ranked or ranked[key][0] <= rank:
+            ranked[key] = (rank, _unquoted(found["value"]))
+    return {key: value for key, (_, value) in ranked.items()}
+
+
+def _unquoted(value: str) -> str:
+    try:
+        return str(ast.literal_eval(value))
+    except (SyntaxError, ValueError):
+        return value
+
+
+def bridge(pip: Mapping[str, str], environ: Mapping[str, str]) -> Index:
+    """pip's settings as uv's variables, each unless the user already told uv.
+
+    With an extra index the strategy is `unsafe-best-match`, which is pip's rule; uv's own would take an old version
+    from a stale extra index (measured 2026-11: celery 5.6.3 where pip chose 5.7.0).
+    """
+    variables = {**_base(environ), **_places(pip, environ), **_access(pip, environ)}
+    if variables.get("UV_INDEX") or variables.get("UV_EXTRA_INDEX_URL"):
+        variables["UV_INDEX_STRATEGY"] = environ.get("UV_INDEX_STRATEGY", "unsafe-best-match")
+    no_index = pip.get("no-index", "").lower() in {"1", "true", "yes", "on"} and "UV_DEFAULT_INDEX" not in environ
+    return Index(
+        variables=variables,
+        sources=_sources(variables, no_index=no_index),
+        no_index=no_index,
+        wheel_folders=tuple(_local_folders(variables.get("UV_FIND_LINKS", ""))),
+        hosts=_hosts(variables),
+    )
+
+
+def _places(pip: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Where packages are. A local index or folder that does not exist is dropped: pip ignores it, uv would refuse."""
+    said = {name: value for name, value in environ.items() if name.startswith(_KEPT)}
+    default = [url for url in pip.get("index-url", "").split()[:1] if _is_there(url)]
+    extra = [url for url in pip.get("extra-index-url", "").split() if _is_there(url)]
+    links = [_absolute(place) for place in pip.get("find-links", "").split() if _is_there(place)]
+    if default and "UV_INDEX_URL" not in said:
+        said.setdefault("UV_DEFAULT_INDEX", default[0])
+    if extra and "UV_EXTRA_INDEX_URL" not in said:
+        said.setdefault("UV_INDEX", " ".join(extra))
+    if links:
+        said.setdefault("UV_FIND_LINKS", ",".join(links))
+    return said
+
+
+def _access(pip: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """How to get there: certificates, trusted hosts, proxy."""
+    told = {}
+    if pip.get("cert") and Path(pip["cert"]).is_file():
+        told["SSL_CERT_FILE"] = pip["cert"]
+    if pip.get("trusted-host"):
+        told["UV_INSECURE_HOST"] = " ".join(pip["trusted-host"].split())
+    if pip.get("proxy"):
+        told["ALL_PROXY"] = pip["proxy"]
+    return {name: value for name, value in told.items() if name not in environ}
+
+
+def _base(environ: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value for name, value in environ.items() if not name.startswith(("UV_", "PIP_")) and name not in _DROPPED
+    }
+
+
+def _is_there(place: str) -> bool:
+    path = _local_path(place)
+    return path is None or path.exists()
+
+
+def _local_path(place: str) -> Path | None:
+    if place.startswith("file:"):
+        return Path(url2pathname(urlsplit(place).path))
+    return None if "://" in place else Path(place).expanduser()
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place or place.startswith("file:") else str(Path(place).expanduser().absolute())
+
+
+def _local_folders(find_links: str) -> Iterator[Path]:
+    for place in find_links.split(","):
+        path = _local_path(place.strip()) if place.strip() else None
+        if path is not None and path.is_dir():
+            yield path
+
+
+def _addresses(variables: Mapping[str, str]) -> Iterator[str]:
+    for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"):
+        yield from (part.partition("=")[2] if "=" in part.split("://")[0] else part for part in _words(variables, name))
+    yield from variables.get("UV_FIND_LINKS", "").split(",")
+    yield from (
+        variables.get(name, "") for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy")
+    )
+
+
+def _words(variables: Mapping[str, str], name: str) -> list[str]:
+    return variables.get(name, "").split()
+
+
+def _hosts(variables: Mapping[str, str]) -> tuple[str, ...]:
+    named = {urlsplit(address).hostname for address in _addresses(variables) if "://" in address}
+    return tuple(sorted(host for host in named if host))
+
+
+def _sources(variables: Mapping[str, str], *, no_index: bool) -> tuple[str, ...]:
+    is_best_match = variables.get("UV_INDEX_STRATEGY") == "unsafe-best-match"
+    extra = len(_words(variables, "UV_INDEX")) + len(_words(variables, "UV_EXTRA_INDEX_URL"))
+    named = (
+        "" if no_index else "default index",
+        *(f"extra index {number}" for number in range(1, extra + 1)),
+        "find-links" if variables.get("UV_FIND_LINKS", "").strip() else "",
+        "best match over all indexes" if is_best_match else "",
+    )
+    return tuple(filter(None, named))
+
+
+# -- asking an index ourselves -----------------------------------------------------------------------------------------
+
+
+def open_url(
+    url: str, variables: Mapping[str, str], *, headers: Mapping[str, str] = {}, method: str = "GET", timeout_s: float
+) -> Any:  # noqa: ANN401 - urllib's own
+    """An address of an index, with the login that stands in it and this machine's certificates. Raises OSError,
+    HTTPException, ValueError.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("its address is none of http or https")
+    named = {"User-Agent": "knowngood", **headers}
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    request = urllib.request.Request(bare, headers=named, method=method)  # noqa: S310 - checked above
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        # Unredirected: the login is for this host, and a redirect may lead to another.
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login).decode()}")
+    context = ssl.create_default_context(cafile=variables.get("SSL_CERT_FILE") or None)
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Redirects())
+    return opener.open(request, timeout=timeout_s)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Only to http and https; urllib would follow to ftp too."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: HTTPMessage, newurl: str) -> Any:  # noqa: ANN401 - urllib's
+        if urlsplit(newurl).scheme not in {"http", "https"}:
+            raise ValueError("it redirects to an address that is none of http or https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)

@@ -1,0 +1,245 @@
+"""The lock of a build and an issue's packages: resolved once and kept.
+
+The resolution is that of the build's date: what that release's users got, not what the index holds today.
+"""
+
+import json
+import platform
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.errors import KnownGoodError
+from knowngood.domain.issue import EnvironmentRequest, digest
+from knowngood.domain.issue_selectors import REQUIREMENT_NAME
+from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from knowngood_workers.common.atomic_write import write_whole
+from knowngood_workers.provision.pylock import Lock, UnreadableLock, compose_lock, read_lock, wrong_build
+from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed, ProcessObserver
+
+# Raised whenever the same request would be provisioned or sealed differently: old environments are then left to age.
+_RECIPE = 1
+
+# Torch before 2.7 needs setuptools when Inductor compiles, and numpy for its tensors' bridge; neither is required by
+# its wheel. Without them a naive runner reports failures that are not the issue's (measured 2026-11).
+_ALWAYS = ("numpy", "setuptools")
+
+# Small, pure Python, on every index that mirrors anything, and older than any build here.
+_KNOWN_GOOD = "packaging"
+
+_FILTERED = "was filtered by `exclude-newer`"
+
+
+class ProvisionFailure(KnownGoodError):
+    """No environment could be made. `trouble` says which kind of failure, and what to do about it."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.sentence)
+        self.trouble = trouble
+
+
+def environment_key(build: Build, request: EnvironmentRequest) -> str:
+    """The digest of all that decides what gets installed."""
+    asked = [request.digest, build.requirement, build.torch, build.triton, build.pinned_triton, build.python]
+    return digest(json.dumps([_RECIPE, *asked, build.origin, build.as_of.isoformat()]))
+
+
+def requirements_of(build: Build, request: EnvironmentRequest) -> tuple[str, ...]:
+    """The requirements for uv.
+
+    `===` lets no local version stand in: `==2.13.0` is satisfied by a `2.13.0+cpu` in a find-links folder, and uv
+    prefers it (measured 2026-11). A wheel from a torch backend's index has its local part in its name.
+    """
+    torch = build.requirement if build.origin == "default" else build.torch
+    named = {_name_of(text) for text in (*request.requirements, *request.no_deps)}
+    return (f"torch==={torch}", *(name for name in _ALWAYS if name not in named), *request.requirements)
+
+
+def _name_of(requirement: str) -> str:
+    found = REQUIREMENT_NAME.match(requirement)
+    return canonicalize_name(found[1]) if found else requirement
+
+
+def backend_of(build: Build, wheel_folders: tuple[Path, ...]) -> tuple[str, ...]:
+    """The options that send torch's family to PyTorch's own index; none for the default index, and none where a local
+    folder holds this very wheel, so that a site without that index can serve it.
+    """
+    if build.origin == "default" or any(
+        _is_wheel_of(build, path) for folder in wheel_folders for path in folder.glob("torch-*.whl")
+    ):
+        return ()
+    return ("--torch-backend", build.origin)
+
+
+def _is_wheel_of(build: Build, path: Path) -> bool:
+    try:
+        name, version, _, tags = parse_wheel_filename(path.name)
+    except InvalidWheelFilename:
+        return False
+    interpreters = {tag.interpreter for tag in tags}
+    return name == "torch" and str(version) == build.torch and f"cp{build.python.replace('.', '')}" in interpreters
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Locks by environment key in `root`; they outlive their environments, so that these can be made again offline.
+
+    `platform` is what uv calls the machine that is resolved for.
+    """
+
+    root: Path
+    installer: Installer
+    platform: str = f"{platform.machine()}-manylinux_2_28"
+
+    def load(self, key: str) -> Lock | None:
+        try:
+            return read_lock(self._path(key).read_text(encoding="utf-8"))
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def forget(self, key: str) -> None:
+        self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self.root / f"{key}.toml"
+
+    def resolve(self, build: Build, request: EnvironmentRequest, python: Path, observer: ProcessObserver) -> Lock:
+        """The lock for `build` with `request`, from the store or made now. Raises ProvisionFailure."""
+        key = environment_key(build, request)
+        lock = self.load(key)
+        if lock is None:
+            lock = self._make(build, request, python, observer)
+            write_whole(self._path(key), lock.text)
+        return lock
+
+    def _make(self, build: Build, request: EnvironmentRequest, python: Path, observer: ProcessObserver) -> Lock:
+        with tempfile.TemporaryDirectory(prefix="knowngood-") as folder:
+            run = _Compilation(self.installer, build, request, python, observer, Path(folder), self.platform)
+            try:
+                main = run.compile(requirements_of(build, request))
+                bare = run.compile(request.no_deps, "--no-deps") if request.no_deps else ""
+            except InstallerFailed as failed:
+                raise ProvisionFailure(run.explain(failed)) from failed
+        sources = ", ".join(self.installer.index.sources)
+        comment = f"{build.id} with what was published up to {build.as_of.isoformat()}\nfrom: {sources}"
+        try:
+            lock = read_lock(compose_lock(main, bare, comment=comment))
+        except UnreadableLock as problem:
+            raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, str(problem))) from problem
+        difference = wrong_build(lock, build)
+        if difference:
+            raise ProvisionFailure(wrong_build_trouble(difference))
+        return lock
+
+
+def wrong_build_trouble(difference: str) -> Trouble:
+    advice = "another wheel stood in for it: look at the find-links and extra indexes of pip and uv on this machine"
+    return Trouble(TroubleCode.WRONG_BUILD, f"{difference}; {advice}")
+
+
+@dataclass(frozen=True)
+class _Compilation:
+    """One question to uv's resolver and the answers that help to understand a failure of it."""
+
+    installer: Installer
+    build: Build
+    request: EnvironmentRequest
+    python: Path
+    observer: ProcessObserver
+    folder: Path
+    platform: str
+
+    def compile(self, requirements: tuple[str, ...], *more: str) -> str:
+        asked = self.folder / "requirements.in"
+        asked.write_text("\n".join(requirements), encoding="utf-8")
+        target = self.folder / "pylock.toml"
+        target.unlink(missing_ok=True)
+        options = (*self._world(), *self._exempt(), *self._overrides(), *more)
+        self.installer.run("pip", "compile", str(asked), "-o", str(target), *options, observer=self.observer)
+        return target.read_text(encoding="utf-8")
+
+    def _world(self) -> tuple[str, ...]:
+        """The machine and the date that are resolved for. A bare date would mean midnight of this host's time zone."""
+        options = ("-q", "--no-header", "--format", "pylock.toml", "--only-binary", ":all:")
+        target = (
+            "--python",
+            str(self.python),
+            "--python-version",
+            self.build.python,
+            "--python-platform",
+            self.platform,
+        )
+        backend = backend_of(self.build, self.installer.index.wheel_folders)
+        return (*options, *target, *backend, "--exclude-newer", f"{self.build.as_of.isoformat()}T23:59:59Z")
+
+    def _exempt(self) -> tuple[str, ...]:
+        """A package asked for by exact version is wanted whatever its date: its version says more than the date."""
+        names = sorted({_name_of(name) for name in self.request.pins})
+        return tuple(option for name in names for option in ("--exclude-newer-package", f"{name}=false"))
+
+    def _overrides(self) -> tuple[str, ...]:
+        if not self.build.is_mismatched or self.build.triton is None:
+            return ()
+        path = self.folder / "overrides.txt"
+        path.write_text(f"triton=={self.build.triton}\n", encoding="utf-8")
+        return ("--overrides", str(path))
+
+    def explain(self, failed: InstallerFailed) -> Trouble:
+        """The trouble behind a failed resolution. That a package does not exist is believed only of an index that
+        works.
+        """
+        if failed.fault is Fault.UNSATISFIABLE:
+            hidden = self._hidden_cause(failed)
+            packages = ", ".join(self.request.packages)
+            missing = f"no such build with {packages}" if packages else "no such build"
+            return hidden or Trouble(TroubleCode.NO_BUILD, f"{missing}: {failed}")
+        return trouble_of(failed, origin=self.build.origin)
+
+    def _hidden_cause(self, failed: InstallerFailed) -> Trouble | None:
+        if not (failed.is_doubtful or _FILTERED in str(failed)):
+            return None
+        if self.installer.index.no_index:
+            return Trouble(
+                TroubleCode.INDEX_UNREACHABLE,
+                f"this machine takes packages from local folders only (no-index), and they lack one: {failed}",
+            )
+        try:
+            self.compile((_KNOWN_GOOD,))
+        except InstallerFailed as second:
+            if second.fault is Fault.UNSATISFIABLE and _FILTERED in str(second):
+                return Trouble(
+                    TroubleCode.PROVISION_FAILED,
+                    "the package index tells no upload times (PEP 700), so that the packages of "
+                    f"{self.build.as_of.isoformat()} cannot be chosen; use an index that does",
+                )
+            return Trouble(
+                TroubleCode.INDEX_UNREACHABLE,
+                f"the package index does not even know `{_KNOWN_GOOD}`; check its address and credentials: {failed}",
+            )
+        return None
+
+
+def trouble_of(failed: InstallerFailed, *, origin: str = "default") -> Trouble:
+    """The trouble behind a failure of uv that says nothing about the build."""
+    code, sentence = _FAULTS.get(failed.fault, (TroubleCode.PROVISION_FAILED, "uv failed"))
+    if failed.fault is Fault.UNREACHABLE and origin != "default":
+        sentence = (
+            f"{origin} wheels come from PyTorch's own index, which cannot be reached from here; allow it, put the "
+            "wheel into a find-links folder, or measure on another machine"
+        )
+    return Trouble(code, f"{sentence}: {failed}")
+
+
+_FAULTS = {
+    Fault.UNREACHABLE: (
+        TroubleCode.INDEX_UNREACHABLE,
+        "the package index cannot be reached; check network, proxy and credentials",
+    ),
+    Fault.DISK_FULL: (
+        TroubleCode.DISK_FULL,
+        "the disk is full; free some space or lower the limit for environments",
+    ),
+}
