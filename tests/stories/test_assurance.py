@@ -168,6 +168,20 @@ def test_where_the_report_ran_something_else_the_cell_says_both(site: TestClient
     assert told(site, cell_address(HALF.id, BAD.id))["as_reported"] == "not_affected"
 
 
+def test_what_passes_as_reported_is_counted_and_drawn_apart(site: TestClient) -> None:
+    standing = told(site, f"/overview?build={BAD.wheel.id}".replace("+", "%2B"))["standing"]
+    assert (standing["as_reported"], standing["needs_workaround"], standing["fails"]) == (1, 1, 0)
+    front = words(site, f"/?mine={BAD.wheel.id}".replace("+", "%2B"))
+    assert "1 pass as reported, and fail in a variant" in front
+    rate = next(one for one in told(site, "/charts")["classes"] if one["hardware"] == HARDWARE)["pass_rate"]
+    assert [one["counts"]["as_reported"] for one in rate] == [1, 0]
+    assert '<rect class="variant" x="0.0%"' in site.get(f"/issues/{HALF.id}").text
+    lines = {line.sign: line.counts for line in shown(site, MATRIX, MatrixPage).column_totals}
+    assert (lines[StatusLabel.AS_REPORTED], lines[StatusLabel.FAILS]) == ((1, 1, 0), (1, 0, 0)), "Pythons apart"
+    on_gpu = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage).column_totals
+    assert StatusLabel.AS_REPORTED not in {line.sign for line in on_gpu}, "no line where there is none"
+
+
 @pytest.mark.parametrize("where", [cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/builds/{BAD.id}"])
 def test_a_verdict_that_rests_on_one_run_is_marked(site: TestClient, where: str) -> None:
     assert '<span class="beside">1 run</span>' in site.get(where).text

@@ -14,7 +14,7 @@ from knowngood.app.dashboard.matrix.moved import moved
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.hardware_names import class_named
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.status import Prospect
+from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect
 from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.features.front.service import IssueStanding, Overview, Standing, Yours, load_overview, usual_class
 from knowngood.app.features.upgrade.candidates import Message
@@ -65,8 +65,8 @@ class AdviceLine:
 
 @dataclass(frozen=True)
 class YoursView:
-    """The build that the page is about. `is_example` where the reader chose none that can be told of; `from_cpu` of its
-    `answers` were measured on the CPU.
+    """The build that the page is about. `is_example` where the reader chose none that can be told of; `failing` leaves
+    out what passes `as_reported`; `from_cpu` of its `answers` were measured on the CPU.
     """
 
     build: Build
@@ -74,6 +74,7 @@ class YoursView:
     is_example: bool
     failing: int
     helped: int
+    as_reported: int
     passes: int
     not_known: int
     answers: int
@@ -168,11 +169,12 @@ def _yours(context: RequestContext, yours: Yours, own: ReaderBuild) -> YoursView
         build=build,
         hardware=hardware,
         is_example=own.build is None,
-        failing=standing.failing,
+        failing=counts[Prospect.FAILS] + counts[Prospect.NEEDS_WORKAROUND],
         helped=counts[Prospect.NEEDS_WORKAROUND],
+        as_reported=counts[Prospect.AS_REPORTED],
         passes=counts[Prospect.PASSES],
         not_known=counts[Prospect.NOT_KNOWN],
-        answers=standing.failing + counts[Prospect.PASSES],
+        answers=sum(counts[one] for one in (*FAILING_PROSPECTS, Prospect.PASSES)),
         from_cpu=yours.from_cpu,
         matrix_address=_column(standing),
         advice=_advice(context, yours.advice) if yours.advice else None,

@@ -14,7 +14,7 @@ from knowngood.app.domain.builds.release_age import ReleaseAge
 from knowngood.app.domain.issue import Issue, Severity
 from knowngood.app.domain.measuring.planning import Price
 from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
+from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect, remedy_of
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.compare.comparison import Group, IssuePair
 
@@ -60,7 +60,7 @@ class Item(IssuePair):
 
     @cached_property
     def prospect(self) -> Prospect:
-        return prospect_of(self.after)
+        return remedy_of(self.after)
 
     @property
     def fails(self) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.builds.packages import coming_along
 from knowngood.app.domain.issue import Workaround
-from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.features.compare.comparison import Group, WorkaroundTurn
 from knowngood.app.features.environments.resolve import index_of_variant
 from knowngood.app.features.upgrade.candidates import Candidate, Item, Message, Rating, Tally
@@ -64,7 +63,6 @@ SECTION_WORDS: Mapping[Tally, str] = {
 }
 
 _BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
-_BY_PROSPECT = {prospect: Tally(prospect.value) for prospect in Prospect}
 
 
 def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
@@ -78,7 +76,7 @@ def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
 def _section(item: Item) -> Tally:
     if item.group is Group.NOT_KNOWN_BEFORE and item.fails:
         return Tally.NOT_KNOWN_BEFORE
-    return _BY_GROUP.get(item.group, _BY_PROSPECT[item.prospect])
+    return _BY_GROUP.get(item.group, Tally(item.prospect.value))
 
 
 def measured(candidate: Candidate) -> Message:
