@@ -31,6 +31,7 @@ from knowngood.app.features.exports.service import links_at
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_measured_builds
 from knowngood.app.web.html.grid import Choice
+from knowngood.app.web.html.status_labels import said_runs
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
 
@@ -289,16 +290,13 @@ def _note(context: RequestContext, words: str, values: Mapping[str, str]) -> str
     )
 
 
-RUN_WORDS = ("1 run", "{n} runs")
-
-
 def mark(context: RequestContext, cell: Cell, *, is_old: bool = False) -> Mark:
     sign = status_of(cell)
     return Mark(
         sign=sign,
         word=context.say(STATUSES[sign].word),
         address=cell_address(*cell.key),
-        rests_on=context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
+        rests_on=said_runs(cell.runs, context.language),
         is_old=is_old,
     )
 
