@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
@@ -26,7 +25,7 @@ from knowngood.app.store.queries import RunRow, load_active_run
 from knowngood.app.web.html.status_labels import bare_word, shown
 from knowngood.app.web.my_build import MY_BUILD, MyBuild, shared_address
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, FRONT, MATRIX, cell_address, issue_address, run_address
+from knowngood.app.web.urls import API, FRONT, MATRIX, asking, cell_address, issue_address, run_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -157,7 +156,7 @@ def front_page(context: RequestContext, found: Overview, own: ReaderBuild, activ
         active=active,
         active_address=run_address(active.id) if active else "",
         my_build_address=MY_BUILD,
-        json_address=_asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
+        json_address=asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
     )
 
 
@@ -178,7 +177,7 @@ def _yours(context: RequestContext, yours: Yours, own: ReaderBuild) -> YoursView
         from_cpu=yours.from_cpu,
         matrix_address=_column(standing),
         advice=_advice(context, yours.advice) if yours.advice else None,
-        upgrade_address=_asking("/upgrade", **{"from": build.id, "hardware": hardware}),
+        upgrade_address=asking("/upgrade", **{"from": build.id, "hardware": hardware}),
         warnings=tuple(map(line, yours.watch_out[:_WARNINGS])),
         more_warnings=len(yours.watch_out[_WARNINGS:]),
         warnings_address=_column(standing, _WARNED),
@@ -226,9 +225,4 @@ def _turns(context: RequestContext, found: Overview) -> Iterator[TurnLine]:
 
 def _column(one: Standing, query: str = "") -> str:
     """The matrix with this column alone."""
-    return _asking(MATRIX, builds=one.build.id, hardware=one.hardware, q=query)
-
-
-def _asking(path: str, **asked: str) -> str:
-    said = {name: value for name, value in asked.items() if value}
-    return f"{path}?{urlencode(said)}" if said else path
+    return asking(MATRIX, builds=one.build.id, hardware=one.hardware, q=query)
