@@ -130,6 +130,32 @@ def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart
     assert 'class="chip passes inferred"' in text, "the legend explains the outline"
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param(f"/issues/{MASK.id}?build={BAD_312.id}", id="issue"),
+        pytest.param(f"/builds/{BAD_312.id}", id="build"),
+        pytest.param(f"/compare?a={BAD.id}&b={BAD_312.id}", id="compare"),
+        pytest.param(f"/upgrade?from={BAD_312.id}&to={GOOD_312.id}&issues={MASK.id}", id="upgrade"),
+        pytest.param("/search?q=2.7.1 py312 conflicting declaration shape", id="search"),
+        pytest.param(f"{MATRIX}?builds={BAD_312.id}", id="matrix"),
+        pytest.param(cell_address(MASK.id, BAD_312.id), id="cell"),
+        pytest.param(cell_address(MASK.id, BAD_312.id).replace("?", "/notes?"), id="notes"),
+        pytest.param("/coverage", id="coverage"),
+    ],
+)
+def test_every_page_draws_an_inferred_cell_as_inferred_and_names_its_ground_once_in_a_row(
+    site: TestClient, where: str
+) -> None:
+    page = site.get(where.replace("+", "%2B"))
+    assert page.status_code == 200
+    legend_and_note = r"(?s)class=.chip passes inferred.|<pre.*?</pre>"
+    text = re.sub(legend_and_note, "", page.text.partition("<main")[2])
+    assert re.search(r'class="(?:chip|q) (?:cure|variant|fails) inferred', text)
+    rows = (html.unescape(re.sub(r"<[^>]+>", "", row)) for row in re.split(r"<(?:tr|li|p|td)\b", text))
+    assert [row for row in rows if row.casefold().count("inferred from") > 1] == []
+
+
 def test_a_build_of_inferred_answers_alone_is_not_called_unmeasured(site: TestClient) -> None:
     build = words(site, f"/builds/{BAD_312.id}")
     assert f"inferred from {BAD.id} · evidence" in build

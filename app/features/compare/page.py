@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Response
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK
+from knowngood.app.domain.verdicts.inference import own_reason
 from knowngood.app.domain.verdicts.matrix import measured_line
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
@@ -66,12 +67,13 @@ class ComparePageQuery(CompareQuery):
 
 @dataclass(frozen=True)
 class Mark:
-    """One side of a pair: a cell as it is shown."""
+    """One side of a pair: a cell as it is shown. What it is inferred from is one of the notes."""
 
     sign: StatusLabel
     word: str
     address: str
     rests_on: str
+    is_inferred: bool
     is_old: bool
 
 
@@ -280,7 +282,7 @@ def _line(context: RequestContext, pair: IssuePair) -> PairLine:
             _note(context, words, values)
             for words, values in notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
         ),
-        reason=pair.after.reason if pair.group in _EXPLAINED else "",
+        reason=own_reason(pair.after) if pair.group in _EXPLAINED else "",
     )
 
 
@@ -297,6 +299,7 @@ def mark(context: RequestContext, cell: Cell, *, is_old: bool = False) -> Mark:
         word=context.say(STATUSES[sign].word),
         address=cell_address(*cell.key),
         rests_on=said_runs(cell.runs, context.language),
+        is_inferred=cell.basis is not None,
         is_old=is_old,
     )
 

@@ -22,7 +22,7 @@ from knowngood.app.features.upgrade.wording import because, verdict
 from knowngood.app.serialization.marks import VerdictMark
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run
-from knowngood.app.web.html.status_labels import bare_word, shown
+from knowngood.app.web.html.status_labels import shown, word_of
 from knowngood.app.web.my_build import MY_BUILD, MyBuild, shared_address
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, FRONT, MATRIX, asking, cell_address, issue_address, run_address
@@ -204,7 +204,7 @@ def _line(context: RequestContext, one: IssueStanding) -> IssueLine:
         address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
         component=issue.component,
         severity=context.say(issue.severity.value),
-        word=bare_word(cell, context.language),
+        word=word_of(cell, context.language),
     )
 
 

@@ -17,6 +17,7 @@ from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.builds.platforms import LINUX
 from knowngood.app.domain.errors import UnknownBuild
+from knowngood.app.domain.verdicts.inference import own_reason
 from knowngood.app.domain.verdicts.verdict import WorkaroundFinding
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.compare.comparison import WorkaroundTurn
@@ -524,7 +525,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         before=mark(context, item.before),
         after=mark(context, cell),
         notes=tuple(context.say(words, **values) for words, values in notes if words != told),
-        reason=cell.reason if is_explained else "",
+        reason=own_reason(cell) if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
         helps=item.helps,
     )
