@@ -1,0 +1,1 @@
+../../repros/standalone.py
