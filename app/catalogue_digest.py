@@ -9,7 +9,13 @@ SHIPPED = _PRODUCT / "repros"
 """The folder of issues and builds that comes with this release."""
 
 # What an issue's stored form depends on beside its own files.
-_READERS = ("app/catalogue", "app/domain/builds", "app/domain/issue.py", "app/serialization/codec.py")
+_READERS = (
+    "repros/standalone.py",
+    "app/catalogue",
+    "app/domain/builds",
+    "app/domain/issue.py",
+    "app/serialization/codec.py",
+)
 _LEFT_OUT = frozenset({".answers", ".gz", ".pyc", ".snapshot"})
 
 
