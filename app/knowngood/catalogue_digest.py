@@ -10,14 +10,19 @@ SHIPPED = shipped_folder("repros")
 """The folder of issues and builds that comes with this release."""
 
 # What an issue's stored form depends on beside its own files.
-_READERS = ("catalogue", "domain/builds", "domain/issue.py", "serialization/codec.py")
+_READERS = (
+    "catalogue",
+    "domain/builds",
+    "domain/issue.py",
+    "serialization/codec.py",
+)
 _LEFT_OUT = frozenset({".answers", ".gz", ".pyc", ".snapshot"})
 
 
 def digest_of(folders: Sequence[Path]) -> bytes:
     """Of everything that a stored catalogue is made from: the files, and the code that reads them."""
     found = blake2b(digest_size=16)
-    for place in (*folders, *(Path(__file__).parent / name for name in _READERS)):
+    for place in (*folders, SHIPPED / "standalone.py", *(Path(__file__).parent / name for name in _READERS)):
         for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
             if file.is_file() and file.suffix not in _LEFT_OUT:
                 found.update(f"{file}\0".encode())

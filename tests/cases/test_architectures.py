@@ -1,5 +1,6 @@
 """What the lists of the wheels say of a GPU, at every door alike: refusals by the very wheel's list, and no passes."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -71,6 +72,8 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
     assert of_env.refusals == ruling.refusals
     found = explain_paste(text, make_failure_library((), {}), knowledge)
     assert told_of_wheel(found.resolved, known) == (*said, *several)
+    sought = str(search(text, known, make_search_index({})).note)
+    assert (f"named ({', '.join(gpus)}), and the worst counts: RTX 5090." in sought) is bool(several)
     start = start_of("", text, "", knowledge)
     question = read_upgrade(UpgradeRequest(start_name(start), hardware=gpus_of(start)), knowledge, TIMES)
     assert question.notes[: len(said) + len(several)] == (*(f"where you are: {one}" for one in said), *several)
@@ -114,6 +117,14 @@ def test_a_search_for_a_gpu_is_answered_from_the_lists_with_their_days(knowledge
     assert "2.8.0+cu128" in holding
     assert "2.7.1+cu126" in lacking
     assert "(read in them from 2026-11-21 to 2026-11-27)" in lacking
+
+
+def test_a_search_for_a_gpu_that_was_measured_has_the_lists_too(knowledge: Knowledge) -> None:
+    told = str(search("H100", knowledge.known, make_search_index({})).hits[0].told)
+    assert re.match(
+        r"\d+ of \d+ issues are measured there\. Of the wheels tested here these hold code for sm_90: ", told
+    )
+    assert told.endswith("these hold none: - (read in them from 2026-11-21 to 2026-11-27).")
 
 
 def test_without_lists_a_search_says_no_more_than_that_nobody_measured(knowledge: Knowledge) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from knowngood.catalogue.loader import Catalogue, read_catalogue, shipped_catalogue
-from knowngood.catalogue.script_analysis import opening, standalone
+from knowngood.catalogue.script_analysis import OPENING, TAIL, assembled
 
 
 @cache
@@ -45,11 +45,13 @@ def read_example() -> Example:
     readme = (shipped_catalogue() / "README.md").read_text(encoding="utf-8")
     (document,) = re.findall(r"^````toml\n(.*?)^````$", readme, re.DOTALL | re.MULTILINE)
     (script,) = re.findall(r'^```python\n(""".*?)^```$', readme, re.DOTALL | re.MULTILINE)
-    script = script.replace("# (standalone, first half)\n", opening() + "\n")
-    return Example(document, script.replace("# (standalone, second half)\n", standalone()))
+    script = script.replace("# (standalone, first half)\n", OPENING + "\n")
+    return Example(document, script.replace("# (standalone, second half)\n", TAIL))
 
 
-def make_toy(file: Path, body: str) -> Path:
-    """A script that runs by itself, of a body that needs no torch."""
-    file.write_text(f'"""toy-1: 100% pure."""\n\n{opening()}\n{body}\n\n{standalone()}', encoding="utf-8")
+def make_toy(file: Path, body: str, *, is_one_file: bool = True) -> Path:
+    """A script that runs by itself, of a body that needs no torch; else it needs `standalone.py` above its folder."""
+    text = f'"""toy-1: 100% pure."""\n\n{OPENING}\n{body}\n\n{TAIL}'
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(assembled(text) if is_one_file else text, encoding="utf-8")
     return file

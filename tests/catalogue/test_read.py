@@ -1,11 +1,13 @@
 """Refusals of the catalogue: where they say the trouble is, and in which words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 from knowngood.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
+from knowngood.catalogue.script_analysis import assembled
 from knowngood.domain.issue import Comparison, Device, Left, Observed, SignatureKind, Suspect
 
 from tests.catalogue.given import Example
@@ -39,7 +41,7 @@ def test_the_example_of_the_readme_is_sound_and_becomes_an_issue(example: Exampl
         ("n2", {"n": 2}, True),
         ("n64", {"n": 64}, False),
     ]
-    assert issue.script == example.script
+    assert issue.script == assembled(example.script)
     assert catalogue.builds == ()
 
 
@@ -365,17 +367,22 @@ SCRIPTS = {
     "a place to fill in": ("    if result", "    # FILL IN: more\n    if result", "# FILL IN", "filled in: more"),
     "no opening": ("    import os, sys\n", "    import sys, os\n", "import torch", "the standalone opening"),
     "an import above the opening": (
-        'if __name__ == "__main__":  #',
-        'import torch\nif __name__ == "__main__":  #',
+        'if __name__ == "__main__":  # Standalone, first',
+        'import torch\nif __name__ == "__main__":  # Standalone, first',
         "import torch",
         "would exit with 1",
     ),
-    "a block of one's own": ('print("CANNOT SAY', 'print("WELL', 'print("WELL', "expected: 'print(\"CANNOT SAY"),
-    "something behind the block": (
-        "    sys.exit(_standalone())\n",
-        "    sys.exit(_standalone())\nX = 1\n",
+    "a tail of one's own": (
+        '_second_half.name, "exec"',
+        '_second_half.name, "eval"',
+        '"eval"',
+        "must end with the three lines",
+    ),
+    "something behind the tail": (
+        '_second_half.name, "exec"))\n',
+        '_second_half.name, "exec"))\nX = 1\n',
         "X = 1",
-        "must end the script",
+        "must end with the three lines",
     ),
     "a guard of one's own": (
         "\n\ndef control",
@@ -508,6 +515,14 @@ def test_a_script_with_windows_line_ends_is_the_same_script(example: Example, tm
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
 
     assert read_catalogue([windows]).issues[0] == plain
+
+
+def test_a_script_that_has_the_standalone_block_itself_is_the_same_script(example: Example, tmp_path: Path) -> None:
+    plain = read_catalogue([example.write(tmp_path / "a")]).issues[0]
+    whole = replace(example, script=assembled(example.script))
+
+    assert whole != example
+    assert read_catalogue([whole.write(tmp_path / "b")]).issues[0] == plain
 
 
 @pytest.mark.parametrize(

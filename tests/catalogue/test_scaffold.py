@@ -1,6 +1,8 @@
 """A new issue's folder: refused while anything is left to fill in, sound once it is."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,15 @@ def test_editors_are_told_of_the_schema_which_is_left_beside_it(tmp_path: Path) 
 
     assert first == "#:schema ../issue.schema.json"
     assert (tmp_path / "issue.schema.json").read_text() == published()["issue.schema.json"]
+
+
+def test_what_runs_a_script_by_itself_is_left_beside_it(tmp_path: Path) -> None:
+    script = new_issue(tmp_path, "ours-7", "Fails") / "repro.py"
+    script.write_text(re.sub(r"^import torch$", "", script.read_text(), flags=re.MULTILINE))
+
+    listed = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True).stdout
+
+    assert listed.split() == ["control", "baseline", "aot_eager"]
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,7 @@ def test_an_issue_is_sound(folder: Path) -> None:
 
 def test_every_repro_is_python_3_9() -> None:
     for folder in FOLDERS:
-        file = folder / "repro.py"
-        ast.parse(file.read_text(encoding="utf-8"), file, feature_version=(3, 9))
+        ast.parse(shipped_issue(folder).script, folder / "repro.py", feature_version=(3, 9))
 
 
 def test_the_builds_are_sound() -> None:

@@ -1,14 +1,21 @@
 """The standalone parts of a repro, really run: exit 0 is good, 1 is the issue, 2 is anything else."""
 
+import json
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from knowngood.catalogue.script_analysis import STANDALONE_FUNCTIONS, standalone
+from knowngood.catalogue.loader import shipped_catalogue
+from knowngood.catalogue.script_analysis import STANDALONE, STANDALONE_FUNCTIONS, script_of, standalone
+from knowngood.domain.errors import BadRequest
 
-from tests.catalogue.given import make_toy
+from tests.catalogue import arms_without_torch
+from tests.catalogue.given import make_toy, shipped
+from tests.make import make_issue
 
 BODY = """
 import ctypes
@@ -112,9 +119,17 @@ def _run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.fixture(params=["one file", "in a catalogue"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Path]:
+    is_one_file = request.param == "one file"
+    if not is_one_file:
+        shutil.copy(STANDALONE, tmp_path)
+    return lambda body: make_toy(tmp_path / "toy-1" / "repro.py", body, is_one_file=is_one_file)
+
+
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
-    return make_toy(tmp_path / "repro.py", BODY)
+def script(make: Callable[[str], Path]) -> Path:
+    return make(BODY)
 
 
 @pytest.mark.parametrize(
@@ -211,33 +226,54 @@ def test_caches_are_fresh_and_taken_away(script: Path) -> None:
     assert not any(Path(folder).parent.exists() for run in folders for folder in run)
 
 
-def test_a_package_missing_at_the_top_of_the_script_is_not_the_issue(tmp_path: Path) -> None:
-    script = make_toy(tmp_path / "repro.py", "import package_that_is_not_there\n\nSIGNATURE = r''\n")
-
-    done = _run(script)
+def test_a_package_missing_at_the_top_of_the_script_is_not_the_issue(make: Callable[[str], Path]) -> None:
+    done = _run(make("import package_that_is_not_there\n\nSIGNATURE = r''\n"))
 
     assert done.returncode == 2
     assert "No module named 'package_that_is_not_there'" in done.stderr
 
 
-def test_a_wrong_result_needs_no_words_where_the_issue_names_none(tmp_path: Path) -> None:
-    script = make_toy(tmp_path / "repro.py", BODY.replace('r"kaput \\d+|Aborted"', '""'))
+def test_a_wrong_result_needs_no_words_where_the_issue_names_none(make: Callable[[str], Path]) -> None:
+    script = make(BODY.replace('r"kaput \\d+|Aborted"', '""'))
 
     assert _run(script, "--arm", "is_wrong_otherwise").returncode == 1
     assert _run(script, "--arm", "baseline").returncode == 2
     assert _run(script, "--arm", "aborts").returncode == 2
 
 
-def test_a_hang_ends_as_the_stacks_in_which_it_is_recognised(tmp_path: Path) -> None:
+def test_a_hang_ends_as_the_stacks_in_which_it_is_recognised(make: Callable[[str], Path]) -> None:
     body = "import time\n\nSIGNATURE = r'in _waits'\nHANG_S = 3\n\n\ndef _waits():\n    time.sleep(60)\n"
-    script = make_toy(tmp_path / "repro.py", f"{body}\n\ndef baseline():\n    _waits()\n")
-
-    done = _run(script)
+    done = _run(make(f"{body}\n\ndef baseline():\n    _waits()\n"))
 
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "THE ISSUE: baseline left with status 1, and its text has the signature."
 
 
-def test_the_block_is_the_text_that_the_check_knows(script: Path) -> None:
-    assert script.read_text().endswith(standalone())
+def test_a_script_taken_out_of_its_catalogue_is_not_the_issue(tmp_path: Path) -> None:
+    done = _run(make_toy(tmp_path / "toy-1" / "repro.py", BODY, is_one_file=False))
+
+    assert done.returncode == 2
+    assert f"No such file or directory: '{tmp_path}/toy-1/../standalone.py'" in done.stderr
+
+
+def test_every_shipped_script_lists_its_arms_where_it_stands_and_as_one_file(tmp_path: Path) -> None:
+    files = {shipped_catalogue() / one.id / "repro.py": one for one in shipped().issues}
+    files |= {tmp_path / f"{one.id}.py": one for one in shipped().issues}
+    for file in files:
+        if file.parent == tmp_path:
+            file.write_text(files[file].script, encoding="utf-8")
+    asked = [sys.executable, "-I", arms_without_torch.__file__, *map(str, files)]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0, done.stderr
+    listed = {Path(file): set(arms) for file, arms in json.loads(done.stdout).items()}
+    assert listed == {file: {arm.id for arm in issue.arms} for file, issue in files.items()}
+
+
+def test_a_script_that_neither_a_snapshot_nor_this_release_has_is_said_to_be_elsewhere() -> None:
+    with pytest.raises(BadRequest, match="a snapshot has no script of ours-7; ask where its catalogue is"):
+        script_of(make_issue("ours-7", script=""))
+
+
+def test_the_check_knows_the_functions_of_the_block() -> None:
     assert set(re.findall(r"^def (\w+)", standalone(), re.MULTILINE)) == STANDALONE_FUNCTIONS

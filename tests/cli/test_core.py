@@ -51,6 +51,7 @@ ASKED = {
     "issue 151290": 0,
     "issue pytorch-151290 -r ENVIRONMENT": 0,
     "issue xla-8464 --json": 0,
+    "issue xla-8464 --script": 0,
     "find stride status:affected": 0,
     "find stride --json": 0,
     "env -r ENVIRONMENT": 0,

@@ -130,6 +130,32 @@ def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart
     assert 'class="chip passes inferred"' in text, "the legend explains the outline"
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param(f"/issues/{MASK.id}?build={BAD_312.id}", id="issue"),
+        pytest.param(f"/builds/{BAD_312.id}", id="build"),
+        pytest.param(f"/compare?a={BAD.id}&b={BAD_312.id}", id="compare"),
+        pytest.param(f"/upgrade?from={BAD_312.id}&to={GOOD_312.id}&issues={MASK.id}", id="upgrade"),
+        pytest.param("/search?q=2.7.1 py312 conflicting declaration shape", id="search"),
+        pytest.param(f"{MATRIX}?builds={BAD_312.id}", id="matrix"),
+        pytest.param(cell_address(MASK.id, BAD_312.id), id="cell"),
+        pytest.param(cell_address(MASK.id, BAD_312.id).replace("?", "/notes?"), id="notes"),
+        pytest.param("/coverage", id="coverage"),
+    ],
+)
+def test_every_page_draws_an_inferred_cell_as_inferred_and_names_its_ground_once_in_a_row(
+    site: TestClient, where: str
+) -> None:
+    page = site.get(where.replace("+", "%2B"))
+    assert page.status_code == 200
+    legend_and_note = r"(?s)class=.chip passes inferred.|<pre.*?</pre>"
+    text = re.sub(legend_and_note, "", page.text.partition("<main")[2])
+    assert re.search(r'class="(?:chip|q) (?:cure|variant|fails) inferred', text)
+    rows = (html.unescape(re.sub(r"<[^>]+>", "", row)) for row in re.split(r"<(?:tr|li|p|td)\b", text))
+    assert [row for row in rows if row.casefold().count("inferred from") > 1] == []
+
+
 def test_a_build_of_inferred_answers_alone_is_not_called_unmeasured(site: TestClient) -> None:
     build = words(site, f"/builds/{BAD_312.id}")
     assert f"inferred from {BAD.id} · evidence" in build
@@ -166,6 +192,20 @@ def test_where_the_report_ran_something_else_the_cell_says_both(site: TestClient
     for where in (cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/builds/{BAD.id}"):
         assert "passes as reported, fails in a variant" in words(site, where.replace("+", "%2B")), where
     assert told(site, cell_address(HALF.id, BAD.id))["as_reported"] == "not_affected"
+
+
+def test_what_passes_as_reported_is_counted_and_drawn_apart(site: TestClient) -> None:
+    standing = told(site, f"/overview?build={BAD.wheel.id}".replace("+", "%2B"))["standing"]
+    assert (standing["as_reported"], standing["needs_workaround"], standing["fails"]) == (1, 1, 0)
+    front = words(site, f"/?mine={BAD.wheel.id}".replace("+", "%2B"))
+    assert "1 pass as reported, and fail in a variant" in front
+    rate = next(one for one in told(site, "/charts")["classes"] if one["hardware"] == HARDWARE)["pass_rate"]
+    assert [one["counts"]["as_reported"] for one in rate] == [1, 0]
+    assert '<rect class="variant" x="0.0%"' in site.get(f"/issues/{HALF.id}").text
+    lines = {line.sign: line.counts for line in shown(site, MATRIX, MatrixPage).column_totals}
+    assert (lines[StatusLabel.AS_REPORTED], lines[StatusLabel.FAILS]) == ((1, 1, 0), (1, 0, 0)), "Pythons apart"
+    on_gpu = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage).column_totals
+    assert StatusLabel.AS_REPORTED not in {line.sign for line in on_gpu}, "no line where there is none"
 
 
 @pytest.mark.parametrize("where", [cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/builds/{BAD.id}"])

@@ -102,6 +102,40 @@ def test_an_operator_that_ignores_strides_is_wrong_on_every_torch() -> None:
     }
 
 
+# What ten rows say on NEW, of every kind that takes seconds.
+SAID = {
+    "pytorch-104505": "THE ISSUE",
+    "pytorch-117265": "THE ISSUE",
+    "pytorch-169253": "THE ISSUE",
+    "pytorch-185515": "THE ISSUE",
+    "pytorch-195488": "THE ISSUE",
+    "pytorch-105264": "GOOD",
+    "pytorch-106893": "GOOD",
+    "pytorch-113539": "GOOD",
+    "pytorch-131411": "GOOD",
+    "pytorch-193793": "GOOD",
+}
+
+
+def test_a_script_as_it_is_handed_out_needs_a_torch_and_nothing_else(measured: Any, data: Path, tmp_path: Path) -> None:
+    """In a folder of its own, by the Python of an environment that stands here anyway."""
+    torch = next(data.glob("environments/*/lib/python*/site-packages/torch-2.7.1*.dist-info"))
+    said = {}
+    for id_ in SAID:
+        asked = [sys.executable, "-m", "knowngood", "issue", id_, "--script"]
+        (tmp_path / "mine.py").write_bytes(subprocess.run(asked, cwd=ROOT, capture_output=True, check=True).stdout)
+        told = subprocess.run(
+            [torch.parents[3] / "bin" / "python", "mine.py"],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said[id_] = told.stdout.splitlines()[-1].partition(":")[0] if told.stdout else told.stderr
+    assert said == SAID
+
+
 # -- machines that lack something ------------------------------------------------------------------------------------
 
 

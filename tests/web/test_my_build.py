@@ -92,6 +92,17 @@ def test_what_is_chosen_is_kept_and_the_form_leads_back(
     assert kept(reader) == cookies
 
 
+def test_of_several_gpus_the_worst_is_kept_and_said_before_the_form_leads_back(reader: TestClient) -> None:
+    """Nobody knows whether the wheel holds code for an RTX 5090; on the H100 it was measured."""
+    several = COLLECTED.replace("\nNvidia driver", "\nGPU 1: NVIDIA GeForce RTX 5090\nNvidia driver")
+    response = reader.post(MY_BUILD, data={"environment": several, "to": "/runs"})
+    assert response.status_code == 200
+    assert "Several kinds of GPU are named (H100, RTX 5090), and the worst counts: RTX 5090." in response.text
+    assert kept(reader) == {"build": BAD.id, "hardware": "RTX 5090"}
+    page = vars(response)["context"]["page"]
+    assert (page.build, page.hardware, page.to, page.environment) == (BAD.id, "RTX 5090", "/runs", "")
+
+
 def test_an_empty_form_forgets_it(reader: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
     reader.post(MY_BUILD, data={"to": "/"})

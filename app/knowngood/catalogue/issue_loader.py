@@ -12,7 +12,7 @@ from knowngood.catalogue.models import (
     read_document,
 )
 from knowngood.catalogue.problems import CatalogueProblems, FileProblem, collected
-from knowngood.catalogue.script_analysis import Script, UnreadableScriptError, arm_code, parse_script
+from knowngood.catalogue.script_analysis import Script, UnreadableScriptError, arm_code, assembled, parse_script
 from knowngood.catalogue.script_rules import findings_beside, script_findings, workarounds_without_function
 from knowngood.catalogue.text_files import Toml, placeholders, read_text, read_toml
 from knowngood.domain.issue import (
@@ -66,7 +66,7 @@ def read_issue(folder: Path) -> Issue:
 
 def _read_script(file: Path) -> Script:
     try:
-        return parse_script(read_text(file))
+        return parse_script(assembled(read_text(file)))
     except UnreadableScriptError as error:
         raise CatalogueProblems([FileProblem(file, error.line, str(error))]) from None
 

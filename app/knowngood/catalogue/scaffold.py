@@ -12,7 +12,7 @@ from knowngood.catalogue.field_types import TITLE_CHARACTERS
 from knowngood.catalogue.issue_loader import is_issue_id
 from knowngood.catalogue.json_schema import ISSUE_SCHEMA as SCHEMA
 from knowngood.catalogue.json_schema import published
-from knowngood.catalogue.script_analysis import opening, standalone
+from knowngood.catalogue.script_analysis import OPENING, STANDALONE, TAIL, standalone
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import SignatureKind
 
@@ -36,7 +36,8 @@ _HANG = "HANG_S = 60  # FILL IN: after how many seconds a standalone run is call
 
 def new_issue(folder: Path, id_: str, title: str, kind: SignatureKind | None = None) -> Path:
     """Write `folder/id_/issue.toml` and `repro.py` with marked places to fill in; the answer is the new folder. Beside
-    it the schema is left, as this release has it. With a `kind` the scaffold is one of such a failure.
+    it stand the schema, for editors, and what runs a script by itself, as this release has them. With a `kind` the
+    scaffold is one of such a failure.
 
     Raises BadRequest where the id or the title cannot be one, or where the folder is there already.
     """
@@ -51,13 +52,13 @@ def new_issue(folder: Path, id_: str, title: str, kind: SignatureKind | None = N
         raise BadRequest(f"{place} is there already; edit it, or choose another id") from None
     (place / "issue.toml").write_text(_document(id_, title, kind), encoding="utf-8")
     (place / "repro.py").write_text(_script(id_, title, kind), encoding="utf-8")
-    _leave_schema(folder)
+    _leave_beside(folder, SCHEMA, published()[SCHEMA])
+    _leave_beside(folder, STANDALONE.name, standalone())
     return place
 
 
-def _leave_schema(folder: Path) -> None:
-    """Editors that know TOML check against it while the author types."""
-    file, text = folder / SCHEMA, published()[SCHEMA]
+def _leave_beside(folder: Path, name: str, text: str) -> None:
+    file = folder / name
     if not file.exists() or file.read_text(encoding="utf-8") != text:
         file.write_text(text, encoding="utf-8")
 
@@ -86,8 +87,8 @@ def _script(id_: str, title: str, kind: SignatureKind | None) -> str:
     return _template("template_repro.txt").substitute(
         id=id_,
         title=escaped,
-        opening=opening(),
-        standalone=standalone().rstrip("\n"),
+        opening=OPENING,
+        standalone=TAIL.rstrip("\n"),
         hang=_HANG if kind is SignatureKind.HANG else "",
     )
 

@@ -12,12 +12,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
-from knowngood.domain.issue import digest
+from knowngood.catalogue_digest import SHIPPED
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import Issue, digest
 
 OLDEST_PYTHON = (3, 9)
 STANDALONE_FUNCTIONS = frozenset({"_run_here", "_standalone"})
+STANDALONE = SHIPPED / "standalone.py"
+"""The end of every script that is handed out; it also stands beside the folders of other catalogues."""
+OPENING = """\
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+"""
+"""Stands above the imports of every script."""
+TAIL = """\
+if __name__ == "__main__":  # Standalone, second half: in ../standalone.py. As one file: knowngood issue ID --script
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "standalone.py")) as _second_half:
+        exec(compile(_second_half.read(), _second_half.name, "exec"))
+"""
+"""Ends every script of a catalogue."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__"})
@@ -33,15 +48,24 @@ class UnreadableScriptError(Exception):
 
 
 @cache
-def opening() -> str:
-    """The canonical lines above the imports of every repro."""
-    return (files("knowngood.catalogue") / "opening.txt").read_text(encoding="utf-8")
-
-
-@cache
 def standalone() -> str:
-    """The canonical block that ends every repro."""
-    return (files("knowngood.catalogue") / "standalone.txt").read_text(encoding="utf-8")
+    """The block that runs one arm, with a way to end for each of good, the issue, and anything else."""
+    return STANDALONE.read_text(encoding="utf-8")
+
+
+def assembled(text: str) -> str:
+    """One file that needs nothing else: the tail, which reads the standalone block, becomes the block. No line above it
+    moves, and a script that has the block itself stays as it is.
+    """
+    return text.removesuffix(TAIL) + standalone() if text.endswith(TAIL) else text
+
+
+def script_of(issue: Issue) -> str:
+    """As one file. Snapshots lack the scripts; those of this release stand in its own files. Raises BadRequest."""
+    path = SHIPPED / issue.id / "repro.py"
+    if not issue.script and not path.is_file():
+        raise BadRequest(f"a snapshot has no script of {issue.id}; ask where its catalogue is")
+    return issue.script or assembled(path.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import TypeGuard
 
 from knowngood.catalogue.lenient_reader import Outline
 from knowngood.catalogue.script_analysis import (
+    OPENING,
     Function,
     Script,
     is_main_guard,
     literal_environment,
-    opening,
     standalone,
     undefined_names,
 )
@@ -65,18 +65,19 @@ def workarounds_without_function(script: Script, outline: Outline) -> Iterator[F
 
 
 def _standalone_parts(script: Script) -> Iterator[ScriptFinding]:
-    if script.text.count(opening()) != 1:
+    if script.text.count(OPENING) != 1:
         yield (
             _first_import(script),
             "the standalone opening is not above the imports as it must be; see repros/README.md",
         )
-    elif script.text[: script.text.index(opening())].count("\n") + 1 > _first_import(script):
+    elif script.text[: script.text.index(OPENING)].count("\n") + 1 > _first_import(script):
         yield (
             _first_import(script),
             "this import stands above the standalone opening, so that its failure would exit with 1",
         )
     if not script.text.endswith(standalone()):
-        yield _where_standalone_differs(script.text)
+        words = "must end with the three lines that end the scaffold of `knowngood new-issue`; see repros/README.md"
+        yield max(1, script.text.count("\n")), words
     guards = [node for node in script.tree.body if is_main_guard(node)]
     for node in guards[1:-1]:
         yield node.lineno, 'only the standalone lines belong below `if __name__ == "__main__"`: a worker never runs it'
@@ -88,18 +89,6 @@ def _first_import(script: Script) -> int:
         if isinstance(node, ast.Import | ast.ImportFrom) and set(_roots(node)) - sys.stdlib_module_names:
             return node.lineno
     return script.body[0].lineno if script.body else 1
-
-
-def _where_standalone_differs(text: str) -> ScriptFinding:
-    lines, wanted = text.splitlines(), standalone().splitlines()
-    if wanted[0] not in lines:
-        return max(1, len(lines)), "does not end with the standalone block; see repros/README.md"
-    start = lines.index(wanted[0])
-    for at, line in enumerate(wanted):
-        found = lines[start + at] if start + at < len(lines) else None
-        if found != line:
-            return start + at + 1, f"the standalone block differs from the canonical one; expected: {line.strip()!r}"
-    return start + len(wanted) + 1, "something follows the standalone block, which must end the script"
 
 
 def _forbidden_code(script: Script) -> Iterator[ScriptFinding]:

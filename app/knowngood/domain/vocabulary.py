@@ -96,6 +96,7 @@ PROSPECTS: Mapping[str, Term] = {
     "fails": _FAILS,
     "not_known": Term("not known", plural="are not known"),
     "needs_workaround": Term("needs a workaround", StatusLabel.WORKAROUND, "✕'", Role.BAD, plural="need a workaround"),
+    "as_reported": STATUSES[StatusLabel.AS_REPORTED],
     "passes": STATUSES[StatusLabel.PASSES],
     "does_not_apply": STATUSES[StatusLabel.NOT_APPLICABLE],
 }

@@ -31,6 +31,7 @@ def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) ->
     ]
     (workaround,) = page.sections[0].lines[0].workarounds
     assert workaround.label == "Make it eagerly"
+    assert 'Make it eagerly</a> <span class="beside">2 runs</span>' in client.get(f"/builds/{BAD.id}").text
     path, _, anchor = workaround.address.partition("#")
     assert f'id="{anchor}"' in client.get(path).text
 

@@ -44,6 +44,8 @@ def _told(cell: Mapping[str, Any]) -> str:
             return "passes"
         case "not_applicable":
             return "does_not_apply"
+        case "affected" if cell["as_reported"] == "not_affected":
+            return "as_reported"
         case "affected" | "flaky" | "different_failure":
             return "needs_workaround" if "effective" in cell["workarounds"].values() else "fails"
         case _:
@@ -85,8 +87,8 @@ def test_the_page_says_the_numbers_of_its_twin(client: TestClient) -> None:
     assert (page.yours.passes, page.yours.not_known) == (standing["passes"], standing["not_known"])
     assert (page.issues, page.builds, page.changed) == (told["issues"], told["builds"], told["changes"]["cells"])
     assert [row.issue for row in page.yours.lifespans.rows] == [one["issue"] for one in told["severe"]]
-    assert [row[2:6] for chart in page.rates for row in chart.rows] == [
-        tuple(str(one[name]) for name in ("passes", "needs_workaround", "fails", "not_known"))
+    assert [row[2:7] for chart in page.rates for row in chart.rows] == [
+        tuple(str(one[name]) for name in ("passes", "as_reported", "needs_workaround", "fails", "not_known"))
         for one in told["releases"]
     ]
 

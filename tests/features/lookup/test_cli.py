@@ -3,11 +3,13 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from knowngood.catalogue.script_analysis import STANDALONE
 from knowngood.knowledge.shipped import read_shipped
 from knowngood.knowledge.signed_snapshot import make_key, public_key, write_snapshot
 
@@ -44,6 +46,14 @@ def test_of_an_issue_programs_get_the_issue_of_the_api_and_the_gates_answer(ask:
     assert told["links"][0]["state"] == "closed"
     assert [one["issue"] for one in told["here"]["reasons"]] == ["pytorch-151290"]
     assert any(one["verdict"] == "effective" and one["snippet"] for one in told["here"]["reasons"][0]["workarounds"])
+
+
+def test_the_script_of_an_issue_is_one_file_that_needs_nothing_else(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ask("issue", "151290", "--script").stdout)
+    done = subprocess.run([sys.executable, tmp_path / "mine.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "No module named 'torch'" in done.stderr
+    assert (tmp_path / "mine.py").read_text().endswith(STANDALONE.read_text())
 
 
 def test_a_search_is_that_of_the_matrix(ask: Run) -> None:

@@ -106,6 +106,14 @@ def test_a_pasted_environment_leads_to_its_build(client: TestClient, text: str) 
     assert ("gpu=H100" in address) is (text == COLLECTED)
 
 
+def test_of_several_gpus_in_a_pasted_environment_the_worst_counts_and_is_named(client: TestClient) -> None:
+    several = f"{COLLECTED}GPU 1: NVIDIA GeForce RTX 5090\n"
+    answer = client.post("/search", content=urlencode({"q": several}), headers=FORM, follow_redirects=False)
+    assert answer.status_code == 200
+    assert "Several kinds of GPU are named (H100, RTX 5090), and the worst counts: RTX 5090." in answer.text
+    assert 'href="/?mine=torch-2.7.1%2Bcu126&amp;gpu=RTX+5090"' in answer.text
+
+
 def test_an_environment_of_no_tested_build_names_those_near(client: TestClient) -> None:
     answer = client.post("/search", content=urlencode({"q": "torch==2.7.3\nnumpy==2.0.0"}), headers=FORM)
     assert answer.status_code == 200

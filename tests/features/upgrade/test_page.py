@@ -135,6 +135,15 @@ def test_the_note_says_what_to_change_and_which_workarounds_go(client: TestClien
     assert file.text == note
 
 
+def test_a_workaround_that_works_there_says_on_how_many_runs(client: TestClient) -> None:
+    address = f"/upgrade?from={quote(OLD.id)}&to={quote(BAD.id)}&issues={MASK.id}"
+    works = 'Make it eagerly <span class="beside">2 runs</span>'
+    assert client.get(address).text.count(works) == 2, "where it is lost, and among what to add"
+    note = client.get(address.replace("/upgrade", "/upgrade.md")).text
+    assert "has a workaround (2 runs)" in note
+    assert "- **Make it eagerly** (slower once; 2 runs), for: " in note
+
+
 def test_another_candidate_can_be_looked_at_and_is_not_called_recommended(client: TestClient) -> None:
     answer = answer_of(client, f"{TEAM}&to={NEW.id.replace('+', '%2B')}")
     assert (answer.shown.build, answer.shown.is_best) == (NEW.id, False)

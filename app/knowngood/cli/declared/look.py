@@ -44,6 +44,7 @@ ISSUE = command(
     *ENVIRONMENT,
     HARDWARE,
     AS_JSON,
+    flag("--script", "as_script", help_="Its script alone, as one file: knowngood issue ID --script > repro.py."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
     ANY_SIGNER,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from knowngood.catalogue_digest import SHIPPED
+from knowngood.catalogue.script_analysis import script_of
 from knowngood.cli.console import bytes_in_words
 from knowngood.cli.knowledge import ground_here, recorded_here
 from knowngood.cli.output import err
@@ -65,16 +65,8 @@ def write_site(known: Known, recorded: Recorded, folder: Path, tell: Callable[[s
 
 
 def _with_scripts(known: Known) -> Known:
-    """Results that come with this release lack the scripts, which stand in the files beside them."""
-    issues = {
-        id_: issue if issue.script else replace(issue, script=_script(id_)) for id_, issue in known.issues.items()
-    }
+    issues = {id_: replace(issue, script=script_of(issue)) for id_, issue in known.issues.items()}
     return replace(known, issues=issues)
-
-
-def _script(issue: str) -> str:
-    path = SHIPPED / issue / "repro.py"
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _shared(known: Known) -> Mapping[str, str]:

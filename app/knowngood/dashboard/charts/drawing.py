@@ -104,7 +104,7 @@ def csv_address(chart: str, hardware: str) -> str:
 
 
 def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
-    """Stacked bars, one for each release: from below what passes, has a workaround, fails, is not known."""
+    """Stacked bars, one for each release: from below what passes to what is not known."""
     count = len(found.releases)
     most = max((_height(one) for one in found.releases), default=0) or 1
     boxes, texts, places = list[Box](), list[Text](), list[Place]()
@@ -278,7 +278,7 @@ def _releases(run: Run) -> str:
 
 def _standing(context: RequestContext, segment: Segment) -> str:
     said = [context.say(WORDS[segment.prospect])]
-    if segment.is_mixed:
+    if segment.is_mixed and segment.prospect is not Prospect.AS_REPORTED:  # whose words say so
         said.append(context.say("not with every variant or Python"))
     if segment.is_inferred:
         said.append(context.say("inferred"))

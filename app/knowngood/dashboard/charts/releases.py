@@ -13,6 +13,7 @@ from knowngood.domain.vocabulary import PROSPECTS, StatusLabel
 
 STACKED = (
     Prospect.PASSES,
+    Prospect.AS_REPORTED,
     Prospect.NEEDS_WORKAROUND,
     Prospect.FAILS,
     Prospect.NOT_KNOWN,

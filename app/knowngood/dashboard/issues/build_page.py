@@ -20,7 +20,7 @@ from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, helped_elsewhere, stale_cells, tally
 from knowngood.domain.verdicts.status import partly_working, status_of, working
-from knowngood.domain.verdicts.verdict import Cell, is_stale
+from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding, is_stale
 from knowngood.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.store.engine import Session
 from knowngood.store.evidence.attempt_summaries import ImportedPackages, load_installed
@@ -34,13 +34,15 @@ router = APIRouter(include_in_schema=False)
 @dataclass(frozen=True)
 class IssueLine(TitledIssue):
     """One issue on this build; `workarounds` are those that help here with every variant that fails, `partly` those
-    that help with some; `works_on` is a build on which one helps that was not tried here (empty: none is known).
-    `ground` is what an inferred cell is inferred from (empty: it was measured, or not known).
+    that help with some, `helps` is what was found of the first; `works_on` is a build on which one helps that was not
+    tried here (empty: none is known). `ground` is what an inferred cell is inferred from (empty: it was measured, or
+    not known).
     """
 
     cell: Cell
     workarounds: tuple[Choice, ...]
     partly: tuple[Choice, ...]
+    helps: WorkaroundFinding | None
     works_on: str
     ground: str
     is_stale: bool
@@ -172,6 +174,7 @@ def _sections(
 def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> IssueLine:
     issue = known.issues[cell.issue]
     elsewhere = helped_elsewhere(issue, cell, known)
+    helping, partly = working(cell), partly_working(cell)
     address = issue_address(issue.id, build=cell.build, hardware=cell.hardware)
 
     def links(ids: Sequence[str]) -> tuple[Choice, ...]:
@@ -186,8 +189,9 @@ def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> Is
         title=context.title_of(issue),
         address=address,
         cell=cell,
-        workarounds=links(working(cell)),
-        partly=links(partly_working(cell)),
+        workarounds=links(helping),
+        partly=links(partly),
+        helps=next((cell.workarounds[one.id] for one in issue.workarounds if one.id in (helping or partly)), None),
         works_on=elsewhere[1].id if elsewhere else "",
         ground=ground_of(cell.basis) if cell.basis else "",
         is_stale=is_stale(cell, build, context.now),

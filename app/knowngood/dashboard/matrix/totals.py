@@ -11,7 +11,13 @@ from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.vocabulary import PROSPECTS, StatusLabel
 from knowngood.web.html.i18n import Language, say
 
-COUNTED = (Prospect.PASSES, Prospect.NEEDS_WORKAROUND, Prospect.FAILS, Prospect.NOT_KNOWN)
+COUNTED = (
+    Prospect.PASSES,
+    Prospect.AS_REPORTED,
+    Prospect.NEEDS_WORKAROUND,
+    Prospect.FAILS,
+    Prospect.NOT_KNOWN,
+)
 """In the order of lines and bars. What cannot exist on a build is no part of either."""
 
 
@@ -31,6 +37,7 @@ def counted(rows: Sequence[Sequence[Prospect]], width: int) -> tuple[Mapping[Pro
 
 
 def lines_of(columns: Sequence[Mapping[Prospect, int]], language: Language) -> tuple[TotalLine, ...]:
+    """A line for each prospect; passing as reported is rare, and has none where nothing does."""
     return tuple(
         TotalLine(
             prospect,
@@ -39,6 +46,7 @@ def lines_of(columns: Sequence[Mapping[Prospect, int]], language: Language) -> t
             tuple(column[prospect] for column in columns),
         )
         for prospect in COUNTED
+        if prospect is not Prospect.AS_REPORTED or any(column[prospect] for column in columns)
     )
 
 

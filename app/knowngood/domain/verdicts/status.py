@@ -1,6 +1,6 @@
 """How a cell stands, with its workarounds, and what somebody who runs that build has to expect of it.
 
-Everything that counts how cells stand (totals, charts, lifespans, advice) counts by `prospect_of`.
+Everything that counts how cells stand (totals, charts, lifespans) counts by `prospect_of`; advice by `remedy_of`.
 """
 
 from collections.abc import Set as AbstractSet
@@ -72,15 +72,23 @@ class Prospect(StrEnum):
     FAILS = "fails"  # and no workaround is known to help with all of it; of some none was tried (`is_untried`)
     NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
     NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
+    AS_REPORTED = "as_reported"  # passes as reported, and fails in a variant, with a workaround or without
     PASSES = "passes"
     DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap
 
 
-FAILING_PROSPECTS: AbstractSet[Prospect] = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND})
+FAILING_PROSPECTS: AbstractSet[Prospect] = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND, Prospect.AS_REPORTED})
 
 
 def prospect_of(cell: Cell) -> Prospect:
-    """A different failure is a failure: whoever runs that build has one."""
+    return Prospect.AS_REPORTED if passes_as_reported(cell) else remedy_of(cell)
+
+
+def remedy_of(cell: Cell) -> Prospect:
+    """The same for advice, to which a failing variant is a failure like any other: it asks whether something helps.
+
+    A different failure is a failure: whoever runs that build has one.
+    """
     if cell.verdict is Verdict.NOT_APPLICABLE:
         return Prospect.DOES_NOT_APPLY
     if cell.verdict is Verdict.NOT_AFFECTED:

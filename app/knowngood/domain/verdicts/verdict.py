@@ -28,7 +28,7 @@ from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.observations import DifferentValue, different_values
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, TroubleCode, classify
-from knowngood.domain.vocabulary import VERDICTS
+from knowngood.domain.vocabulary import VERDICTS, many
 
 
 class Verdict(StrEnum):
@@ -124,6 +124,11 @@ class WorkaroundFinding:
     untried: tuple[str, ...] = ()
     runs: int = 0
     ground: str = ""
+
+    @property
+    def rests_on(self) -> str:
+        """`3 runs`, `1 run, inferred from torch-2.7.1+cu126`."""
+        return many(self.runs, "run") + (f", {inferred_from(self.ground)}" if self.ground else "")
 
 
 @dataclass(frozen=True)

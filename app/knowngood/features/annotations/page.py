@@ -20,7 +20,7 @@ from knowngood.store.evidence.cells import load_notes
 from knowngood.store.evidence.notes import add_note
 from knowngood.web.auth.principal import require, require_own_form
 from knowngood.web.forms import Form
-from knowngood.web.html.status_labels import word_of
+from knowngood.web.html.status_labels import bare_word
 from knowngood.web.request_context import Context, RequestContext, see_other, uncached
 from knowngood.web.urls import API, cell_address, notes_address
 
@@ -103,7 +103,7 @@ def _shown(
         cell=cell,
         title=context.title_of(evidence.issue),
         sign=status_of(cell),
-        word=word_of(cell, context.language),
+        word=bare_word(cell, context.language),
         address=address,
         cell_address=cell_address(*cell.key),
         notes=tuple((note, context.say(NOTE_WORDS[note.kind])) for note in said),

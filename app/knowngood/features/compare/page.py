@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Response
 from knowngood.dashboard.matrix.selection import Words
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue_selectors import SEVERITY_RANK
+from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.matrix import measured_line
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Cell
@@ -31,6 +32,7 @@ from knowngood.features.exports.service import links_at
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_measured_builds
 from knowngood.web.html.grid import Choice
+from knowngood.web.html.status_labels import said_runs
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import API, build_address, cell_address, compare_address, issue_address
 
@@ -65,12 +67,13 @@ class ComparePageQuery(CompareQuery):
 
 @dataclass(frozen=True)
 class Mark:
-    """One side of a pair: a cell as it is shown."""
+    """One side of a pair: a cell as it is shown. What it is inferred from is one of the notes."""
 
     sign: StatusLabel
     word: str
     address: str
     rests_on: str
+    is_inferred: bool
     is_old: bool
 
 
@@ -279,7 +282,7 @@ def _line(context: RequestContext, pair: IssuePair) -> PairLine:
             _note(context, words, values)
             for words, values in notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
         ),
-        reason=pair.after.reason if pair.group in _EXPLAINED else "",
+        reason=own_reason(pair.after) if pair.group in _EXPLAINED else "",
     )
 
 
@@ -289,16 +292,14 @@ def _note(context: RequestContext, words: str, values: Mapping[str, str]) -> str
     )
 
 
-RUN_WORDS = ("1 run", "{n} runs")
-
-
 def mark(context: RequestContext, cell: Cell, *, is_old: bool = False) -> Mark:
     sign = status_of(cell)
     return Mark(
         sign=sign,
         word=context.say(STATUSES[sign].word),
         address=cell_address(*cell.key),
-        rests_on=context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
+        rests_on=said_runs(cell.runs, context.language),
+        is_inferred=cell.basis is not None,
         is_old=is_old,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from knowngood.domain.issue import Left
-from knowngood.domain.verdicts.inference import in_words
+from knowngood.domain.verdicts.inference import in_words, own_reason
 from knowngood.features.compare.comparison import (
     PAIRING_WORDS,
     Comparison,
@@ -146,7 +146,7 @@ def comparison_text(compared: Comparison) -> str:
         for pair in pairs:
             lines += pair_lines(pair)
             if group is Group.NOT_KNOWN_NOW:
-                lines += wrapped(one_line(pair.after.reason), _INDENT, _INDENT)
+                lines += wrapped(one_line(own_reason(pair.after)), _INDENT, _INDENT)
             for words, values in notes_of(pair):
                 lines += wrapped(one_line(words.format(**values)), _INDENT, _INDENT + "  ")
     if compared.is_blind:
@@ -206,7 +206,7 @@ def _cells(pair: IssuePair, links: Links | None) -> tuple[str, ...]:
     name = f"[{title}](<{links.issue(pair.issue.id)}>)" if links else title
     silent = " (∆ wrong numbers, no error)" if pair.is_silent else ""
     notes = [*marks_of(pair), *(words.format(**values) for words, values in notes_of(pair))]
-    said = [pair.after.reason, *notes] if pair.group is Group.NOT_KNOWN_NOW else notes
+    said = [own_reason(pair.after), *notes] if pair.group is Group.NOT_KNOWN_NOW else notes
     return (
         f"{name}{silent}",
         _verdict(pair, links, is_old=pair.old[0], after=False),

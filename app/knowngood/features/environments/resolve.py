@@ -106,8 +106,8 @@ class ResolvedBuild:
     nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
-    `gpus` are the environment's, and `gpu` is the first of them. `platforms` are those that were stated, with the words
-    that do (none: it is taken as Linux x86-64).
+    `gpus` are the environment's. `platforms` are those that were stated, with the words that do (none: it is taken as
+    Linux x86-64).
     """
 
     build: str | None
@@ -122,10 +122,6 @@ class ResolvedBuild:
     is_whole: bool = True
     gpus: tuple[str, ...] = ()
     platforms: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def gpu(self) -> str:
-        return next(iter(self.gpus), "")
 
     @property
     def remark(self) -> str:

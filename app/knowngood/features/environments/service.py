@@ -6,12 +6,19 @@ from dataclasses import replace
 from knowngood import foreign_text
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadEnvironment, KnownGoodError
+from knowngood.domain.hardware_names import class_named
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.known import Known
 from knowngood.features.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
 
 _READ = "knowngood.features.environments.detect:read_environment"
 
 NO_BUILD = "No build here is this environment: {why}"
 """What every door says where there is none; `why` is NoSuchBuild's text."""
+
+
+SEVERAL_GPUS_WORDS = "Several kinds of GPU are named ({gpus}), and the worst counts: {gpu}."
+"""What doors say that answer for one of them."""
 
 
 class NoSuchBuild(KnownGoodError):
@@ -54,3 +61,16 @@ def pasted_build(text: str, builds: Mapping[str, Build], tested: Collection[str]
     if found.build is None:
         raise NoSuchBuild(found.note, found.nearest)
     return found
+
+
+def worst_gpu(found: ResolvedBuild, known: Known) -> str:
+    """Of the GPUs that a text names, the one that its wheel holds no code for, or nobody knows; else the one on which
+    most issues fail. Empty where it names none.
+    """
+
+    def trouble(gpu: str) -> tuple[bool, bool, int]:
+        build, class_ = known.builds[found.build or ""], class_named(gpu, known.hardware)
+        failing = sum(known.cell(issue, build, class_).verdict in FAILING for issue in known.issues.values())
+        return known.serves(build, class_) is False, bool(known.against(build, class_)), failing
+
+    return max(found.gpus, key=trouble, default="")

@@ -8,11 +8,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from knowngood.domain.access import NotAllowed
+from knowngood.domain.builds.build_names import asked_build
+from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import told_builds
-from knowngood.features.environments.service import NO_BUILD, NoSuchBuild
-from knowngood.features.front.my_build import chosen_by_environment, chosen_by_name
+from knowngood.features.environments.service import (
+    NO_BUILD,
+    SEVERAL_GPUS_WORDS,
+    NoSuchBuild,
+    pasted_build,
+    worst_gpu,
+)
 from knowngood.store.engine import reading
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.forms import Form, own_address
@@ -25,7 +32,9 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class MyBuildPage:
-    """`problem` is why what was sent names no build here (empty: nothing was); `nearest` may have been meant."""
+    """`problem` is why what was sent names no build here, or what to know of it before one goes on (empty: neither);
+    `nearest` may have been meant.
+    """
 
     build: str
     hardware: str
@@ -56,15 +65,17 @@ def choose(request: Request, context: Context, form: Form) -> Response:
     with reading(context.state.engine) as session:
         known = context.known(session)
     try:
-        found = _chosen(context, form, known)
+        found, note = _chosen(context, form, known)
     except NoSuchBuild as error:
-        return _page(context, known, form, error, HTTPStatus.UNPROCESSABLE_ENTITY)
-    response = see_other(lead)
+        return _page(context, known, form, str(error), error.nearest, HTTPStatus.UNPROCESSABLE_ENTITY)
+    sent = {"build": found.build, "hardware": found.hardware, "to": lead}
+    response = _page(context, known, sent, note) if note else see_other(lead)
     remember(response, found.build, found.hardware)
     return response
 
 
-def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> MyBuild:
+def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> tuple[MyBuild, str]:
+    """With what has to be said before the form leads back; mostly nothing."""
     build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
     hardware = form.get("hardware", "").strip()
     if hardware and hardware_named(hardware) is None:
@@ -73,18 +84,28 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> M
         )
     if environment:
         try:
-            found = chosen_by_environment(environment, known)
+            found = pasted_build(environment, known.builds, known.tested)
         except NoSuchBuild as error:
             raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
-        return MyBuild(found.build, found.hardware or hardware)
-    return MyBuild(chosen_by_name(build, known).build if build else "", hardware)
+        gpu = worst_gpu(found, known)
+        several = context.say(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if len(found.gpus) > 1 else ""
+        return MyBuild(found.build or "", gpu or hardware), several
+    return MyBuild(_named(build, known) if build else "", hardware), ""
+
+
+def _named(build: str, known: Known) -> str:
+    try:
+        return asked_build(build, known.builds).id
+    except UnknownBuild as error:
+        raise NoSuchBuild(error.problem, error.nearest) from None
 
 
 def _page(
     context: RequestContext,
     known: Known,
     sent: Mapping[str, str],
-    error: NoSuchBuild | None = None,
+    problem: str = "",
+    nearest: tuple[str, ...] = (),
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
     page = MyBuildPage(
@@ -94,8 +115,8 @@ def _page(
         builds=tuple(build.id for build in reversed(told_builds(known))),
         classes=known.hardware,
         to=sent.get("to", "/"),
-        problem=str(error) if error else "",
-        nearest=error.nearest if error else (),
+        problem=problem,
+        nearest=nearest,
         json_address=f"{API}/builds",
     )
     return context.page("my_build.html", page, status)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
@@ -14,7 +13,7 @@ from knowngood.dashboard.matrix.moved import moved
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect
 from knowngood.domain.vocabulary import VERDICTS
 from knowngood.features.front.service import IssueStanding, Overview, Standing, Yours, load_overview, usual_class
 from knowngood.features.upgrade.candidates import Message
@@ -23,10 +22,10 @@ from knowngood.features.upgrade.wording import because, verdict
 from knowngood.serialization.marks import VerdictMark
 from knowngood.store.engine import Session
 from knowngood.store.queries import RunRow, load_active_run
-from knowngood.web.html.status_labels import bare_word, shown
+from knowngood.web.html.status_labels import shown, word_of
 from knowngood.web.my_build import MY_BUILD, MyBuild, shared_address
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, FRONT, MATRIX, cell_address, issue_address, run_address
+from knowngood.web.urls import API, FRONT, MATRIX, asking, cell_address, issue_address, run_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -65,8 +64,8 @@ class AdviceLine:
 
 @dataclass(frozen=True)
 class YoursView:
-    """The build that the page is about. `is_example` where the reader chose none that can be told of; `from_cpu` of its
-    `answers` were measured on the CPU.
+    """The build that the page is about. `is_example` where the reader chose none that can be told of; `failing` leaves
+    out what passes `as_reported`; `from_cpu` of its `answers` were measured on the CPU.
     """
 
     build: Build
@@ -74,6 +73,7 @@ class YoursView:
     is_example: bool
     failing: int
     helped: int
+    as_reported: int
     passes: int
     not_known: int
     answers: int
@@ -156,7 +156,7 @@ def front_page(context: RequestContext, found: Overview, own: ReaderBuild, activ
         active=active,
         active_address=run_address(active.id) if active else "",
         my_build_address=MY_BUILD,
-        json_address=_asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
+        json_address=asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
     )
 
 
@@ -168,15 +168,16 @@ def _yours(context: RequestContext, yours: Yours, own: ReaderBuild) -> YoursView
         build=build,
         hardware=hardware,
         is_example=own.build is None,
-        failing=standing.failing,
+        failing=counts[Prospect.FAILS] + counts[Prospect.NEEDS_WORKAROUND],
         helped=counts[Prospect.NEEDS_WORKAROUND],
+        as_reported=counts[Prospect.AS_REPORTED],
         passes=counts[Prospect.PASSES],
         not_known=counts[Prospect.NOT_KNOWN],
-        answers=standing.failing + counts[Prospect.PASSES],
+        answers=sum(counts[one] for one in (*FAILING_PROSPECTS, Prospect.PASSES)),
         from_cpu=yours.from_cpu,
         matrix_address=_column(standing),
         advice=_advice(context, yours.advice) if yours.advice else None,
-        upgrade_address=_asking("/upgrade", **{"from": build.id, "hardware": hardware}),
+        upgrade_address=asking("/upgrade", **{"from": build.id, "hardware": hardware}),
         warnings=tuple(map(line, yours.watch_out[:_WARNINGS])),
         more_warnings=len(yours.watch_out[_WARNINGS:]),
         warnings_address=_column(standing, _WARNED),
@@ -203,7 +204,7 @@ def _line(context: RequestContext, one: IssueStanding) -> IssueLine:
         address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
         component=issue.component,
         severity=context.say(issue.severity.value),
-        word=bare_word(cell, context.language),
+        word=word_of(cell, context.language),
     )
 
 
@@ -224,9 +225,4 @@ def _turns(context: RequestContext, found: Overview) -> Iterator[TurnLine]:
 
 def _column(one: Standing, query: str = "") -> str:
     """The matrix with this column alone."""
-    return _asking(MATRIX, builds=one.build.id, hardware=one.hardware, q=query)
-
-
-def _asking(path: str, **asked: str) -> str:
-    said = {name: value for name, value in asked.items() if value}
-    return f"{path}?{urlencode(said)}" if said else path
+    return asking(MATRIX, builds=one.build.id, hardware=one.hardware, q=query)

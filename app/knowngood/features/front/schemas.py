@@ -19,6 +19,7 @@ class StandingBody(Body):
     hardware: str
     passes: int
     needs_workaround: int
+    as_reported: int
     fails: int
     not_known: int
     does_not_apply: int

@@ -51,11 +51,6 @@ class Standing:
     hardware: str
     counts: Mapping[Prospect, int]
 
-    @property
-    def failing(self) -> int:
-        """With a workaround or without."""
-        return sum(self.counts[one] for one in FAILING_PROSPECTS)
-
 
 @dataclass(frozen=True)
 class IssueStanding:

@@ -25,6 +25,7 @@ from knowngood.query.cli import read_asked
 
 _DETAIL = "knowngood.dashboard.issues.schemas:issue_detail"
 _ISSUES = "knowngood.dashboard.issues.schemas:issues_body"
+_SCRIPT = "knowngood.catalogue.script_analysis:script_of"
 _SEARCH = "knowngood.features.search.schemas:search_body"
 _STATE_HERE = "knowngood.features.environments.installed:state_here"
 _UNSEEN_GPUS = (
@@ -33,9 +34,20 @@ _UNSEEN_GPUS = (
 )
 
 
-def issue(*, issue: str, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
+def issue(
+    *,
+    issue: str,
+    as_json: bool,
+    as_script: bool,
+    snapshot: str,
+    public_keys: Sequence[str],
+    **environment: Any,  # noqa: ANN401 - the options of an environment by their names
+) -> Exit:
     now, knowledge = datetime.now(UTC), knowledge_here(snapshot, public_keys)
     found = find_issue(issue, knowledge.known.issues)
+    if as_script:
+        sys.stdout.write(load(_SCRIPT)(found))
+        return Exit.OK
     is_named = is_stated(environment)
     is_asked = is_named or any(pin.name == "torch" for pin in load(_STATE_HERE)().pins)
     answer = answer_issue(found, _request(environment) if is_asked else None, knowledge, now)
@@ -56,9 +68,8 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
     issues = _issues_of(text, answer, known)
     if as_json:
         views = views_of(answer, known, str, lambda issue: issue.title, MOST_HITS)
-        body = load(_ISSUES)(issues).model_dump(mode="json")
         told = load(_SEARCH)(answer, views, str).model_dump(mode="json")
-        sys.stdout.write(_dumped({**body, "search": told}))
+        sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": told}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))
     return Exit.USAGE if answer.is_unreadable else Exit.OK
@@ -68,10 +79,9 @@ def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]
     """Those of the answer; where it is a query, those that the query selects, as the matrix has them. Raises BadRequest
     for a query with a word that is misspelt: where nobody can choose, nothing is guessed.
     """
-    first = answer.hits[0] if answer.hits else None
-    if first is None or not first.query:
+    if not answer.hits or not answer.hits[0].query:
         return tuple(hit.issue for hit in answer.hits if hit.issue)
-    query = text if answer.read_as.get(answer.asked) else first.query
+    query = text if answer.read_as.get(answer.asked) else answer.hits[0].query
     hardware = (answer.hardware,) if answer.hardware else known.hardware
     asked = read_asked(query, "the words")
     return select(known, asked, issues_of(known.issues, ()), (), hardware, datetime.now(UTC)).issues
@@ -101,9 +111,8 @@ def _classes_here() -> list[str]:
 def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, Any]:
     """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
     cells = known.stored(answer.issue.id)
-    detail = load(_DETAIL)(answer.issue, answer.histories, cells, known.builds, now)
     return {
-        **detail.model_dump(mode="json"),
+        **load(_DETAIL)(answer.issue, answer.histories, cells, known.builds, now).model_dump(mode="json"),
         "here": decision_body(answer.ruling),
         "is_example": answer.is_example,
         "elsewhere": [
@@ -117,16 +126,12 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
 def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
     """The gate's document about all issues, without a decision: that would need a policy."""
     body = decision_body(answer.ruling)
-    told = {
-        name: body[name]
-        for name in ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
-    }
-    resolved = answer.resolved
+    told = ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
     return {
-        **told,
-        "pythons": list(resolved.pythons),
-        "is_assumed": resolved.is_assumed,
-        "packages": dict(resolved.packages),
+        **{name: body[name] for name in told},
+        "pythons": list(answer.resolved.pythons),
+        "is_assumed": answer.resolved.is_assumed,
+        "packages": dict(answer.resolved.packages),
         "concerned": dict(answer.packages),
     }
 

@@ -144,7 +144,7 @@ def _failing(reason: Reason) -> Iterator[str]:
     words = (word, f"{reason.severity} severity{silent}", one_line(reason.hardware), inferred, once, reason.caveat)
     yield from wrapped(" · ".join(one for one in words if one), _INDENT, _INDENT)
     helps = best_workaround(reason)
-    to_do = [f"workaround: {one_line(helps.id)}" if helps else not_tried(reason), fixed(reason)]
+    to_do = [f"workaround {one_line(helps.how)}: {one_line(helps.id)}" if helps else not_tried(reason), fixed(reason)]
     yield from wrapped("; ".join(one for one in to_do if one), _INDENT, _INDENT)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from urllib.parse import urlencode
 
 import regex
 
@@ -22,7 +21,13 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.naming.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.domain.verdicts.known import Known
-from knowngood.features.environments.service import NO_BUILD, NoSuchBuild, pasted_build
+from knowngood.features.environments.service import (
+    NO_BUILD,
+    SEVERAL_GPUS_WORDS,
+    NoSuchBuild,
+    pasted_build,
+    worst_gpu,
+)
 from knowngood.features.search.notation import ParsedText, Purpose, one_line, plain, read
 from knowngood.features.search.pasted import Pasted, pasted
 from knowngood.features.search.word_index import WordIndex
@@ -32,6 +37,7 @@ from knowngood.query.fields import ALIASES, FIELDS
 from knowngood.query.parser import BadQuery, Query, parse
 from knowngood.web.urls import (
     ERRORS,
+    asking,
     build_address,
     compare_address,
     issue_address,
@@ -150,12 +156,13 @@ def _of_environment(text: str, known: Known) -> SearchAnswer:
     except NoSuchBuild as error:
         near = tuple(_build_hit(known.builds[id_], "") for id_ in error.nearest)
         return SearchAnswer("", near, note=Message(NO_BUILD, why=str(error)))
-    build = found.build or ""
+    build, gpu = found.build or "", worst_gpu(found, known)
     title = Message("Your environment is {build}", build=build)
-    asked = {"mine": build, **({"gpu": found.gpu} if found.gpu else {})}
-    hit = Hit(HitKind.ENVIRONMENT, build, f"/?{urlencode(asked)}", title)
-    class_ = class_named(found.gpu, known.hardware)
-    return SearchAnswer("", (hit,), is_sure=True, build=build, hardware=class_ if class_ in known.hardware else "")
+    hit = Hit(HitKind.ENVIRONMENT, build, asking("/", mine=build, gpu=gpu), title)
+    class_ = class_named(gpu, known.hardware)
+    note = Message(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if len(found.gpus) > 1 else None
+    told = class_ if class_ in known.hardware else ""
+    return SearchAnswer("", (hit,), is_sure=note is None, note=note, build=build, hardware=told)
 
 
 # -- a question --------------------------------------------------------------------------------------------------------
@@ -365,29 +372,27 @@ class _Question:
         title = Message("{name} is of the hardware class {hardware}", name=named.name, hardware=class_)
         if named.name == class_:
             title = Message("The hardware class {hardware}", hardware=class_)
+        told = self._told_of_class(class_)
         if class_ in known.hardware:
-            n = sum(1 for id_ in known.issues if known.was_measured(id_, class_))
-            told = Message("{n} of {all} issues are measured there.", n=n, all=len(known.issues))
             return Hit(HitKind.HARDWARE, class_, matrix_address(hardware=class_), title, told)
-        told = self._unmeasured_class(class_)
         command = "knowngood run --builds default --issues all"
         return Hit(HitKind.HARDWARE, class_, matrix_address(), title, told, command=command)
 
-    def _unmeasured_class(self, class_: str) -> Message:
-        """The wheels' lists say which torch may run there at all, where nothing else is known."""
-        measured = ", ".join(self._known.hardware) or "-"
-        holding, lacking = self._known.wheels_for(class_)
-        days = sorted(f"{one.read_at:%Y-%m-%d}" for one in (*holding, *lacking))
-        if not (days and class_.startswith("cuda-")):
-            return Message(_UNMEASURED_WORDS[0], measured=measured)
+    def _told_of_class(self, class_: str) -> Message:
+        """How much is measured there, and by the wheels' lists which torch may run there at all."""
+        known = self._known
+        holding, lacking = known.wheels_for(class_)
+        days = [f"{one.read_at:%Y-%m-%d}" for one in (*holding, *lacking) if class_.startswith("cuda-")]
         return Message(
-            _UNMEASURED_WORDS[1],
+            (_MEASURED_WORDS if class_ in known.hardware else _UNMEASURED_WORDS)[bool(days)],
+            n=sum(1 for id_ in known.issues if known.was_measured(id_, class_)),
+            all=len(known.issues),
+            measured=", ".join(known.hardware) or "-",
             gpu=class_.removeprefix("cuda-"),
             holding=", ".join(one.torch for one in holding) or "-",
             lacking=", ".join(one.torch for one in lacking) or "-",
-            first=days[0],
-            last=days[-1],
-            measured=measured,
+            first=min(days, default=""),
+            last=max(days, default=""),
         )
 
     def _unmeasured(self, asked: ParsedText) -> Message | None:
@@ -460,6 +465,13 @@ class _Question:
         return Hit(HitKind.ISSUE, issue.id, issue_address(issue.id, build, hardware), issue=issue)
 
 
+_MEASURED_WORDS = (
+    "{n} of {all} issues are measured there.",
+    (
+        "{n} of {all} issues are measured there. Of the wheels tested here these hold code for {gpu}: {holding}; these "
+        "hold none: {lacking} (read in them from {first} to {last})."
+    ),
+)
 _UNMEASURED_WORDS = (
     "Nobody has measured this class here yet; measured are {measured}. On a machine that has it this measures:",
     (

@@ -14,8 +14,8 @@ from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.measuring.planning import Price
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
-from knowngood.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, remedy_of
+from knowngood.domain.verdicts.verdict import WorkaroundFinding, WorkaroundVerdict
 from knowngood.features.compare.comparison import Group, IssuePair
 
 CONFIRMED = 2
@@ -63,7 +63,7 @@ class Item(IssuePair):
 
     @cached_property
     def prospect(self) -> Prospect:
-        return prospect_of(self.after)
+        return remedy_of(self.after)
 
     @property
     def fails(self) -> bool:
@@ -96,6 +96,11 @@ class Item(IssuePair):
             for one in self.issue.workarounds
             if one.id in found and found[one.id].verdict is WorkaroundVerdict.EFFECTIVE
         )
+
+    @property
+    def helps(self) -> WorkaroundFinding | None:
+        """The finding of the first of these."""
+        return next((self.after.workarounds[id_] for id_ in self.workarounds), None)
 
 
 class Tally(StrEnum):

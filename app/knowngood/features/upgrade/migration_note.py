@@ -11,7 +11,6 @@ from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from knowngood.domain.issue import Issue, Link
-from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.features.compare.renderers import marks_of, notes_of
 from knowngood.features.gate.renderers.json import address
 from knowngood.features.gate.renderers.markdown import escaped, link, quoted
@@ -126,8 +125,8 @@ def _line(item: Item, base: str) -> str:
     said = [_upstream(item.issue)]
     if item.is_silent:
         said.append("∆ wrong numbers, no error")
-    if item.has_workaround:
-        said.append("has a workaround")
+    if item.helps:
+        said.append(f"has a workaround ({escaped(item.helps.rests_on)})")
     elif item.is_untried:
         said.append("workaround not tried there")
     said += [escaped(mark) for mark in marks_of(item)]
@@ -188,9 +187,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
 
 
 def _told(step: WorkaroundStep, base: str) -> str:
-    finding = step.item.after.workarounds.get(step.workaround.id)
-    cures = finding if finding and finding.verdict is WorkaroundVerdict.EFFECTIVE else None
-    said = [step.workaround.trade_off if cures else "", "1 run" if cures and cures.runs == 1 else "", step.why]
+    said = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [step.why]
     told = "; ".join(escaped(part) for part in said if part)
     return f"- **{escaped(step.workaround.title)}**{f' ({told})' if told else ''}, for: {_where(step.item.issue, base)}"
 

@@ -17,6 +17,8 @@ from knowngood.dashboard.matrix.selection import Words
 from knowngood.domain.builds.build_names import find_build
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.verdicts.inference import own_reason
+from knowngood.domain.verdicts.verdict import WorkaroundFinding
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.features.compare.comparison import WorkaroundTurn
 from knowngood.features.compare.page import MARKDOWN, Section, SidesLine, mark
@@ -116,9 +118,12 @@ class Row:
 
 @dataclass(frozen=True)
 class ItemLine(SidesLine):
-    """One watched issue. `reason` is what the evidence says where it gives no answer or nothing helps."""
+    """One watched issue. `reason` is what the evidence says where it gives no answer or nothing helps; `helps` is
+    what was found of the first of the `workarounds`.
+    """
 
     workarounds: tuple[str, ...]
+    helps: WorkaroundFinding | None
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,7 @@ class StepLine:
     title: str
     body: Markup
     why: str
+    helps: WorkaroundFinding | None
 
 
 @dataclass(frozen=True)
@@ -519,8 +525,9 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         before=mark(context, item.before),
         after=mark(context, cell),
         notes=tuple(context.say(words, **values) for words, values in notes if words != told),
-        reason=cell.reason if is_explained else "",
+        reason=own_reason(cell) if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
+        helps=item.helps,
     )
 
 
@@ -552,4 +559,5 @@ def _step(context: RequestContext, step: WorkaroundStep) -> StepLine:
         title=context.in_language(workaround.title, workaround.title_zh),
         body=markdown(context.in_language(workaround.body, workaround.body_zh)),
         why=step.why,
+        helps=step.helps,
     )

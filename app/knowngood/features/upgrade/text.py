@@ -86,8 +86,10 @@ def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
         for item in items:
             left = [words.format(**values) for words, values in left_of(item)]
+            works = [f"workaround {item.workarounds[0]} works there ({item.helps.rests_on})"] if item.helps else []
             if left or tally not in _COUNTED_ONLY:
                 yield from pair_lines(item)
+                left = works + left
             for said in left:
                 yield from wrapped(one_line(said), _INDENT, _INDENT)
     hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""

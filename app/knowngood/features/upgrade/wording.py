@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.issue import Workaround
-from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.verdict import WorkaroundFinding
 from knowngood.features.compare.comparison import Group, WorkaroundTurn
 from knowngood.features.environments.resolve import index_of_variant
 from knowngood.features.upgrade.candidates import Candidate, Item, Message, Rating, Tally
@@ -64,7 +64,6 @@ SECTION_WORDS: Mapping[Tally, str] = {
 }
 
 _BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
-_BY_PROSPECT = {prospect: Tally(prospect.value) for prospect in Prospect}
 
 
 def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
@@ -78,7 +77,7 @@ def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
 def _section(item: Item) -> Tally:
     if item.group is Group.NOT_KNOWN_BEFORE and item.fails:
         return Tally.NOT_KNOWN_BEFORE
-    return _BY_GROUP.get(item.group, _BY_PROSPECT[item.prospect])
+    return _BY_GROUP.get(item.group, Tally(item.prospect.value))
 
 
 def measured(candidate: Candidate) -> Message:
@@ -244,11 +243,12 @@ def index_of(build: Build) -> Message:
 
 @dataclass(frozen=True)
 class WorkaroundStep:
-    """Something to do about one workaround of one issue, and why."""
+    """Something to do about one workaround of one issue, and why. `helps` is what was found of one to add or keep."""
 
     item: Item
     workaround: Workaround
     why: str = ""
+    helps: WorkaroundFinding | None = None
 
 
 def steps(candidate: Candidate) -> dict[str, list[WorkaroundStep]]:
@@ -278,7 +278,7 @@ def _step(item: Item) -> WorkaroundStep | None:
     turns = item.turns
     kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
     chosen = next(iter([*kept, *item.workarounds]), "")
-    return WorkaroundStep(item, item.issue.workaround(chosen)) if chosen else None
+    return WorkaroundStep(item, item.issue.workaround(chosen), helps=item.after.workarounds[chosen]) if chosen else None
 
 
 def _turned(items: Iterable[Item], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:

@@ -63,9 +63,17 @@ def whole_word(cell: Cell, issue: Issue, known: Known, language: Language) -> st
     return say("{verdict} (works on {build})", language, verdict=word, build=found[1].id) if found else word
 
 
+RUN_WORDS = ("1 run", "{n} runs")
+
+
+def said_runs(runs: int, language: Language) -> str:
+    """How many runs an answer rests on; empty where it rests on none."""
+    return say(RUN_WORDS[runs > 1], language, n=runs) if runs else ""
+
+
 def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
     """The rest of what is known of a cell: that it rests on one run, and how the report's own variant ended."""
-    said = [say("1 run", language)] if cell.runs == 1 else []
+    said = [said_runs(1, language)] if cell.runs == 1 else []
     if (own := cell.as_reported) is not None and not passes_as_reported(cell):
         word = say(VERDICTS[own.verdict].word, language)
         said.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))

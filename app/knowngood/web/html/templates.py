@@ -15,7 +15,15 @@ from knowngood.web.html import i18n
 from knowngood.web.html.grid import drawn
 from knowngood.web.html.markdown import coded, uncoded
 from knowngood.web.html.static_files import TEMPLATES, Asset
-from knowngood.web.html.status_labels import LEGEND, LEGEND_LINE, said_beside, silent_releases, word_of
+from knowngood.web.html.status_labels import (
+    LEGEND,
+    LEGEND_LINE,
+    bare_word,
+    said_beside,
+    said_runs,
+    silent_releases,
+    word_of,
+)
 from knowngood.web.html.template_bytecode import TemplateBytecode
 from knowngood.web.urls import (
     SITE_DATA,
@@ -65,7 +73,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
     environment.filters |= {"coded": coded, "uncoded": uncoded}
-    environment.filters |= {"said_beside": said_beside, "silent_releases": silent_releases, "word_of": word_of}
+    environment.filters |= {one.__name__: one for one in (bare_word, said_beside, said_runs, silent_releases, word_of)}
     environment.filters |= {
         "drawn": drawn,
         "exact": i18n.exact,

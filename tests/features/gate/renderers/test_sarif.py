@@ -144,10 +144,11 @@ def test_any_ruling_is_valid_sarif(ruling: Ruling, where: str) -> None:
 
 
 def test_a_snippet_that_is_left_open_ends_before_what_follows() -> None:
-    workaround = MeasuredWorkaround("c", "C", WorkaroundVerdict.EFFECTIVE, "", "```\nopen")
+    workaround = MeasuredWorkaround("c", "C", WorkaroundVerdict.EFFECTIVE, "", "```\nopen", runs=3)
     [rule] = run_of(make_ruling(make_reason(workarounds=(workaround, replace(workaround, id="d")))))["tool"]["driver"][
         "rules"
     ]
 
     tokens = [token for token in MarkdownIt().parse(rule["help"]["markdown"]) if token.level == 0]
     assert tokens[-1].type == "paragraph_close"
+    assert all("workaround that works here (3 runs), C:" in text for text in rule["help"].values())

@@ -97,7 +97,7 @@ def _help(reason: Reason) -> list[str]:
         lines.append(f"Upgrade: {fixed(reason)}.")
     workaround = best_workaround(reason)
     if workaround:
-        lines += [f"Workaround that works on {one_line(_place(reason))}, {one_line(workaround.title)}:"]
+        lines += [f"{one_line(_place(reason))}: workaround {one_line(workaround.how)}, {one_line(workaround.title)}:"]
         lines += all_lines(workaround.snippet)
     if other_workarounds(reason):
         lines.append(f"Workarounds, measured: {other_workarounds(reason)}.")
@@ -110,7 +110,7 @@ def _help_markdown(reason: Reason) -> list[str]:
         blocks.append(f"Upgrade: {escaped(fixed(reason))}.")
     workaround = best_workaround(reason)
     if workaround:
-        blocks.append(f"Workaround that works on {escaped(_place(reason))}, {escaped(workaround.title)}:")
+        blocks.append(f"{escaped(_place(reason))}: workaround {escaped(workaround.how)}, {escaped(workaround.title)}:")
         blocks.append(quoted(workaround.snippet))
     if other_workarounds(reason):
         blocks.append(f"Workarounds, measured: {escaped(other_workarounds(reason))}.")
