@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import pairwise
 
 from knowngood.domain.builds.build import Build
@@ -33,9 +34,28 @@ class Store:
     cells: Mapping[tuple[str, str, str], Cell]
     rates: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, compare=False)
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
         return sorted({class_ for _, _, class_ in self.cells})
+
+    @cached_property
+    def flaky(self) -> set[tuple[str, str]]:
+        """Issue and class where any variant, on any build, both passed and failed with nothing changed."""
+        return {
+            (issue, class_)
+            for (issue, _, class_), cell in self.cells.items()
+            for one in cell.variants
+            if one.verdict == "flaky" or one.reason.removeprefix("varies by machine: ").startswith("passed and failed")
+        }
+
+    @cached_property
+    def sound_builds(self) -> set[str]:
+        """Those that pass the smoke row on some class."""
+        return {
+            build
+            for (issue, build, _), cell in self.cells.items()
+            if cell.verdict == "not_affected" and self.issues[issue].is_smoke
+        }
 
 
 @dataclass(frozen=True)
@@ -88,7 +108,7 @@ def claim(store: Store, issue: Issue, build: Build, class_: str) -> Claim:
     if own is not None and own.verdict != "not_run":
         assurance = "measured" if own.verdict in ANSWERS else "not_known"
         lent = _lent_by_another_python(store, issue, build, own)
-        return Claim(own.verdict.value, assurance, own, is_flaky=is_flaky(store, own), lent=lent)
+        return Claim(own.verdict.value, assurance, own, is_flaky=(own.issue, own.hardware) in store.flaky, lent=lent)
     if not applies(issue, build, class_):
         return Claim("not_applicable")
     if issue.requires.device == "any" and class_ != CPU:
@@ -97,19 +117,9 @@ def claim(store: Store, issue: Issue, build: Build, class_: str) -> Claim:
         ground, rule = _on_another_python(store, issue, build, class_), "python"
     if ground is None:
         return Claim("not_run")
-    return Claim(ground.verdict.value, "inferred", ground, rule, is_flaky=is_flaky(store, ground))
-
-
-def is_flaky(store: Store, cell: Cell) -> bool:
-    """Whether any variant of this issue, on any build of this class, both passed and failed with nothing changed."""
-    for (issue, _, class_), other in store.cells.items():
-        if issue == cell.issue and class_ == cell.hardware:
-            for one in other.variants:
-                if one.verdict == "flaky" or one.reason.removeprefix("varies by machine: ").startswith(
-                    "passed and failed"
-                ):
-                    return True
-    return False
+    return Claim(
+        ground.verdict.value, "inferred", ground, rule, is_flaky=(ground.issue, ground.hardware) in store.flaky
+    )
 
 
 def applies(issue: Issue, build: Build, class_: str) -> bool:
@@ -152,7 +162,7 @@ def agreement_of_devices(store: Store) -> tuple[int, int]:
 
 def _on_another_python(store: Store, issue: Issue, build: Build, class_: str) -> Cell | None:
     """Of several grounds the one whose Pythons agree best; then the default one's, then the oldest Python's."""
-    if issue.requires.python or issue.is_smoke or not passes_the_smoke_row(store, build):
+    if issue.requires.python or issue.is_smoke or build.id not in store.sound_builds:
         return None
     grounds = []
     for other in store.builds.values():
@@ -171,7 +181,7 @@ def _on_another_python(store: Store, issue: Issue, build: Build, class_: str) ->
 def _lent_by_another_python(store: Store, issue: Issue, build: Build, own: Cell) -> dict[str, str]:
     """Of the workarounds, as of the cell itself, where the same variants fail: the default Python is asked first."""
     lent: dict[str, str] = {}
-    if own.verdict not in SEEN or issue.requires.python or issue.is_smoke or not passes_the_smoke_row(store, build):
+    if own.verdict not in SEEN or issue.requires.python or issue.is_smoke or build.id not in store.sound_builds:
         return lent
     for other in sorted(store.builds.values(), key=lambda one: (one.python != "3.11", Version(one.python))):
         cell = store.cells.get((issue.id, other.id, own.hardware))
@@ -179,7 +189,7 @@ def _lent_by_another_python(store: Store, issue: Issue, build: Build, own: Cell)
             continue
         if lower_bound(*agreement(store, build.python, other.python)) < 0.95 or _failing(cell) != _failing(own):
             continue
-        claim_there = Claim(cell.verdict.value, ground=cell, is_flaky=is_flaky(store, cell))
+        claim_there = Claim(cell.verdict.value, ground=cell, is_flaky=(cell.issue, cell.hardware) in store.flaky)
         lent = {id_: claim_there.workaround(id_) for id_ in own.workarounds} | {
             id_: said for id_, said in lent.items() if said != "unverified"
         }
@@ -192,13 +202,6 @@ def _failing(cell: Cell) -> set[str]:
 
 def is_same_wheel(one: Build, other: Build) -> bool:
     return one.id.partition("~py")[0] == other.id.partition("~py")[0] and one.triton == other.triton
-
-
-def passes_the_smoke_row(store: Store, build: Build) -> bool:
-    return any(
-        cell.verdict == "not_affected" and build_id == build.id and store.issues[issue_id].is_smoke
-        for (issue_id, build_id, _), cell in store.cells.items()
-    )
 
 
 def agreement(store: Store, python: str, other: str) -> tuple[int, int]:

@@ -6,14 +6,18 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from knowngood import foreign_text
 from knowngood.domain.errors import BadEnvironment, Busy, TextTooCostly
 from knowngood.features.environments.service import stated_in
+
+from tests.waiting import eventually
 
 READERS = f"{__name__}:"
 
@@ -34,6 +38,10 @@ def swell() -> int:
 
 def say_much() -> str:
     return "x" * (foreign_text.RESULT_BYTES + 1)
+
+
+def wait_at(gate: Path) -> None:
+    gate.open("rb").close()  # until somebody opens its other end
 
 
 def die() -> None:
@@ -73,8 +81,10 @@ def _server() -> Iterator[None]:
 def test_what_takes_more_than_it_may_is_refused_with_the_limit_and_the_next_text_is_read(
     reader: str, sentence: str
 ) -> None:
+    began = time.monotonic()
     with pytest.raises(TextTooCostly, match=sentence):
         foreign_text.read(READERS + reader)
+    assert time.monotonic() - began < foreign_text.WAIT_S, "it was waited for, though it was gone"
     assert stated_in(b"torch==2.6.0\n", "requirements.txt").kind == "requirements.txt"
 
 
@@ -109,19 +119,16 @@ def test_a_command_which_has_one_thread_has_the_same_limits(tmp_path: Path) -> N
     assert read == "(1, 5)"
 
 
-def test_many_at_once_are_read_or_refused_and_none_waits_for_ever() -> None:
-    def ask(number: int) -> object:
-        try:
-            return foreign_text.read(
-                READERS + ("spin" if number % 2 else "first_of"), *(() if number % 2 else ([1], 2))
-            )
-        except (Busy, TextTooCostly) as error:
-            return type(error)
-
+def test_many_at_once_are_read_or_refused_and_none_waits_for_ever(tmp_path: Path) -> None:
+    gate, places = tmp_path / "gate", foreign_text.AT_ONCE + foreign_text.WAITING
+    os.mkfifo(gate)
     with ThreadPoolExecutor(40) as pool:
-        answers = list(pool.map(ask, range(40)))
-    assert {*answers} <= {(1, 2), Busy, TextTooCostly}
-    assert Busy in answers
+        asked = [pool.submit(foreign_text.read, READERS + "wait_at", gate) for _ in range(40)]
+        refused = {type(one.exception()) for one in islice(as_completed(asked), 40 - places)}
+        with gate.open("r+b", buffering=0):
+            ended = {type(one.exception()) for one in asked}
+    assert refused == {Busy}
+    assert {type(None), Busy} <= ended <= {type(None), Busy, TextTooCostly}
 
 
 def test_a_template_that_was_killed_is_started_again_and_ends_with_its_server(tmp_path: Path) -> None:
@@ -141,10 +148,5 @@ def test_a_template_that_was_killed_is_started_again_and_ends_with_its_server(tm
         assert server.stdout is not None
         template = int(server.stdout.readline())
         server.kill()
-    ended = threading.Event()
-    for _ in range(300):
-        if not Path(f"/proc/{template}/stat").exists() or " Z " in Path(f"/proc/{template}/stat").read_text():
-            break
-        ended.wait(0.1)
-    else:
-        pytest.fail("the template outlived its server")
+    told = Path(f"/proc/{template}/stat")
+    assert eventually(lambda: not told.exists() or " Z " in told.read_text()), "the template outlived its server"

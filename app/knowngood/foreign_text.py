@@ -260,12 +260,11 @@ def serve_template(descriptor: int) -> None:
         with socket.socket(fileno=descriptors[0]) as connection:
             if kind == b"=":
                 shared = pickle.loads(_receive(connection))  # noqa: S301 - of the process that started this one
+                connection.sendall(b"=")
             else:
                 socket.send_fds(ready, [kind], [connection.fileno()])
-            ready.close()
-            ready = _forked_ahead(control, shared)
-            if kind == b"=":
-                connection.sendall(b"=")
+        ready.close()
+        ready = _forked_ahead(control, shared)  # without the connection: it ends with the child that answers there
 
 
 def _warm_up() -> None:

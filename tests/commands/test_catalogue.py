@@ -14,9 +14,9 @@ DRAFT = ("new-issue", "ours-7", "--title", "Fails")
 
 @pytest.fixture
 def own(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A team's catalogue: one toy, and the builds."""
+    """A team's catalogue: one toy, whose signature is quickly found not to be slow, and the builds."""
     folder = tmp_path / "own"
-    shutil.copytree(TOYS / "toy-passes-1", folder / "toy-passes-1")
+    shutil.copytree(TOYS / "toy-aborts-1", folder / "toy-aborts-1")
     shutil.copy(TOYS / "builds.toml", folder)
     monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(folder))
     return folder
@@ -38,7 +38,7 @@ def test_a_folder_that_is_named_goes_before_it(call: Call, own: Path, tmp_path: 
     "asked",
     [
         pytest.param(("matrix",), marks=pytest.mark.soak),
-        ("run", "--issues", "toy-passes-1", "--builds", "all", "--dry-run"),
+        ("run", "--issues", "toy-aborts-1", "--builds", "all", "--dry-run"),
     ],
 )
 def test_a_draft_stops_nothing_but_is_spoken_of(call: Call, own: Path, asked: tuple[str, ...]) -> None:
@@ -51,7 +51,7 @@ def test_a_draft_stops_nothing_but_is_spoken_of(call: Call, own: Path, asked: tu
 
 def test_what_is_wrong_elsewhere_still_stops(call: Call, own: Path) -> None:
     call(*DRAFT)
-    (own / "toy-passes-1" / "issue.toml").write_text("title = 1\n")
+    (own / "toy-aborts-1" / "issue.toml").write_text("title = 1\n")
     assert call("matrix").code == 2
 
 
@@ -60,7 +60,7 @@ def test_a_row_is_checked_by_itself(call: Call, own: Path) -> None:
     found = call("check", str(own / "ours-7"))
     assert found.code == 1
     assert "ours-7" in found.out
-    assert "toy-passes-1" not in found.out
+    assert "toy-aborts-1" not in found.out
     done = call("check", str(shipped_catalogue() / "pytorch-151290"))
     assert (done.code, done.out.partition(",")[0]) == (0, "1 issues and 0 builds")
 

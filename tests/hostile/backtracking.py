@@ -21,7 +21,7 @@ class CountedPattern:
         self._flags = tree.state.flags
         self._program: list[_Step] = []
         self._emit(tree)
-        self._program.append(("match",))
+        self._program.append(("match", None, None))
         self.steps = 0
 
     def steps_to_search(self, text: str, *, is_anchored: bool) -> int:
@@ -65,9 +65,9 @@ class CountedPattern:
                 behind = given[1].getwidth()[0] if given[0] < 0 else 0
                 self._emit_inner("look", given[1], is_negative=name == "ASSERT_NOT", behind=behind)
             case "AT":
-                program.append(("at", str(given)))
+                program.append(("at", str(given), None))
             case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
-                program.append(("one", _Class([(getattr(_CONSTANTS, name), given)], self._flags)))
+                program.append(("one", _Class([(getattr(_CONSTANTS, name), given)], self._flags), None))
             case _:
                 raise NotImplementedError(name)
 
@@ -78,8 +78,8 @@ class CountedPattern:
     def _emit_inner(self, kind: str, tree: Sequence[Any], *, is_negative: bool, behind: int) -> None:
         place = self._place()
         self._emit(tree)
-        self._program.append(("match",))
-        self._program[place] = (kind, place + 1, len(self._program), is_negative, behind)
+        self._program.append(("match", None, None))
+        self._program[place] = (kind, (place + 1, is_negative, behind), len(self._program))
 
     def _emit_repeat(self, name: str, least: int, most: Any, tree: Any) -> None:
         if name == "POSSESSIVE_REPEAT":
@@ -103,53 +103,53 @@ class CountedPattern:
             program[fork] = ("fork", *(ways if name == "MAX_REPEAT" else reversed(ways)))
 
     def _run(self, begin: int, text: str, start: int) -> int | None:  # noqa: C901 - one kind of step after the other
-        program, left = self._program, [(begin, start)]
-        while left:
+        program, left, length, steps, found = self._program, [(begin, start)], len(text), 0, None
+        while left and found is None:
             step, at = left.pop()
             while True:
-                self.steps += 1
-                kind, *given = program[step]
+                steps += 1
+                kind, given, other = program[step]
                 if kind == "one":
-                    if at >= len(text) or not given[0].has(text[at]):
+                    if at >= length or not given[text[at]]:
                         break
                     step, at = step + 1, at + 1
                 elif kind == "fork":
-                    if given[1] is not None:
-                        left.append((given[1], at))
-                    step = given[0]
+                    if other is not None:
+                        left.append((other, at))
+                    step = given
                 elif kind == "match":
-                    return at
+                    found = at
+                    break
                 elif kind == "at":
-                    if not _is_at(given[0], text, at, self._flags):
+                    if not _is_at(given, text, at, self._flags):
                         break
                     step += 1
                 else:
                     end = self._look(given, text, at)
                     if end is None:
                         break
-                    step, at = given[1], (end if kind == "atomic" else at)
-        return None
+                    step, at = other, (end if kind == "atomic" else at)
+        self.steps += steps
+        return found
 
     def _look(self, given: Sequence[Any], text: str, at: int) -> int | None:
         """Where the inner part ends; of a negative one, where it does not match."""
-        inner, _, is_negative, behind = given
+        inner, is_negative, behind = given
         end = self._run(inner, text, at - behind) if at >= behind else None
         return (at if end is None else None) if is_negative else end
 
 
-class _Class:
-    """Characters that one place of a pattern takes, as Python's own compiler says."""
+class _Class(dict[str, bool]):
+    """Whether one place of a pattern takes a character, as Python's own compiler says."""
 
     def __init__(self, tree: list[Any], flags: int) -> None:
+        super().__init__()
         pattern = _PARSER.SubPattern(_PARSER.State(), tree)
         pattern.state.flags, pattern.state.str = flags, "one"
         self._is_match = _COMPILER.compile(pattern, flags).match
-        self._known: dict[str, bool] = {}
 
-    def has(self, character: str) -> bool:
-        if character not in self._known:
-            self._known[character] = self._is_match(character) is not None
-        return self._known[character]
+    def __missing__(self, character: str) -> bool:
+        return self.setdefault(character, self._is_match(character) is not None)
 
 
 def _is_at(name: str, text: str, at: int, flags: int) -> bool:

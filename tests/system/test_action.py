@@ -5,7 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,10 +44,36 @@ LEADING = {
 """Variables that lead Python and pip to files of the workspace."""
 
 
+Step = Callable[[str, bool], tuple[Path, subprocess.CompletedProcess[str]]]
+
+
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def first_step(tmp_path_factory: pytest.TempPathFactory) -> Step:
+    """The first step of a job in a hostile checkout, with a server or variables that lead into it; tells the folder of
+    the checkout and what came of it. One that installs takes 20 s: each is taken once.
+    """
+
+    @cache
+    def take(server: str, has_variables: bool) -> tuple[Path, subprocess.CompletedProcess[str]]:
+        folder = tmp_path_factory.mktemp("first")
+        led = {name: value.format(project=folder / "project") for name, value in LEADING.items() if has_variables}
+        return folder, act(hostile_in(folder), folder / "temp", {**WATCHED, **led, "GATE_SERVER": server})
+
+    return take
+
+
+@pytest.fixture(scope="module")
+def runner(first_step: Step) -> Path:
     """What a runner keeps from step to step of a job: the package is installed once."""
-    return tmp_path_factory.mktemp("runner")
+    return first_step("", True)[0] / "temp"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "requirements.txt").write_text(AFFECTED)
+    return project
 
 
 def act(project: Path, runner: Path, inputs: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -66,6 +93,7 @@ def act(project: Path, runner: Path, inputs: Mapping[str, str]) -> subprocess.Co
         "GATE_ENFORCE": "true",
         **inputs,
     }
+    runner.mkdir(exist_ok=True)
     script = [bash, str(ROOT / "ci" / "gate.sh")]
     # In bytes: the line ends of the log are what some of these tests are about.
     done = subprocess.run(script, cwd=project, env=environ, capture_output=True, check=False)
@@ -80,11 +108,15 @@ def commands_in(log: str) -> list[str]:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A pull request's checkout: each file of it that is run adds its name to `tmp_path/ran`."""
-    project = tmp_path / "project"
+    return hostile_in(tmp_path)
+
+
+def hostile_in(folder: Path) -> Path:
+    """A pull request's checkout: each file of it that is run adds its name to `folder/ran`."""
+    project = folder / "project"
     project.mkdir()
     for name in MODULES:
-        mark = f"open({str(tmp_path / 'ran')!r}, 'a').write({name + ' '!r})\n"
+        mark = f"open({str(folder / 'ran')!r}, 'a').write({name + ' '!r})\n"
         (project / f"{name}.py").write_text(mark)
         (project / name).mkdir()
         (project / name / "__init__.py").write_text(mark)
@@ -96,8 +128,8 @@ def hostile(tmp_path: Path) -> Path:
 
 # Whichever of the variables are there, the script takes them away first: each step that installs takes 20 s.
 @pytest.mark.parametrize(
-    "variables",
-    [pytest.param({}, id="files alone", marks=pytest.mark.soak), pytest.param(LEADING, id="and variables")],
+    "has_variables",
+    [pytest.param(False, id="files alone", marks=pytest.mark.soak), pytest.param(True, id="and variables")],
 )
 @pytest.mark.parametrize(
     "server",
@@ -106,14 +138,10 @@ def hostile(tmp_path: Path) -> Path:
         pytest.param("http://127.0.0.1:9", id="asks a server", marks=pytest.mark.soak),
     ],
 )
-def test_nothing_of_the_workspace_is_run(
-    hostile: Path, tmp_path: Path, server: str, variables: Mapping[str, str]
-) -> None:
+def test_nothing_of_the_workspace_is_run(first_step: Step, server: str, has_variables: bool) -> None:
     """The runner is new: installing is what ran code of the workspace."""
-    led = {name: value.format(project=hostile) for name, value in variables.items()}
-    (tmp_path / "temp").mkdir()
-    done = act(hostile, tmp_path / "temp", {**WATCHED, **led, "GATE_SERVER": server})
-    assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
+    folder, done = first_step(server, has_variables)
+    assert not (folder / "ran").exists(), (folder / "ran").read_text()
     assert done.returncode == (4 if server else 1), done.stdout + done.stderr
     assert ("http://127.0.0.1:9 cannot be asked" if server else "pytorch-151290 blocks") in done.stdout + done.stderr
 
@@ -124,7 +152,6 @@ def test_a_project_that_is_installed_as_it_is_edited_runs_nothing_either(hostile
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "python")], check=True)
     site = next((tmp_path / "python" / "lib").glob("python3*/site-packages"))
     (site / "project.pth").write_text(f"{hostile}\n")
-    (tmp_path / "temp").mkdir()
     done = act(hostile, tmp_path / "temp", {**WATCHED, "GATE_PYTHON": str(tmp_path / "python" / "bin" / "python")})
     assert done.returncode == 1, done.stdout + done.stderr
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
@@ -162,11 +189,8 @@ EVIL = "\n::error::owned"
     ],
 )
 def test_inputs_with_line_ends_give_no_commands(
-    runner: Path, tmp_path: Path, inputs: Mapping[str, str], code: int
+    runner: Path, project: Path, tmp_path: Path, inputs: Mapping[str, str], code: int
 ) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "requirements.txt").write_text(AFFECTED)
     done = act(project, runner, {**WATCHED, **inputs})
     assert done.returncode == code, done.stdout + done.stderr
     assert commands_in(done.stdout + done.stderr) == []
@@ -186,10 +210,7 @@ def test_inputs_with_line_ends_give_no_commands(
         ("knowngood.toml", '[watch]\nissues = ["x\\n::error::owned"]\n'),
     ],
 )
-def test_files_give_no_commands(runner: Path, tmp_path: Path, file: str, text: str) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "requirements.txt").write_text(AFFECTED)
+def test_files_give_no_commands(runner: Path, project: Path, file: str, text: str) -> None:
     (project / file).write_bytes(text.encode())
     done = act(project, runner, WATCHED if file == "requirements.txt" else {})
     assert done.returncode == 2, done.stdout + done.stderr
@@ -254,10 +275,9 @@ def test_the_template_for_gitlab_runs_nothing_of_the_project(hostile: Path, tmp_
     ],
 )
 def test_the_action_answers_without_a_server(
-    runner: Path, tmp_path: Path, requirements: str, inputs: dict[str, str], code: int, said: str
+    runner: Path, project: Path, requirements: str, inputs: dict[str, str], code: int, said: str
 ) -> None:
-    project = tmp_path / "project"
-    (project / "app").mkdir(parents=True)
+    (project / "app").mkdir()
     (project / "app" / "__init__.py").write_text("raise SystemExit('the wrong one')\n")
     (project / "requirements.txt").write_text(requirements)
     done = act(project, runner, inputs)
@@ -266,7 +286,6 @@ def test_the_action_answers_without_a_server(
     assert "Traceback" not in done.stderr
     if said.startswith("::") and requirements != "torch==2.15.0\n":
         assert f"file=requirements.txt,line={requirements.count(chr(10))}::" in done.stdout
-    summary = tmp_path / "summary.md"
-    has_note = summary.exists() and "## Upgrade torch: torch-2.7.1+cu126 to torch-2." in summary.read_text()
-    assert has_note == ("blocks" in said)
-    assert not (tmp_path / ".local").exists(), "a data folder was made"
+    noted = "".join(one.read_text() for one in project.parent.glob("summary.md"))
+    assert ("## Upgrade torch: torch-2.7.1+cu126 to torch-2." in noted) == ("blocks" in said)
+    assert not (project.parent / ".local").exists(), "a data folder was made"

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -182,6 +182,7 @@ class _Writer:
 
     characters: Sequence[str]
     optional: int
+    _known: dict[int, str] = field(default_factory=dict)  # samples, by parts that live as long as their tree
 
     def repetitions(self, tree: Sequence[Any]) -> Iterator[tuple[str, Sequence[str], str]]:
         """Of each: a text that leads to it, examples of what it repeats, and what would end the match."""
@@ -195,7 +196,9 @@ class _Writer:
 
     def sample(self, tree: Sequence[Any]) -> str:
         """A short text that the parts match, but for what they look around for."""
-        return "".join(self._sample_of(part) for part in tree)
+        return "".join(
+            [self._known.get(id(one)) or self._known.setdefault(id(one), self._sample_of(one)) for one in tree]
+        )
 
     def _units(self, repeated: Sequence[Any]) -> Sequence[str]:
         """Several where one class of characters is repeated: the next repetition may share one of its members alone."""
@@ -223,8 +226,7 @@ class _Writer:
     def _members(self, part: tuple[Any, Any]) -> Sequence[str]:
         name, given = str(part[0]), part[1]
         tests = given if name == "IN" else [part]
-        members = (one for one in self.characters if _is_member(one, tests))
-        return list(islice(members, _MEMBERS)) or ["a"]
+        return list(islice((one for one in self.characters if _is_member(one, tests)), _MEMBERS)) or ["a"]
 
 
 def _is_member(character: str, tests: Sequence[tuple[Any, Any]]) -> bool:
