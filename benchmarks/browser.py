@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from knowngood.store.engine import connect
-from knowngood.web.urls import MATRIX
 from playwright.sync_api import Browser, sync_playwright
 
 from benchmarks.matrix import Size, change, fill, serving
 from benchmarks.sizes import size
+from knowngood.store.engine import connect
+from knowngood.web.urls import MATRIX
 
 LARGE, USUAL = size((Size(500, 60), Size(100, 40)), (Size(4, 4), Size(4, 4)))
 ROUNDS = size(7, 1)

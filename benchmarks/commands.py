@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from knowngood.features.bundles.shipped import shipped_evidence
-from knowngood.main import cli
 
 from benchmarks.sizes import size
+from knowngood.main import cli
+from knowngood.share.bundles.shipped import shipped_evidence
 
 ROUNDS = int(os.environ.get("KNOWNGOOD_BENCH_ROUNDS", size("5", "1")))
 OLD = os.environ.get("KNOWNGOOD_BENCH_OLD", "")

@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.ingest import new_file
+from benchmarks.sizes import size
 from knowngood.domain.issue import Issue, Variant
 from knowngood.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.store.catalogue import save_catalogue
@@ -22,9 +24,6 @@ from knowngood.store.jobs.job_queue import create_run
 from knowngood.store.queries import load_run
 from knowngood_workers.dispatch.dispatcher import DispatchOptions, dispatch
 from knowngood_workers.dispatch.local_transport import LocalTransport
-
-from benchmarks.ingest import new_file
-from benchmarks.sizes import size
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 WORKERS = size((1, 2, 4, 8), (1, 2))

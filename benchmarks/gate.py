@@ -23,20 +23,20 @@ from urllib.parse import quote
 
 import psutil
 import sqlalchemy as sa
+
+from benchmarks.sizes import size
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.features.bundles.shipped import shipped_evidence
 from knowngood.serialization import codec
+from knowngood.share.bundles.shipped import shipped_evidence
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.attempt_codec import Reception, attempt_row
 from knowngood.store.evidence.cells import touch
 from knowngood.store.state.migrations import migrate
 from knowngood.store.tables import attempts, cells
-
-from benchmarks.sizes import size
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 ISSUES, BUILDS = size((1000, 200), (20, 200))

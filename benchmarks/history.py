@@ -16,17 +16,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from benchmarks.ingest import new_file
+from benchmarks.matrix import Size, change, fill_with
+from benchmarks.sizes import size
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.server import create_app
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
-from benchmarks.ingest import new_file
-from benchmarks.matrix import Size, change, fill_with
-from benchmarks.sizes import size
 from tests.make import HARDWARE, make_build, make_issue
 
 SIZE = size(Size(20, 20), Size(4, 8))

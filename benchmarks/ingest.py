@@ -28,24 +28,24 @@ from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
+
+from benchmarks.sizes import size
 from knowngood.catalogue.loader import Catalogue, read_catalogue, shipped_catalogue
 from knowngood.domain.access import Actor
 from knowngood.domain.issue import digest
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
-from knowngood.features.bundles import format as bundles_format
-from knowngood.features.bundles import store as bundles_store
-from knowngood.features.bundles.store import take_in_bundle
 from knowngood.gc_tuning import collect_seldom
 from knowngood.serialization.lock_keys import InstalledEnvironment
+from knowngood.share.bundles import format as bundles_format
+from knowngood.share.bundles import store as bundles_store
+from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store import bulk_insert
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence import cells, incoming_attempts
 from knowngood.store.state.migrations import migrate
 from knowngood.store.tables import attempts, environments, locks, logs, machines
-
-from benchmarks.sizes import size
 
 COPIES = int(os.environ.get("KNOWNGOOD_BENCH_COPIES", size("4", "1")))
 ROUNDS = size(3, 1)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+from benchmarks.sizes import size
 from knowngood.domain.access import Actor
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, CONTROL, Issue
@@ -25,16 +26,14 @@ from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.notes import NoteKind, standing_void
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CellKey
-from knowngood.features.bundles.format import BundleHeader, write_bundle
-from knowngood.features.bundles.store import take_in_bundle
+from knowngood.share.bundles.format import BundleHeader, write_bundle
+from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.cells import load_notes
 from knowngood.store.evidence.notes import add_note
 from knowngood.store.state.migrations import migrate
 from knowngood.web.urls import MATRIX
-
-from benchmarks.sizes import size
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 

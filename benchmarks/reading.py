@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from knowngood import foreign_text
-from knowngood.features.environments.detect import read_environment
-
 from benchmarks.sizes import size
+from knowngood import foreign_text
+from knowngood.environments.detect import read_environment
 
-READER = "knowngood.features.environments.detect:read_environment"
-FILES = Path(__file__).parents[1] / "tests" / "features" / "environments" / "files"
+READER = "knowngood.environments.detect:read_environment"
+FILES = Path(__file__).parents[1] / "tests" / "environments" / "files"
 NAMES = ("pip-freeze.txt", "environment.yml", "poetry.lock", "uv.lock")
 TIMES = size(200, 3)
 APART_S = 0.03  # texts of strangers do not follow each other within the time that a child takes to be made

@@ -19,15 +19,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
+
+from benchmarks.ingest import new_file, postgresql
+from benchmarks.sizes import size
 from knowngood.domain.issue import Device, Requires
 from knowngood.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.evidence.cells import touch
 from knowngood.store.jobs.job_queue import claim_job, create_run
-
-from benchmarks.ingest import new_file, postgresql
-from benchmarks.sizes import size
 from tests.make import NOON, make_build, make_issue
 
 QUEUE = int(os.environ.get("KNOWNGOOD_BENCH_QUEUE", size("100000", "1000")))

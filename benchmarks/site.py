@@ -4,13 +4,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.sizes import IS_SMALLEST, size
 from knowngood.commands.site.command import write_site
 from knowngood.domain.verdicts.known import Known
-from knowngood.knowledge.model import Recorded
-from knowngood.knowledge.shipped import read_shipped
 from knowngood.logging_setup import configure
-
-from benchmarks.sizes import IS_SMALLEST, size
+from knowngood.store.knowledge.model import Recorded
+from knowngood.store.knowledge.shipped import read_shipped
 from tests.commands.site.large import large_known
 
 

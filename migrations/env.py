@@ -8,9 +8,10 @@ import os
 from typing import Literal
 
 from alembic import context
+from sqlalchemy import Connection
+
 from knowngood.store.engine import connect
 from knowngood.store.tables import UtcDateTime, metadata
-from sqlalchemy import Connection
 
 
 def render(kind: str, item: object, _context: object) -> str | Literal[False]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
 from knowngood.gc_tuning import collect_seldom
 
 pytest_plugins = [

@@ -2,7 +2,7 @@
 
 Where a difference is meant (new evidence, a mended rule), accept it and look at what `git diff` shows:
 
-    KNOWNGOOD_ACCEPT=1 python -m pytest tests/features/compare/test_golden.py
+    KNOWNGOOD_ACCEPT=1 python -m pytest tests/move/compare/test_golden.py
 """
 
 import json

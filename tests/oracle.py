@@ -11,12 +11,13 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.verdict import Cell, Judged
-from knowngood.features.gate.policy import Effect, Policy
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
+from knowngood.gate.policy import Effect, Policy
 
 CPU = "cpu-x86_64"
 ANSWERS = ("affected", "not_affected", "different_failure", "flaky")

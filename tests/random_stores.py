@@ -29,7 +29,6 @@ from knowngood.domain.issue import (
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Judged, Verdict, derive_cell
-
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 CPU, GPU, OLD_GPU = HARDWARE, "cuda-sm_90", "cuda-sm_75"

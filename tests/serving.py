@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
+
 from knowngood.server import end_streams
 from knowngood.web.middleware.connections import Connection
 

@@ -67,7 +67,7 @@ def test_no_tracked_file_names_a_registry_or_a_path_of_some_machine() -> None:
     assert not guilty
 
 
-RECORDED = ROOT / "tests" / "features" / "environments" / "files"
+RECORDED = ROOT / "tests" / "environments" / "files"
 PUBLIC = {"pypi.org", "files.pythonhosted.org", "download.pytorch.org", "conda.anaconda.org", "repo.anaconda.com"}
 
 

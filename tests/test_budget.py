@@ -47,8 +47,8 @@ def checkout(tmp_path: Path) -> Path:
     files = {
         "app/knowngood/main.py": "x = 1\n",
         "app/knowngood/store/tables.py": PAIR,
-        "app/knowngood/features/gate/cli/rules.py": FUNCTIONS,
-        "app/knowngood/features/gate/__init__.py": "",
+        "app/knowngood/gate/cli/rules.py": FUNCTIONS,
+        "app/knowngood/gate/__init__.py": "",
         "workers/knowngood_workers/host/nvml.py": "",
         "tests/test_it.py": "def test_it():\n    assert 1\n",
     }
@@ -63,7 +63,7 @@ def test_a_checkout_is_counted_by_package_and_as_a_whole(checkout: Path) -> None
     total, packages = budget.measure(checkout)
     assert packages == {
         "app/knowngood": {"statements": 1, "files": 1, "classes": 0, "pairs": 0},
-        "app/knowngood/features/gate": {"statements": 8, "files": 2, "classes": 0, "pairs": 0},
+        "app/knowngood/gate": {"statements": 8, "files": 2, "classes": 0, "pairs": 0},
         "app/knowngood/store": {"statements": 11, "files": 1, "classes": 3, "pairs": 1},
         "workers/knowngood_workers/host": {"statements": 0, "files": 1, "classes": 0, "pairs": 0},
     }

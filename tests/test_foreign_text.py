@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+
 from knowngood import foreign_text
 from knowngood.domain.errors import BadEnvironment, Busy, TextTooCostly
-from knowngood.features.environments.service import stated_in
-
+from knowngood.environments.service import stated_in
 from tests.waiting import eventually
 
 READERS = f"{__name__}:"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
 from knowngood.installation import how_to_install
 
 README_WAY = '"/path/to/checkout[ray]"'

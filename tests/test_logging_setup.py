@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from uvicorn.config import LOGGING_CONFIG
+
 from knowngood.domain.access import Scope
 from knowngood.domain.measuring.job import (
     ArmFinished,
@@ -21,8 +23,6 @@ from knowngood.logging_setup import Format, Level, configure
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood_workers.dispatch.job_log import JobLog
-from uvicorn.config import LOGGING_CONFIG
-
 from tests.make import NOON
 from tests.store.given import MACHINE
 from tests.web.asking import bearer, client_of

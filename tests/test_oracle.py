@@ -6,7 +6,7 @@ from pathlib import Path
 ALLOWED = {
     "knowngood.domain.builds.build",
     "knowngood.domain.issue",
-    "knowngood.features.gate.policy",
+    "knowngood.gate.policy",
     "knowngood.domain.verdicts.verdict",
 }
 

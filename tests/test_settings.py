@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from knowngood.domain.errors import BadRequest
 from knowngood.settings import read_settings
 

@@ -13,9 +13,9 @@ from knowngood.catalogue.loader import shipped_catalogue
 from knowngood.catalogue.warnings.rows import ANSWERS
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.domain.verdicts.known import Known
-from knowngood.knowledge.loader import load_known
 from knowngood.settings import read_settings
 from knowngood.store.engine import reading
+from knowngood.store.knowledge.loader import load_known
 
 
 def answers(known: Known) -> Mapping[str, Mapping[str, Mapping[str, list[str]]]]:

@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 
 from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
-
 from tests.catalogue.known_redos import HARMLESS
 
 TABLE = Path(__file__).parents[1] / "tests" / "catalogue" / "attacks.json"

@@ -16,7 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "budget.toml"
-NESTED = {"features"}  # folders whose folders are packages
 SHARED = 0.7
 FEWEST_FIELDS = 3  # smaller classes share names by chance
 Figures = dict[str, int]
@@ -64,9 +63,8 @@ def _are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def package_of(path: Path) -> str:
-    """`app/knowngood/gate` of app/knowngood/gate/rules.py, and one folder more in `features`."""
-    depth = 4 if path.parts[2] in NESTED else 3
-    return "/".join(path.parts[: min(depth, len(path.parts) - 1)])
+    """`app/knowngood/gate` of app/knowngood/gate/cli/asking.py: a room with all that is in it."""
+    return "/".join(path.parts[: min(3, len(path.parts) - 1)])
 
 
 def measure(root: Path) -> tuple[Figures, Mapping[str, Figures]]:

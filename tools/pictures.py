@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from playwright.sync_api import Browser, sync_playwright
+
 from knowngood.server import create_app
 from knowngood.store.engine import Engine, connect, reading
 from knowngood.store.queries import load_cells
-from playwright.sync_api import Browser, sync_playwright
-
 from tests.serving import served
 
 ROOT = Path(__file__).parents[1]

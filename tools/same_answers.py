@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 ROOT = Path(__file__).parents[1]
-FILES = ROOT / "tests" / "features" / "environments" / "files"
+FILES = ROOT / "tests" / "environments" / "files"
 FORMATS = ["json", "text", "junit", "sarif", "github", "markdown", "codequality"]
 EXPORTS = ["csv", "osv", "junit", "markdown"]
 VERDICTS = ["affected", "not_affected", "flaky", "not_run", "not_applicable", "different_failure"]

@@ -8,15 +8,15 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from knowngood.ask.explain.matcher import essence
+from knowngood.ask.explain.store import failures_in
 from knowngood.cli.catalogue import opened_with_catalogue
-from knowngood.features.diagnose.matcher import essence
-from knowngood.features.diagnose.store import failures_in
-from knowngood.knowledge.loader import load_knowledge
-from knowngood.knowledge.model import Recorded
-from knowngood.knowledge.shipped import FILE
-from knowngood.knowledge.snapshot import write_unsigned
 from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, reading
+from knowngood.store.knowledge.loader import load_knowledge
+from knowngood.store.knowledge.model import Recorded
+from knowngood.store.knowledge.shipped import FILE
+from knowngood.store.knowledge.snapshot import write_unsigned
 from knowngood.store.queries import load_durations
 
 

@@ -7,12 +7,12 @@ import sys
 from dataclasses import asdict
 
 from knowngood.domain.issue import Issue
-from knowngood.features.environments.resolve import ResolvedBuild, resolve_build
-from knowngood.features.in_code.finding import Finding
-from knowngood.features.in_code.from_gate import findings_of
-from knowngood.features.in_code.shipped_answers import FILE, AboutIssue, cell_of, write_answers
-from knowngood.knowledge.model import Knowledge
-from knowngood.knowledge.shipped import read_shipped
+from knowngood.environments.resolve import ResolvedBuild, resolve_build
+from knowngood.gate.in_code.finding import Finding
+from knowngood.gate.in_code.from_gate import findings_of
+from knowngood.gate.in_code.shipped_answers import FILE, AboutIssue, cell_of, write_answers
+from knowngood.store.knowledge.model import Knowledge
+from knowngood.store.knowledge.shipped import read_shipped
 
 
 def shipped_answers(knowledge: Knowledge) -> bytes:

@@ -20,16 +20,17 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 from jinja2.ext import extract_from_ast
+
+from knowngood.ask.explain.matcher import Why
+from knowngood.ask.explain.next_step import Step
 from knowngood.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
-from knowngood.features.diagnose.matcher import Why
-from knowngood.features.diagnose.next_step import Step
-from knowngood.features.environments.service import NO_BUILD
+from knowngood.environments.service import NO_BUILD
 from knowngood.web.html.i18n import CATALOGUES, DOMAIN
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / "app/knowngood/web/templates"
 # What speaks English alone: rules, feeds, reports of the gate.
-_ENGLISH = ("domain/verdicts/", "features/gate/", "features/changes/atom.py", "features/diagnose/matcher.py")
+_ENGLISH = re.compile(r"domain/verdicts/|gate/(?!watchlists/)|share/changes/atom\.py|ask/explain/matcher\.py")
 SOURCE = CATALOGUES / f"zh/LC_MESSAGES/{DOMAIN}.po"
 COMPILED = SOURCE.with_suffix(".mo")
 
@@ -37,8 +38,8 @@ COMPILED = SOURCE.with_suffix(".mo")
 # compared with.
 _ALSO = {
     "app/knowngood/domain/issue.py": ("open", "closed", NOT_REVIEWED),
-    "app/knowngood/features/environments/service.py": (NO_BUILD,),
-    "app/knowngood/features/compare/renderers.py": ("nothing beside torch",),
+    "app/knowngood/environments/service.py": (NO_BUILD,),
+    "app/knowngood/move/compare/renderers.py": ("nothing beside torch",),
 }
 _SAYING = {"say": 0, "Message": 0, "Term": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
@@ -55,7 +56,7 @@ def texts_said() -> Mapping[str, list[Place]]:
     for path in sorted(TEMPLATES.glob("*.html")):
         _gather(said, path, _in_template(path.read_text(encoding="utf-8")))
     for path in sorted((ROOT / "app/knowngood").rglob("*.py")):
-        if path.relative_to(ROOT / "app/knowngood").as_posix().startswith(_ENGLISH):
+        if _ENGLISH.match(path.relative_to(ROOT / "app/knowngood").as_posix()):
             continue
         _gather(said, path, _in_python(ast.parse(path.read_text(encoding="utf-8"))))
     for one in _ENUMERATIONS:

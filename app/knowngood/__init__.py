@@ -13,13 +13,13 @@ from importlib import import_module
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all of this
 if TYPE_CHECKING:
     from knowngood.domain.errors import BadRequest, KnownGoodError, UnknownIssue
-    from knowngood.features.in_code.finding import (
+    from knowngood.gate.in_code.finding import (
         Finding,
         NotKnownGood,
         NotKnownGoodWarning,
         UnknownWorkaround,
     )
-    from knowngood.features.in_code.service import affected, finding, guard, workaround_needed
+    from knowngood.gate.in_code.service import affected, finding, guard, workaround_needed
 
 __all__ = [
     "BadRequest",
@@ -35,7 +35,7 @@ __all__ = [
     "workaround_needed",
 ]
 
-_ERRORS, _FINDING, _SERVICE = "domain.errors", "features.in_code.finding", "features.in_code.service"
+_ERRORS, _FINDING, _SERVICE = "domain.errors", "gate.in_code.finding", "gate.in_code.service"
 _MODULES = {
     "BadRequest": _ERRORS,
     "KnownGoodError": _ERRORS,

@@ -39,13 +39,13 @@ WAITING = 8
 
 _TURN_S = 5
 _HEAD = 8
-_READ_ENVIRONMENT = "knowngood.features.environments.detect:read_environment"
+_READ_ENVIRONMENT = "knowngood.environments.detect:read_environment"
 _PRELOADED = (
-    "knowngood.features.environments.conda_env_yaml:read_environment_yml",
-    "knowngood.features.environments.lockfiles:read_uv_lock",
-    "knowngood.features.environments.collect_env:read_collected",
-    "knowngood.features.gate.policy_file:parse_policy",
-    "knowngood.features.diagnose.explaining:read_failure",
+    "knowngood.environments.conda_env_yaml:read_environment_yml",
+    "knowngood.environments.lockfiles:read_uv_lock",
+    "knowngood.environments.log_cleaning:read_collected",
+    "knowngood.gate.policy_file:parse_policy",
+    "knowngood.ask.explain.explaining:read_failure",
 )
 _WARM = (
     ("requirements.txt", b"Jinja2==3.1.6\nnumpy>=2\ntorch==2.6.0+cu124 ; python_version >= '3.9'\ntriton==3.2.0\n"),

@@ -11,54 +11,54 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
 from knowngood import foreign_text
-from knowngood.dashboard import api_reference_page, signs_page
-from knowngood.dashboard.charts import embed_page
-from knowngood.dashboard.evidence import attempt_page, cell_page
-from knowngood.dashboard.evidence import attempts_api as api_attempts
-from knowngood.dashboard.evidence import cells_api as api_cells
-from knowngood.dashboard.issues import api as api_issues
-from knowngood.dashboard.issues import build_page
-from knowngood.dashboard.issues import builds_api as api_builds
-from knowngood.dashboard.issues import page as issues_page
-from knowngood.dashboard.matrix import api as api_matrix
-from knowngood.dashboard.matrix import page as matrix_page
-from knowngood.dashboard.runs import api as api_runs
-from knowngood.dashboard.runs import event_stream as api_events
-from knowngood.dashboard.runs import run_page, runs_page
-from knowngood.features.annotations import notes_api as api_notes
-from knowngood.features.annotations import page as annotations_page
-from knowngood.features.annotations import voids_api as api_voids
-from knowngood.features.bundles import api as api_results
-from knowngood.features.changes import api as api_changes
-from knowngood.features.changes import page as changes_page
-from knowngood.features.charts import api as api_charts
-from knowngood.features.charts import page as charts_page
-from knowngood.features.compare import api as api_compare
-from knowngood.features.compare import page as compare_page
-from knowngood.features.coverage import api as api_coverage
-from knowngood.features.coverage import hygiene_page
-from knowngood.features.coverage import page as coverage_page
-from knowngood.features.diagnose import api as diagnose_api
-from knowngood.features.diagnose import page as diagnose_page
-from knowngood.features.exports import api as api_exports
-from knowngood.features.exports import badge_api
-from knowngood.features.fleet import api as api_workers
-from knowngood.features.fleet import page as fleet_page
-from knowngood.features.front import api as api_overview
-from knowngood.features.front import my_build_page
-from knowngood.features.front import page as front_page
-from knowngood.features.gate import api as api_gate
-from knowngood.features.gate.fast_path import GateFastPath
-from knowngood.features.quality import api as api_quality
-from knowngood.features.quality import page as quality_page
-from knowngood.features.search import api as api_search
-from knowngood.features.search import page as search_page
-from knowngood.features.upgrade import api as api_upgrade
-from knowngood.features.upgrade import page as upgrade_page
-from knowngood.features.watchlists import api as api_watch_lists
-from knowngood.features.watchlists import page as watchlists_page
-from knowngood.knowledge.cache import KnowledgeCache
+from knowngood.ask.explain import api as diagnose_api
+from knowngood.ask.explain import page as diagnose_page
+from knowngood.ask.front import api as api_overview
+from knowngood.ask.front import my_build_page
+from knowngood.ask.front import page as front_page
+from knowngood.ask.search import api as api_search
+from knowngood.ask.search import page as search_page
+from knowngood.gate import api as api_gate
+from knowngood.gate.fast_path import GateFastPath
+from knowngood.gate.watchlists import api as api_watch_lists
+from knowngood.gate.watchlists import page as watchlists_page
+from knowngood.health.annotations import notes_api as api_notes
+from knowngood.health.annotations import page as annotations_page
+from knowngood.health.annotations import voids_api as api_voids
+from knowngood.health.coverage import api as api_coverage
+from knowngood.health.coverage import hygiene_page
+from knowngood.health.coverage import page as coverage_page
+from knowngood.health.fleet import api as api_workers
+from knowngood.health.fleet import page as fleet_page
+from knowngood.health.quality import api as api_quality
+from knowngood.health.quality import page as quality_page
+from knowngood.matrix import api_reference_page, signs_page
+from knowngood.matrix.charts import api as api_charts
+from knowngood.matrix.charts import embed_page
+from knowngood.matrix.charts import page as charts_page
+from knowngood.matrix.evidence import attempt_page, cell_page
+from knowngood.matrix.evidence import attempts_api as api_attempts
+from knowngood.matrix.evidence import cells_api as api_cells
+from knowngood.matrix.issues import api as api_issues
+from knowngood.matrix.issues import build_page
+from knowngood.matrix.issues import builds_api as api_builds
+from knowngood.matrix.issues import page as issues_page
+from knowngood.matrix.overview import api as api_matrix
+from knowngood.matrix.overview import page as matrix_page
+from knowngood.matrix.runs import api as api_runs
+from knowngood.matrix.runs import event_stream as api_events
+from knowngood.matrix.runs import run_page, runs_page
+from knowngood.move.compare import api as api_compare
+from knowngood.move.compare import page as compare_page
+from knowngood.move.upgrade import api as api_upgrade
+from knowngood.move.upgrade import page as upgrade_page
+from knowngood.share.bundles import api as api_results
+from knowngood.share.changes import api as api_changes
+from knowngood.share.changes import page as changes_page
+from knowngood.share.exports import api as api_exports
+from knowngood.share.exports import badge_api
 from knowngood.store.engine import Engine
+from knowngood.store.knowledge.cache import KnowledgeCache
 from knowngood.web import errors, openapi, preferences_page, removed
 from knowngood.web.api_responses import REFUSALS
 from knowngood.web.app_state import AppState, ResponseCache, StaticSite, state_of

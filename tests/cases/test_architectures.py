@@ -6,20 +6,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from knowngood.domain.builds.architectures import WheelCode
-from knowngood.features.diagnose.explaining import explain_paste
-from knowngood.features.diagnose.matcher import make_failure_library, told_of_wheel
-from knowngood.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.features.lookup.service import answer_environment
-from knowngood.features.search.service import make_search_index, search
-from knowngood.features.upgrade.ranking import UpgradeDecision, advise
-from knowngood.features.upgrade.request import UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
-from knowngood.features.upgrade.wording import answer, left_out_by_reason
-from knowngood.knowledge.model import Knowledge, Recorded
-from knowngood.knowledge.shipped import read_shipped
-from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
+from knowngood.ask.explain.explaining import explain_paste
+from knowngood.ask.explain.matcher import make_failure_library, told_of_wheel
+from knowngood.ask.lookup.service import answer_environment
+from knowngood.ask.search.service import make_search_index, search
+from knowngood.domain.builds.architectures import WheelCode
+from knowngood.gate.request import AttachedFile, GateRequest, rule
+from knowngood.move.upgrade.ranking import UpgradeDecision, advise
+from knowngood.move.upgrade.request import UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
+from knowngood.move.upgrade.wording import answer, left_out_by_reason
+from knowngood.store.engine import Engine
+from knowngood.store.knowledge.model import Knowledge, Recorded
+from knowngood.store.knowledge.shipped import read_shipped
 from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)

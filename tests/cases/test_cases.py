@@ -4,10 +4,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from knowngood.cli.exit_codes import Exit
-from knowngood.features.environments.collect_env import read_collected
-from knowngood.features.environments.source import read_source
 
+from knowngood.cli.exit_codes import Exit
+from knowngood.environments.log_cleaning import read_collected
+from knowngood.environments.source import read_source
 from tests.commands.given import run_here
 
 CASES = sorted(Path(__file__).parent.glob("*/case.toml"))

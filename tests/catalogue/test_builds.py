@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+
 from knowngood.catalogue.loader import CatalogueProblems, read_builds
 from knowngood.domain.builds.build import Build, Companion
 

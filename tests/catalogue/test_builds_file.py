@@ -5,11 +5,12 @@ import json
 import tomllib
 from datetime import timedelta
 
+from packaging.version import Version
+
 from knowngood.catalogue.loader import read_builds, read_catalogue, shipped_catalogue
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, parse_build_id
 from knowngood.domain.issue import environment_request
 from knowngood.domain.verdicts.history import is_release
-from packaging.version import Version
 
 FILE = shipped_catalogue() / "builds.toml"
 BUILDS = read_builds(FILE)

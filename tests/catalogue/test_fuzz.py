@@ -6,9 +6,9 @@ from pathlib import Path
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from knowngood.catalogue.loader import CatalogueProblems, FileProblem, read_catalogue
 from knowngood.catalogue.warnings.rows import row_warnings
-
 from tests.catalogue.given import Example, read_example
 
 EXAMPLE = read_example()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import regex
+
 from knowngood.catalogue.hostile_text import (
     hostile_texts,
     is_slow,
@@ -16,7 +17,6 @@ from knowngood.catalogue.hostile_text import (
     slowness,
 )
 from knowngood.catalogue.loader import read_catalogue
-
 from tests.catalogue.given import Example, shipped
 from tests.catalogue.known_redos import HARMLESS, SLOW
 

@@ -6,10 +6,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+
 from knowngood.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
 from knowngood.catalogue.script_analysis import assembled
 from knowngood.domain.issue import Comparison, Device, Left, Observed, SignatureKind, Suspect
-
 from tests.catalogue.given import Example
 
 

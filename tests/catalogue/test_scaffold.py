@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from knowngood.catalogue.json_schema import published
 from knowngood.catalogue.loader import CatalogueProblems, read_catalogue
 from knowngood.catalogue.scaffold import new_issue

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+
 from knowngood.catalogue.json_schema import builds_schema, issue_schema, published, write_schemas
 from knowngood.catalogue.loader import shipped_catalogue
-
 from tests.catalogue.given import Example
 
 

@@ -1,8 +1,8 @@
 """The digest of an arm's code: what changes it and what does not."""
 
 import pytest
-from knowngood.catalogue.script_analysis import arm_code, parse_script
 
+from knowngood.catalogue.script_analysis import arm_code, parse_script
 from tests.catalogue.given import Example
 
 TEXT = '''"""A script."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+
 from knowngood.catalogue.json_schema import builds_schema, issue_schema
 from knowngood.catalogue.loader import read_builds, shipped_catalogue
 from knowngood.domain.issue import BASELINE, CONTROL, Device, Issue, environment_request, inapplicable, variants_of
 from knowngood.domain.verdicts.outcome import Ending, Outcome, Raised
 from knowngood.domain.verdicts.verdict import Verdict, derive_cell, judge
-
 from tests.catalogue.given import shipped
 from tests.make import HARDWARE, make_attempt, make_record
 

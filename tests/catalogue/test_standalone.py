@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from knowngood.catalogue.loader import shipped_catalogue
 from knowngood.catalogue.script_analysis import STANDALONE, STANDALONE_FUNCTIONS, script_of, standalone
 from knowngood.domain.errors import BadRequest
-
 from tests.catalogue import arms_without_torch
 from tests.catalogue.given import make_toy, shipped
 from tests.make import make_issue

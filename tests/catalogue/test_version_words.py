@@ -1,6 +1,7 @@
 """What a sentence says of releases, and whether the evidence bears it out."""
 
 import pytest
+
 from knowngood.catalogue.warnings.version_words import MeasuredReleases, claims_in, contradiction
 
 # Broke with 2.6.0 and was mended with 2.9.1, all measured but 2.9.0.

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
 from knowngood.catalogue.loader import CatalogueProblems, read_catalogue, shipped_catalogue
 from knowngood.catalogue.scaffold import new_issue
 from knowngood.catalogue.warnings.codes import WARNINGS, WarningCode
 from knowngood.catalogue.warnings.rows import ANSWERS, RowWarning, read_answers, real_failures, row_warnings
-from knowngood.knowledge.loader import load_known
 from knowngood.store.engine import Engine, reading
-
+from knowngood.store.knowledge.loader import load_known
 from tests.catalogue.given import Example
 from tests.catalogue.given import shipped as shipped_rows
 from tests.catalogue.test_scaffold import fill_in

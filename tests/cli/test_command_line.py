@@ -14,12 +14,12 @@ from pathlib import Path
 
 import click
 import pytest
+
 from knowngood.cli.lazy import LazyTable
 from knowngood.cli.loading import load
 from knowngood.cli.removed import REMOVED
 from knowngood.domain.errors import BadRequest
 from knowngood.main import TABLE, cli
-
 from tests.commands.given import run_here
 from tests.forked_commands import run_command
 
@@ -35,18 +35,18 @@ LOADERS = {
     "app/knowngood/cli/knowledge.py",
     "app/knowngood/cli/lazy.py",
     "app/knowngood/commands/status.py",
-    "app/knowngood/dashboard/matrix/cli.py",
-    "app/knowngood/features/compare/cli.py",
-    "app/knowngood/features/diagnose/cli.py",
-    "app/knowngood/features/environments/detect.py",
-    "app/knowngood/features/environments/running_hardware.py",
-    "app/knowngood/features/gate/cli/action.py",
-    "app/knowngood/features/gate/cli/asking.py",
-    "app/knowngood/features/gate/renderers/__init__.py",
-    "app/knowngood/features/in_code/pytest_plugin.py",
-    "app/knowngood/features/in_code/service.py",
-    "app/knowngood/features/lookup/cli.py",
-    "app/knowngood/features/upgrade/cli.py",
+    "app/knowngood/matrix/overview/cli.py",
+    "app/knowngood/move/compare/cli.py",
+    "app/knowngood/ask/explain/cli.py",
+    "app/knowngood/environments/detect.py",
+    "app/knowngood/environments/running_hardware.py",
+    "app/knowngood/gate/cli/action.py",
+    "app/knowngood/gate/cli/asking.py",
+    "app/knowngood/gate/renderers/__init__.py",
+    "app/knowngood/gate/in_code/pytest_plugin.py",
+    "app/knowngood/gate/in_code/service.py",
+    "app/knowngood/ask/lookup/cli.py",
+    "app/knowngood/move/upgrade/cli.py",
 }
 
 

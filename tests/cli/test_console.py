@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
+
 from knowngood.cli import console
 from knowngood.cli.console import RunProgress, print_sizes, to_do_in_words
 from knowngood.cli.encoding import stand_in
-from knowngood.dashboard.matrix.table import print_matrix
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, environment_request
 from knowngood.domain.measuring.job import JobEnded, PlannedArm, Provisioning
@@ -21,12 +22,11 @@ from knowngood.domain.measuring.planning import PlannedJob
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.features.exports.markdown import SILENT, STALE
+from knowngood.matrix.overview.table import print_matrix
 from knowngood.serialization.marks import MARKS, PARTIAL, WITH_WORKAROUND, in_text
+from knowngood.share.exports.markdown import SILENT, STALE
 from knowngood.store.records import JobRow, JobState
 from knowngood_workers.provision.download_estimate import Estimate, Space
-from rich.console import Console
-
 from tests.domain import given_claims as claims
 from tests.domain.given_claims import BUILDS, ROW, WHEELS, known_of
 from tests.fixtures.databases import NewStore

@@ -6,6 +6,7 @@ import sys
 from xml.etree import ElementTree as ET
 
 import pytest
+
 from knowngood.cli.encoding import defused, one_printable_line
 
 PRINTS = """

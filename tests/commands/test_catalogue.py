@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from knowngood.catalogue.loader import shipped_catalogue
 
+from knowngood.catalogue.loader import shipped_catalogue
 from tests.commands.given import Call
 from tests.given_toys import TOYS
 

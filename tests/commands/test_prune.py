@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.tables import arms, attempts, events, jobs, logs, runs
-
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.make import make_build, make_issue

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
 from knowngood.settings import read_settings
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import connect, reading
 from knowngood.store.tokens import find_token
-
 from tests.commands.given import Call
 from tests.given_toys import ROOT
 from tests.waiting import PATIENCE_S

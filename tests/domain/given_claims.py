@@ -9,7 +9,6 @@ from knowngood.domain.issue import Device, Issue, Requires
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU = "cuda-sm_90"

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from knowngood.domain.access import Scope, Token, grants
 
+from knowngood.domain.access import Scope, Token, grants
 from tests.make import NOON
 
 

@@ -1,6 +1,7 @@
 """The classes that the CPU's is divided into for rows that depend on the vector ISA."""
 
 import pytest
+
 from knowngood.domain.hardware_classes import (
     has_isa,
     isa_environment,

@@ -1,10 +1,10 @@
 from typing import Any
 
 import pytest
+
 from knowngood.domain.errors import BadRequest, UnknownIssue
 from knowngood.domain.issue import Issue, Link, LinkKind, Packages, Severity
 from knowngood.domain.issue_selectors import Watch, find_issue, find_issues, meant_by, names_of, watched_issues
-
 from tests.make import make_issue
 
 

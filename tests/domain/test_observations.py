@@ -1,9 +1,9 @@
 """Values as arms report them, held against the control's."""
 
 import pytest
+
 from knowngood.domain.issue import BASELINE, Comparison, Observed
 from knowngood.domain.observations import DifferentValue, different_values, is_alike
-
 from tests.make import make_issue
 
 CLOSE, EQUAL, IGNORE = Observed(), Observed(Comparison.EQUAL), Observed(Comparison.IGNORE)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from knowngood.domain.errors import BadRequest, KnownGoodError
 from knowngood.domain.issue import Severity
 from knowngood.domain.issue_selectors import Watch
@@ -14,8 +15,7 @@ from knowngood.domain.watch_list import (
     checked,
     checked_name,
 )
-from knowngood.features.gate.policy import Policy, filled
-
+from knowngood.gate.policy import Policy, filled
 from tests.make import NOON, make_issue
 
 ISSUES = {issue.id: issue for issue in (make_issue("xla-8464", component="torch_xla"), make_issue("toy-1"))}

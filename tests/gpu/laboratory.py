@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pynvml
+
 from knowngood.domain.builds.build import BuildId
 from knowngood.domain.measuring.machine import Gpu
 from knowngood.store.engine import connect, reading

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import psutil
 import pytest
+
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.records import AttemptRow
 from knowngood_workers.host.gpu_lock import device_trouble, read_device
 from knowngood_workers.host.machine_info import read_gpus
 from knowngood_workers.host.nvml import open_nvml
-
 from tests.gpu.laboratory import Device, Laboratory, OwnTorch, find_own_torch, look_at
 from tests.waiting import eventually
 

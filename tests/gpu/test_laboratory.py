@@ -4,7 +4,6 @@ from pathlib import Path
 
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.issue import Device
-
 from tests.gpu.laboratory import TOYS, OwnTorch, find_own_torch
 
 IMAGE = {"torch": "2.11.0+cu130", "cuda": "13.0", "triton": "3.6.0", "python": "3.12.3"}

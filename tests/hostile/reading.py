@@ -1,12 +1,11 @@
 """The work of the readers on one text, before anything is looked up: an environment, a policy or a log."""
 
+from knowngood.ask.explain.matcher import places_in, telling_words
+from knowngood.ask.search.pasted import pasted
 from knowngood.domain.errors import BadEnvironment
-from knowngood.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
-from knowngood.features.diagnose.matcher import places_in, telling_words
-from knowngood.features.environments.detect import read_environment
-from knowngood.features.gate.cli.asking import has_policy
-from knowngood.features.search.pasted import pasted
-
+from knowngood.environments.detect import read_environment
+from knowngood.environments.log_cleaning import read_paste, stated_by, versions_of
+from knowngood.gate.cli.asking import has_policy
 from tests.hostile.shapes import Made
 
 

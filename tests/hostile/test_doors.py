@@ -16,8 +16,8 @@ from urllib.parse import quote, quote_plus
 
 import psutil
 import pytest
-from knowngood.store.engine import connect
 
+from knowngood.store.engine import connect
 from tests.commands.test_serve import Served
 from tests.hostile.attacked import Watch, busy, processor_s, resident_bytes, sent, served, template_of
 from tests.hostile.shapes import CRITICAL, OTHERS, Maker, query_long

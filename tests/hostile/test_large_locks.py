@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from knowngood.features.environments.detect import read_environment
+
+from knowngood.environments.detect import read_environment
 
 MANY = 2_000
 _HASH = "sha256:" + "0123456789abcdef" * 4

@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from knowngood.catalogue.hostile_text import Hostile, hostile_texts
 
+from knowngood.catalogue.hostile_text import Hostile, hostile_texts
 from tests.hostile.backtracking import CountedPattern
 
 _MODULES = [
     *(
-        f"knowngood.features.environments.{one}"
+        f"knowngood.environments.{one}"
         for one in (
-            "collect_env",
             "conda_list",
             "detect",
             "lockfiles",
@@ -27,11 +26,11 @@ _MODULES = [
             "source",
         )
     ),
-    "knowngood.features.diagnose.bm25",
-    "knowngood.features.diagnose.log_cleaning",
-    "knowngood.features.diagnose.matcher",
-    "knowngood.features.gate.cli.asking",
-    "knowngood.features.search.pasted",
+    "knowngood.ask.explain.bm25",
+    "knowngood.environments.log_cleaning",
+    "knowngood.ask.explain.matcher",
+    "knowngood.gate.cli.asking",
+    "knowngood.ask.search.pasted",
     "knowngood.serialization.toml_positions",
 ]
 _FROM_THE_BEGINNING = {"match", "fullmatch"}

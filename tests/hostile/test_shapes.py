@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from knowngood.features.environments.detect import read_environment
-from knowngood.features.environments.resolve import resolve
 
+from knowngood.environments.detect import read_environment
+from knowngood.environments.resolve import resolve
 from tests.hostile.counting import count_steps, peak_bytes
 from tests.hostile.reading import read
 from tests.hostile.shapes import CRITICAL, OTHERS, Made, Maker, conda_blanks, pyproject_groups, repeated

@@ -25,7 +25,6 @@ from knowngood.domain.issue import (
     Variant,
 )
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU = "cuda-sm_90"

@@ -9,17 +9,17 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from knowngood.dashboard.matrix.page import MOST_COUNTED, MatrixPage
-from knowngood.knowledge.loader import load_known
+from starlette.testclient import TestClient
+
+from knowngood.matrix.overview.page import MOST_COUNTED, MatrixPage
 from knowngood.query.cli import read_asked
 from knowngood.query.parser import MOST
 from knowngood.query.search_box import EXAMPLES
 from knowngood.store.engine import Engine, reading
+from knowngood.store.knowledge.loader import load_known
 from knowngood.web.html import i18n
 from knowngood.web.html.i18n import Language
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web.asking import shown

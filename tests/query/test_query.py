@@ -10,6 +10,7 @@ from types import FrameType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
@@ -17,7 +18,6 @@ from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import FIELDS
 from knowngood.query.parser import MOST_OF_CELLS, BadQuery, Query, parse, written
 from knowngood.query.search_box import EXAMPLES
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.query.given_cells import BUILDS, GPU, MIXED, PYTHONS, RICH, TOY, WORDS, cells_of, random_rows
 from tests.query.given_queries import random_query

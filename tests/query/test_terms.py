@@ -1,6 +1,7 @@
 """Conditions that are added and taken away without writing, and what a query says of hardware."""
 
 import pytest
+
 from knowngood.query.evaluate import classes_left
 from knowngood.query.parser import parse, written
 from knowngood.query.terms import class_asked, has_term, term, with_term, without

@@ -4,6 +4,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import EnvironmentRequest, Issue, Packages, Requires, Variant, digest
 from knowngood.domain.measuring.job import (
@@ -20,7 +21,6 @@ from knowngood.domain.measuring.job import (
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.verdicts.outcome import Outcome, RunRecord
 from knowngood.serialization import codec
-
 from tests.make import NOON, make_build, make_issue, make_record
 
 MACHINE = Machine("EPYC", "avx2", 2, 8, "Debian 12", "6.1", "2.36", "g++", gpus=(Gpu(0, "H100", (9, 0), 80),))

@@ -1,6 +1,7 @@
 """Marks for cells where there is text alone."""
 
 import pytest
+
 from knowngood.domain.verdicts.verdict import (
     Cell,
     VariantFinding,
@@ -9,8 +10,7 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundVerdict,
 )
 from knowngood.serialization.marks import MARKS, legend_of, mark_of, sign_of
-
-from tests.features.exports.given import cell, inferred
+from tests.share.exports.given import cell, inferred
 
 FAILS, PASSES = Verdict.AFFECTED, Verdict.NOT_AFFECTED
 NONE_FOUND, NOT_TRIED = "fails, no workaround found", "fails, workaround not tried here"

@@ -6,6 +6,7 @@ from functools import reduce
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from knowngood.serialization.toml_positions import KeyPath, map_lines, outline_of
 
 TEXT = '''title = "a" # x = 1

@@ -15,19 +15,19 @@ import pytest
 import sqlalchemy as sa
 import structlog
 import uvicorn
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.verdict import Cell
-from knowngood.knowledge.signed_snapshot import make_key
 from knowngood.main import main
 from knowngood.serialization import codec
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.evidence.cells import touch
+from knowngood.store.knowledge.signed_snapshot import make_key
 from knowngood.store.state.migrations import migrate
 from knowngood.store.tables import cells
 from knowngood.web.auth.principal import AccessPolicy
-
 from tests.web.asking import app_over
 
 KEY = make_key()

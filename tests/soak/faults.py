@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 import sqlalchemy as sa
+
 from knowngood.store.engine import Engine, connect
 from knowngood.store.tables import attempts, runs
-
 from tests.soak.fleet import WORKERS, Fleet
 from tests.soak.hosts import Service
 from tests.soak.reader import Reader

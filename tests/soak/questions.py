@@ -13,8 +13,7 @@ from typing import Any
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Severity
-from knowngood.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
-
+from knowngood.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
 from tests.oracle import Environment, Store
 from tests.random_stores import CPU, GPU, ISSUES, OLD_GPU, PYTHONS
 

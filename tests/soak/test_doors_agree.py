@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from knowngood.cli.exit_codes import Exit
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Packages, Requires, Severity
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.features.gate.cli.result import CODES
-from knowngood.features.gate.policy import Effect, RemedyFilter
-from knowngood.features.gate.renderers import Form, render
-from knowngood.features.gate.request import BadField, read_request, rule
-from knowngood.knowledge.loader import load_knowledge
-from knowngood.knowledge.model import Knowledge
-from knowngood.knowledge.signed_snapshot import public_key, write_snapshot
+from knowngood.gate.cli.result import CODES
+from knowngood.gate.policy import Effect, RemedyFilter
+from knowngood.gate.renderers import Form, render
+from knowngood.gate.request import BadField, read_request, rule
 from knowngood.store.engine import connect, reading
-
+from knowngood.store.knowledge.loader import load_knowledge
+from knowngood.store.knowledge.model import Knowledge
+from knowngood.store.knowledge.signed_snapshot import public_key, write_snapshot
 from tests.make import make_build, make_issue
 from tests.oracle import Store
 from tests.random_stores import BACKGROUNDS, random_patterns, store_of

@@ -26,20 +26,20 @@ from typing import Any
 import psutil
 import pytest
 import sqlalchemy as sa
+
 from knowngood.catalogue.loader import Catalogue, read_catalogue
 from knowngood.domain.errors import StoreUnusable
 from knowngood.domain.issue import BASELINE
 from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.features.gate.request import read_request, rule
-from knowngood.knowledge.loader import load_knowledge
+from knowngood.gate.request import read_request, rule
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.jobs.job_queue import create_run
+from knowngood.store.knowledge.loader import load_knowledge
 from knowngood.store.maintenance import reclassify
 from knowngood.store.queries import load_known_attempts
 from knowngood.store.records import JobState
 from knowngood.store.tables import attempts, jobs, leases, runs
-
 from tests.given_toys import make_installation
 from tests.make import HARDWARE
 from tests.soak.faults import Progress, Storm, lanes_of, report

@@ -23,11 +23,12 @@ from uuid import uuid4
 import psutil
 import pytest
 import sqlalchemy as sa
+
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Variant
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.features.bundles.format import BundleHeader, LogText, write_bundle
+from knowngood.share.bundles.format import BundleHeader, LogText, write_bundle
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence.attempt_codec import log_digest
@@ -35,7 +36,6 @@ from knowngood.store.maintenance import reclassify
 from knowngood.store.records import JobState
 from knowngood.store.tables import arms, attempts, jobs, runs
 from knowngood_workers.common.trees import remove_tree
-
 from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.soak.seed import SEED

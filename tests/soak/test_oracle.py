@@ -19,24 +19,24 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from knowngood.domain.builds.build import Build
-from knowngood.features.compare.comparison import compare
-from knowngood.features.compare.schemas import compare_body
-from knowngood.features.diagnose.matcher import make_failure_library
-from knowngood.features.diagnose.schemas import ExplanationBody, ExplanationView, explanation_body
-from knowngood.features.diagnose.service import explained
-from knowngood.features.gate.cli.result import CODES
-from knowngood.features.gate.renderers import Form, render
-from knowngood.features.gate.request import BadField, read_request, rule
-from knowngood.features.upgrade.constraints import Constraints, violations
-from knowngood.features.upgrade.ranking import UpgradeAdvice, advise
-from knowngood.features.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.features.upgrade.schemas import UpgradeBody, upgrade_body
-from knowngood.knowledge.loader import load_knowledge
-from knowngood.knowledge.model import Knowledge, Recorded
-from knowngood.knowledge.signed_snapshot import public_key, write_snapshot
-from knowngood.store.engine import connect, reading
 
+from knowngood.ask.explain.matcher import make_failure_library
+from knowngood.ask.explain.schemas import ExplanationBody, ExplanationView, explanation_body
+from knowngood.ask.explain.service import explained
+from knowngood.domain.builds.build import Build
+from knowngood.gate.cli.result import CODES
+from knowngood.gate.renderers import Form, render
+from knowngood.gate.request import BadField, read_request, rule
+from knowngood.move.compare.comparison import compare
+from knowngood.move.compare.schemas import compare_body
+from knowngood.move.upgrade.constraints import Constraints, violations
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
+from knowngood.move.upgrade.schemas import UpgradeBody, upgrade_body
+from knowngood.store.engine import connect, reading
+from knowngood.store.knowledge.loader import load_knowledge
+from knowngood.store.knowledge.model import Knowledge, Recorded
+from knowngood.store.knowledge.signed_snapshot import public_key, write_snapshot
 from tests import oracle
 from tests.random_stores import BACKGROUNDS, BUILDS, CPU, GPU, ISSUES, OLD_GPU, random_patterns, store_of
 from tests.soak.doors import KEY, a_server, arguments_of, commanded, comparable, fill, told

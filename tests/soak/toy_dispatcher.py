@@ -8,7 +8,6 @@ import sys
 from knowngood.store.engine import connect
 from knowngood_workers.dispatch.dispatcher import DispatchOptions, dispatch
 from knowngood_workers.dispatch.local_transport import LocalTransport
-
 from tests.make import HARDWARE
 
 

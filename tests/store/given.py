@@ -13,7 +13,6 @@ from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.job_queue import claim_job, create_run
-
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 HOLDER = "dispatcher-1"

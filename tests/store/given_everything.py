@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+
 from knowngood.domain.access import Scope
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.tables import Json, audit, logs, metadata, notes
-
 from tests.make import NOON
 from tests.web import given
 

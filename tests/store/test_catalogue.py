@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+
 from knowngood.domain.errors import UnknownIssue
 from knowngood.domain.issue import Signature, SignatureKind
 from knowngood.domain.verdicts.outcome import Outcome
@@ -8,7 +9,6 @@ from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store import queries
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, reading, unit_of_work
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
 

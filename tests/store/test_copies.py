@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import sqlalchemy as sa
-from knowngood.store.engine import Engine, connect, require_current
 
+from knowngood.store.engine import Engine, connect, require_current
 from tests.store.given_everything import fill_everything
 from tests.store.test_migrations import seen, stored
 

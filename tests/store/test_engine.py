@@ -3,12 +3,12 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.errors import StoreUnusable
 from knowngood.store import queries
 from knowngood.store.engine import Engine, Session, connect, reading, unit_of_work
 from knowngood.store.evidence.cells import announce, touch
 from knowngood.store.tables import events, meta
-
 from tests.make import NOON
 from tests.waiting import PATIENCE_S
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.verdicts.outcome import Outcome, Trouble, TroubleCode
 from knowngood.domain.verdicts.verdict import RULES, Verdict
 from knowngood.store import counters
@@ -14,7 +15,6 @@ from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
 from knowngood.store.maintenance import reclassify
 from knowngood.store.records import JobState
 from knowngood.store.tables import attempts, cells, meta
-
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 from tests.store.given import HOLDER, MACHINE, claim, ended, finished, given_results, given_run, started

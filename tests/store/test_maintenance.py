@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.issue import digest
 from knowngood.domain.measuring.job import EnvironmentReady
 from knowngood.domain.verdicts.outcome import Outcome
@@ -15,7 +16,6 @@ from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.job_queue import claim_job
 from knowngood.store.maintenance import prune, reclassify
 from knowngood.store.tables import attempts, cells, environments, events, locks, logs, machines, runs
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import (
     HOLDER,

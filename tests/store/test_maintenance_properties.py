@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue, digest
@@ -28,7 +29,6 @@ from knowngood.store.evidence.changes import load_news
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.job_queue import claim_job, create_run
 from knowngood.store.maintenance import prune, reclassify
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import HOLDER, MACHINE, ended, finished, given_catalogue, started
 

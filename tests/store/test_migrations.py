@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+
 from knowngood.domain.errors import StoreUnusable
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store import queries
@@ -15,7 +16,6 @@ from knowngood.store.engine import Engine, connect, reading, require_current, un
 from knowngood.store.evidence.cells import touch
 from knowngood.store.state.migrations import bring_up, migrate, upgrade_to
 from knowngood.store.tables import events, metadata
-
 from tests.make import NOON
 from tests.store.given import given_results, given_run
 from tests.store.given_everything import fill_everything

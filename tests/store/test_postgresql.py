@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.errors import StoreUnusable
 from knowngood.store import engine as session_module
 from knowngood.store.engine import Engine, connect, reading, require_current, unit_of_work
@@ -17,7 +18,6 @@ from knowngood.store.evidence.cells import announce, touch
 from knowngood.store.maintenance import prune
 from knowngood.store.queries import load_generation
 from knowngood.store.state.migrations import migrate
-
 from tests.fixtures.databases import start_postgres
 from tests.make import NOON
 from tests.store.given import given_results, given_run

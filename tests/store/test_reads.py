@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
@@ -8,7 +9,6 @@ from knowngood.store import queries
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.job_queue import cancel_run
 from knowngood.store.records import UnknownAttempt
-
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run

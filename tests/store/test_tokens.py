@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.access import Actor, Scope, Token
 from knowngood.domain.errors import BadRequest, StoreUnusable
 from knowngood.store.audit_log import load_audit
@@ -25,7 +26,6 @@ from knowngood.store.tokens import (
     open_session,
     revoke_token,
 )
-
 from tests.make import NOON
 
 LEAD = Actor("lead", "0123456789ab")

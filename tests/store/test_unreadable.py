@@ -8,17 +8,17 @@ from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Scope
 from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.features.exports.formats import Format
+from knowngood.share.exports.formats import Format
 from knowngood.store import unreadable
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.cells import touch
 from knowngood.store.tables import Json, metadata
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import address_of, bearer, client_of, every_path

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.access import Actor, NotAllowed
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Severity
@@ -21,7 +22,6 @@ from knowngood.store.watch_lists import (
     remove_watch_list,
     save_watch_list,
 )
-
 from tests.make import NOON, make_build, make_issue
 from tests.store.given import given_catalogue
 

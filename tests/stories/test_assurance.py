@@ -9,21 +9,21 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from knowngood.dashboard.evidence.cell_page import CellPage
-from knowngood.dashboard.evidence.service import how_known
-from knowngood.dashboard.issues.build_page import BuildPage
-from knowngood.dashboard.issues.page import IssuePage
-from knowngood.dashboard.matrix.page import MatrixPage
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Actor
 from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.verdict import Basis, CellKey, Verdict
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.features.quality.page import QualityPage
+from knowngood.health.quality.page import QualityPage
+from knowngood.matrix.evidence.cell_page import CellPage
+from knowngood.matrix.evidence.service import how_known
+from knowngood.matrix.issues.build_page import BuildPage
+from knowngood.matrix.issues.page import IssuePage
+from knowngood.matrix.overview.page import MatrixPage
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.notes import add_note
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring

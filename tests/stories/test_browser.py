@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
+
 from knowngood.domain.access import Scope
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.urls import MATRIX
-
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.browsing import SCREENS, WIDTHS, reading_with, served

@@ -7,9 +7,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
-
 from tests.web.browsing import NARROW, SCHEMES, keep_picture, kept_out_by, reading_with, served
 from tests.web.given import BAD, MASK, OLD
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
+
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
-
 from tests.web.browsing import NARROW, SCREENS, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from knowngood.knowledge.shipped import read_shipped
-from knowngood.store.engine import connect, unit_of_work
-from knowngood.store.evidence.known_copy import save_known
 from starlette.testclient import TestClient
 
+from knowngood.store.engine import connect, unit_of_work
+from knowngood.store.evidence.known_copy import save_known
+from knowngood.store.knowledge.shipped import read_shipped
 from tests.fixtures.databases import NewStore
 from tests.web.asking import client_of
 from tests.web.given import NOW

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from knowngood.store.engine import Engine, connect
 
+from knowngood.store.engine import Engine, connect
 from tests.fixtures.databases import NewStore
 from tests.web import browsing
 from tests.web.browsing import SCREENS, WIDTHS, kept_out_by, reading_with

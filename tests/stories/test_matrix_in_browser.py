@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine, connect
 from knowngood.web.urls import MATRIX
-
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, make_build, make_issue
 from tests.web import given

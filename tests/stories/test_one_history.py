@@ -7,18 +7,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from knowngood.catalogue.loader import read_catalogue
-from knowngood.cli.output import out
-from knowngood.dashboard.issues.page import IssuePage
-from knowngood.dashboard.matrix.page import MatrixPage
-from knowngood.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.features.coverage.hygiene_page import HygienePage
-from knowngood.features.coverage.page import CoveragePage
-from knowngood.store.engine import connect
-from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.cli.output import out
+from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.health.coverage.hygiene_page import HygienePage
+from knowngood.health.coverage.page import CoveragePage
+from knowngood.matrix.issues.page import IssuePage
+from knowngood.matrix.overview.page import MatrixPage
+from knowngood.store.engine import connect
+from knowngood.web.urls import MATRIX
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
-
 from tests.web.browsing import NARROW, SCHEMES, SCREENS, WIDTHS, keep_picture, kept_out_by, reading_with, served
 from tests.web.given import BAD, GOOD, LINE
 from tests.web.notebooks import NOTEBOOKS, Notebook

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+
 from knowngood.domain.access import Scope
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine
 from knowngood.web.urls import notes_address
-
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.browsing import NARROW, SCHEMES, kept_out_by, reading_with, served

@@ -15,21 +15,21 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from rich.console import Console
+from starlette.testclient import TestClient
+
 from knowngood.cli.exit_codes import Exit
-from knowngood.dashboard.matrix.table import print_matrix
 from knowngood.domain.issue import CPU_PATH, Device, LinkKind, inapplicable
 from knowngood.domain.verdicts.inference import holds
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
-from knowngood.features.gate.cli.result import CODES
-from knowngood.knowledge.loader import load_known
+from knowngood.gate.cli.result import CODES
 from knowngood.main import main
+from knowngood.matrix.overview.table import print_matrix
 from knowngood.store.engine import Engine, reading
+from knowngood.store.knowledge.loader import load_known
 from knowngood.store.tables import attempts
 from knowngood.web.urls import MATRIX
-from rich.console import Console
-from starlette.testclient import TestClient
-
 from tests.forked_commands import run_command
 from tests.web.asking import client_of
 

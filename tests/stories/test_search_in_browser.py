@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from knowngood.store.engine import Engine
 
+from knowngood.store.engine import Engine
 from tests.web.browsing import NARROW, SCHEMES, SCREENS, WIDTHS, keep_picture, kept_out_by, reading_with, served
 from tests.web.given import BAD, LINE
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from knowngood.store.engine import connect
 
+from knowngood.store.engine import connect
 from tests.fixtures.databases import NewStore
 from tests.web import browsing
 from tests.web.browsing import reading_with

@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from knowngood.commands.site.command import write_site
-from knowngood.knowledge.loader import load_known
-from knowngood.knowledge.model import Recorded
-from knowngood.store.engine import Engine, reading
 
+from knowngood.commands.site.command import write_site
+from knowngood.store.engine import Engine, reading
+from knowngood.store.knowledge.loader import load_known
+from knowngood.store.knowledge.model import Recorded
 from tests.make import HARDWARE
 from tests.web.browsing import NARROW, WIDE, WIDTHS, keep_picture, kept_out_by, reading_with
 from tests.web.given import BAD, GOOD, MASK, NOW, OLD

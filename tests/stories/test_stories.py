@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.measuring.job import ArmSpec, JobEnded, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.web.urls import MATRIX
-
 from tests.fixtures.databases import NewStore
 from tests.web import given
 from tests.web.browsing import SCREENS, WIDTHS, reading_with, served

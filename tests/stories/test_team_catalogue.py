@@ -8,15 +8,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
-from knowngood.dashboard.matrix.table import print_matrix
-from knowngood.domain.issue import NOT_REVIEWED
-from knowngood.knowledge.loader import load_known
-from knowngood.store.engine import Engine, reading
-from knowngood.web.urls import MATRIX
 from rich.console import Console
 from starlette.testclient import TestClient
 
+from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.domain.issue import NOT_REVIEWED
+from knowngood.matrix.overview.table import print_matrix
+from knowngood.store.engine import Engine, reading
+from knowngood.store.knowledge.loader import load_known
+from knowngood.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import client_of

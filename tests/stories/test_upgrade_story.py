@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
-
 from tests.web import browsing
 from tests.web.browsing import SCREENS, WIDTHS
 from tests.web.given import BAD, GOOD, NEW

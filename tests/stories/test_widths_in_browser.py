@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
 from knowngood.domain.issue import Device
 from knowngood.store.engine import Engine, connect, reading
 from knowngood.store.queries import load_builds, load_issues
-
 from tests.fixtures.databases import NewStore
 from tests.web import given
 from tests.web.browsing import reading_with, served

@@ -22,6 +22,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 import yaml
+
 from knowngood.settings import Settings
 
 ROOT = Path(__file__).parents[2]

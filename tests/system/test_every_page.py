@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from starlette.testclient import TestClient
+
 from knowngood.store.engine import Engine, connect
 from knowngood.web.request_context import LANGUAGE_COOKIE
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.fixtures.databases import NewStore
 from tests.web.asking import client_of
 from tests.web.browsing import NARROW, WIDE, keep_picture, kept_out_by, reading_with, served, signed_in

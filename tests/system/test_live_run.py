@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from knowngood.web.urls import MATRIX
 
+from knowngood.web.urls import MATRIX
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
 from tests.web.browsing import reading_with

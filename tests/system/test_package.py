@@ -20,20 +20,20 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
-from knowngood.cli.exit_codes import Exit
-from knowngood.domain.measuring.isolation import Isolation
-from knowngood.features.bundles.shipped import shipped_evidence
-from knowngood.features.gate.cli.result import CODES
-from knowngood.features.gate.renderers.json import dump_decision
-from knowngood.features.gate.request import AttachedFile, GateRequest, rule
-from knowngood.knowledge.loader import load_knowledge
-from knowngood.store.engine import Engine, reading
-from knowngood_workers.agent.sandbox_policy import probe_host_sandbox
-from knowngood_workers.provision.index_config import read_index
 from packaging.requirements import Requirement
 from uv import find_uv_bin
 
-from tests.knowledge.test_shipped import POLICIES
+from knowngood.cli.exit_codes import Exit
+from knowngood.domain.measuring.isolation import Isolation
+from knowngood.gate.cli.result import CODES
+from knowngood.gate.renderers.json import dump_decision
+from knowngood.gate.request import AttachedFile, GateRequest, rule
+from knowngood.share.bundles.shipped import shipped_evidence
+from knowngood.store.engine import Engine, reading
+from knowngood.store.knowledge.loader import load_knowledge
+from knowngood_workers.agent.sandbox_policy import probe_host_sandbox
+from knowngood_workers.provision.index_config import read_index
+from tests.store.knowledge.test_shipped import POLICIES
 from tests.workers.registry import answering
 
 ROOT = Path(__file__).parents[2]

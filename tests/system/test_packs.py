@@ -13,13 +13,13 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.issue import environment_request
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood_workers.agent.sandbox_policy import probe_host_sandbox
 from knowngood_workers.pack.builder import PackRequest, make_pack, open_pack
 from knowngood_workers.provision.uv_cli import Installer
-
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python
 

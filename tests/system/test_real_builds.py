@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uv import find_uv_bin
+
 from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.domain.measuring.job import ArmSpec
 from knowngood.domain.verdicts.outcome import Outcome, classify
 from knowngood_workers.agent.arm_runner import Limits, RunLocation, arm_environment, execute, scratch_folder
 from knowngood_workers.provision.index_config import read_index
 from knowngood_workers.provision.provisioner import Environment, host_trouble
-from uv import find_uv_bin
-
 from tests.system.real_builds import MARKS, NEW, OLD, ROOT, data_folder, run
 
 pytestmark = MARKS

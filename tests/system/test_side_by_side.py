@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.errors import StoreUnusable
 from knowngood.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
@@ -24,7 +25,6 @@ from knowngood.store.engine import connect, reading, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, give_lease_back, take_lease
 from knowngood.store.queries import load_known_attempts, load_lease, load_runs
 from knowngood.store.state.migrations import migrate
-
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation
 from tests.waiting import eventually

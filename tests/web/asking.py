@@ -9,13 +9,13 @@ from typing import TypeVar, cast
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.testclient import TestClient
+
 from knowngood.server import create_app
 from knowngood.store.engine import Engine, connect
 from knowngood.web.app_state import AppState, ResponseCache, state_of
 from knowngood.web.auth.principal import AccessPolicy
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.testclient import TestClient
-
 from tests.web.given import NOW
 
 Page = TypeVar("Page")

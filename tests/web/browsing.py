@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import SESSION_COOKIE, AccessPolicy
-
 from tests import serving
 from tests.waiting import PATIENCE_S
 from tests.web.asking import app_over

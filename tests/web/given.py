@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
+from sqlalchemy import delete
+
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import (
@@ -42,8 +44,6 @@ from knowngood.store.queries import load_known_attempts
 from knowngood.store.tables import locks
 from knowngood.store.tokens import create_token
 from knowngood.store.watch_lists import ListOwner, save_watch_list
-from sqlalchemy import delete
-
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 NOW = NOON + timedelta(hours=3)

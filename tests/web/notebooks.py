@@ -9,6 +9,8 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.issue import Issue, digest
 from knowngood.domain.issue_selectors import Watch
@@ -21,8 +23,6 @@ from knowngood.domain.watch_list import WatchListContent
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.evidence.notes import add_note
 from knowngood.store.jobs.event_recorder import record_event
-from starlette.testclient import TestClient
-
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import app_of

@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from knowngood.domain.access import Scope
-from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
+from knowngood.domain.access import Scope
+from knowngood.store.engine import Engine
 from tests.web.asking import client_of
 from tests.web.given import make_token
 

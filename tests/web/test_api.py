@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from knowngood.store.engine import Engine
 from starlette.testclient import TestClient
 
+from knowngood.store.engine import Engine
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given

@@ -6,11 +6,11 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
 from knowngood.store.engine import Engine, connect
 from knowngood.web.errors import nearest
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.make import make_issue
 from tests.web.asking import app_of, client_of
 from tests.web.given import BAD, BUILDS, save

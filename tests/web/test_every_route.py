@@ -1,12 +1,12 @@
 """Every address there is, also those that nobody lists: safe headers, closed where reads are closed, no token told."""
 
 import pytest
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Scope
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.middleware.headers import CONTENT_SECURITY_POLICY, HEADERS
-from starlette.testclient import TestClient
-
 from tests.web.asking import address_of, bearer, client_of, every_path
 from tests.web.given import make_token
 

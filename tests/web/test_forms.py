@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from knowngood.web import forms
 from knowngood.web.errors import InvalidParameter
 

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 import pytest
-from knowngood.dashboard.issues.page import IssuePage
+from starlette.testclient import TestClient
+
+from knowngood.ask.front.my_build_page import MyBuildPage
+from knowngood.ask.front.page import FrontPage
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.features.front.my_build_page import MyBuildPage
-from knowngood.features.front.page import FrontPage
+from knowngood.matrix.issues.page import IssuePage
 from knowngood.store.engine import Engine
 from knowngood.web.html.i18n import Language, accepted
 from knowngood.web.my_build import MY_BUILD, MyBuild, shared_address
-from starlette.testclient import TestClient
-
 from tests.make import HARDWARE
 from tests.web.asking import client_of, shown
 from tests.web.given import BAD, GOOD, GPU_CLASS, OLD

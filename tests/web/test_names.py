@@ -3,9 +3,9 @@
 from urllib.parse import quote
 
 import pytest
-from knowngood.web.urls import MATRIX
 from starlette.testclient import TestClient
 
+from knowngood.web.urls import MATRIX
 from tests.web.given import BAD, GOOD, GPU_CLASS, ISSUES, MASK, MISMATCHED, OLD
 
 BUILDS = [

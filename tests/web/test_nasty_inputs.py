@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
+from starlette.types import Message
+
 from knowngood.domain.access import Actor, Scope
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.tokens import create_token
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-from starlette.types import Message
-
 from tests.web.asking import app_of, app_over
 from tests.web.given import BAD, NOW
 

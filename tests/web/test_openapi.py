@@ -7,14 +7,14 @@ from urllib.parse import quote
 import pytest
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
-from knowngood.server import create_app
-from knowngood.store.engine import connect
-from knowngood.web.openapi import ROUTES
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 from starlette.testclient import TestClient
 
+from knowngood.server import create_app
+from knowngood.store.engine import connect
+from knowngood.web.openapi import ROUTES
 from tests.golden_files import assert_golden
 from tests.web.asking import app_of
 from tests.web.given import NOW

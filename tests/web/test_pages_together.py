@@ -5,6 +5,8 @@ from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Scope
 from knowngood.domain.verdicts.history import Answer
 from knowngood.domain.verdicts.outcome import Outcome
@@ -21,8 +23,6 @@ from knowngood.domain.vocabulary import (
 from knowngood.store.engine import Engine
 from knowngood.web.html.static_files import STATIC, TEMPLATES
 from knowngood.web.middleware.headers import HEADERS
-from starlette.testclient import TestClient
-
 from tests.make import HARDWARE
 from tests.web.asking import template_of
 from tests.web.given import BAD, OLD

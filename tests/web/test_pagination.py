@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given as given_values
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
 from knowngood.domain.builds.build import Build
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given

@@ -1,9 +1,9 @@
 """Addresses that a release took away say what takes their place, or lead there."""
 
 import pytest
-from knowngood.web.removed import REMOVED, Removed, router_of
 from starlette.testclient import TestClient
 
+from knowngood.web.removed import REMOVED, Removed, router_of
 from tests.web.asking import address_of, app_of
 
 TAKEN = {

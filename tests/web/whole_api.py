@@ -11,7 +11,6 @@ from knowngood.server import end_streams
 from knowngood.store.engine import connect, unit_of_work
 from knowngood.store.tokens import create_token
 from knowngood.web.auth.principal import AccessPolicy
-
 from tests import serving
 from tests.web.asking import app_over
 from tests.web.given import NOW, fill

@@ -34,7 +34,6 @@ from knowngood.domain.measuring.job import (
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.verdicts.outcome import Ending, Outcome
 from knowngood.serialization import codec
-
 from tests.make import make_record
 
 MACHINE = Machine("Toy", "none", 1, 1 << 30, "none", "none", "none", "")

@@ -8,9 +8,9 @@ from importlib.util import cache_from_source
 from pathlib import Path
 
 import psutil
-from knowngood_workers.agent.sandbox_policy import SandboxInputs
 from uv import find_uv_bin
 
+from knowngood_workers.agent.sandbox_policy import SandboxInputs
 from tests.make_wheels import make_wheels
 
 SECRET = "kg_hunter2_hunter2"  # noqa: S105 - a decoy

@@ -7,7 +7,6 @@ import sys
 
 from knowngood.domain.measuring.job import ArmStarted
 from knowngood_workers.ray.transport import Fleet, RayTransport
-
 from tests.workers.dispatch.test_local_transport import spec
 
 

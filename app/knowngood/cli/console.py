@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Self
 
-from knowngood_workers.provision.download_estimate import Estimate, Fit
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -31,6 +30,7 @@ from knowngood.domain.measuring.planning import GUESS_S, PlannedJob, Price
 from knowngood.domain.verdicts.outcome import Ending, Trouble
 from knowngood.domain.vocabulary import many
 from knowngood.store.records import JobRow, JobState, RunRow
+from knowngood_workers.provision.download_estimate import Estimate, Fit
 
 
 def in_words(seconds: float) -> str:

@@ -16,20 +16,20 @@ from knowngood.cli.loading import load
 from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.verdicts.known import Known
-from knowngood.knowledge.model import Knowledge, Recorded
-from knowngood.knowledge.shipped import FILE, age_in_words, read_shipped
-from knowngood.knowledge.snapshot import Snapshot
-from knowngood.knowledge.together import recorded_together, together
-from knowngood.knowledge.trust import trusted_keys
+from knowngood.store.knowledge.model import Knowledge, Recorded
+from knowngood.store.knowledge.shipped import FILE, age_in_words, read_shipped
+from knowngood.store.knowledge.snapshot import Snapshot
+from knowngood.store.knowledge.together import recorded_together, together
+from knowngood.store.knowledge.trust import trusted_keys
 
 if TYPE_CHECKING:
     from knowngood.settings import Settings
 
 # What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
 _SETTINGS = "knowngood.settings:read_settings"
-_SIGNED = "knowngood.knowledge.signed_snapshot:read_snapshot"
-_LOCAL = "knowngood.knowledge.local:read_local"
-_LOCAL_TIMES = "knowngood.knowledge.local:read_times"
+_SIGNED = "knowngood.store.knowledge.signed_snapshot:read_snapshot"
+_LOCAL = "knowngood.store.knowledge.local:read_local"
+_LOCAL_TIMES = "knowngood.store.knowledge.local:read_times"
 _STORED = "knowngood.cli.stored:stored_knowledge"
 _CURRENT = "knowngood.cli.stored:current_knowledge"
 _TIMES = "knowngood.cli.stored:stored_times"

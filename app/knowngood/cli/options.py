@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from knowngood.knowledge.trust import UNSIGNED
+from knowngood.store.knowledge.trust import UNSIGNED
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FILE_HERE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -93,7 +93,7 @@ REQUIREMENTS_FILE = option(
 )
 GROUPS = names("--groups", "Extras and groups of a pyproject.toml that count; all unless said.")
 ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON, PLATFORM)
-"""As the gate takes one; `app/knowngood/features/gate/cli/asking.py` reads them."""
+"""As the gate takes one; `app/knowngood/gate/cli/asking.py` reads them."""
 OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")
 SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")
 COMPONENT = names("--component", "Every issue of these components.")

@@ -9,11 +9,11 @@ from knowngood.cli.context import opened
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
-from knowngood.knowledge.loader import load_knowledge, load_known
-from knowngood.knowledge.model import Knowledge
 from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import Engine, reading
 from knowngood.store.jobs.durations import load_environment_s
+from knowngood.store.knowledge.loader import load_knowledge, load_known
+from knowngood.store.knowledge.model import Knowledge
 from knowngood.store.queries import load_builds, load_durations, load_issues
 
 

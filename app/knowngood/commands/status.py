@@ -13,11 +13,11 @@ from typing import Any
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import has_store, shipped
 from knowngood.cli.loading import load
-from knowngood.knowledge.shipped import age_in_words
-from knowngood.knowledge.snapshot import Snapshot
 from knowngood.settings import Settings, read_settings
+from knowngood.store.knowledge.shipped import age_in_words
+from knowngood.store.knowledge.snapshot import Snapshot
 
-_EXTENT = "knowngood.knowledge.local:read_extent"
+_EXTENT = "knowngood.store.knowledge.local:read_extent"
 
 
 def status(*, as_json: bool) -> Exit:

@@ -1,4 +1,4 @@
-"""The only SQL beside `features/*/store.py`. `engine` opens the database, `queries` answers questions.
+"""The only SQL beside the `store.py` of a room. `engine` opens the database, `queries` answers questions.
 
 Values go in and come out: domain values and those of `records`, never a table or a query. To ask something new, add one
 function to `queries`; to keep something new, a column in `tables`, a migration, and a verb where its subject lives

@@ -15,10 +15,10 @@ from fastapi import FastAPI, Request, Response
 from starlette.templating import Jinja2Templates
 
 from knowngood.domain.errors import Busy, KnownGoodError
-from knowngood.knowledge.cache import KnowledgeCache
-from knowngood.knowledge.known_cache import KnownCache
-from knowngood.knowledge.model import Recorded
 from knowngood.store.engine import Engine
+from knowngood.store.knowledge.cache import KnowledgeCache
+from knowngood.store.knowledge.known_cache import KnownCache
+from knowngood.store.knowledge.model import Recorded
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.metrics.collector import Instruments
 from knowngood.web.middleware.rate_limit import Buckets

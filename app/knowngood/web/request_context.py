@@ -21,8 +21,8 @@ from pydantic import BaseModel
 
 from knowngood.domain.issue import Issue, Left
 from knowngood.domain.verdicts.known import Known
-from knowngood.knowledge.loader import KnowledgeSnapshot
 from knowngood.store.engine import Session, reading
+from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.store.queries import load_generation
 from knowngood.web.app_state import AppState, StoredResponse, state_of
 from knowngood.web.auth.principal import principal_of

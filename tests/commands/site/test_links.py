@@ -1,6 +1,7 @@
 """Where an address of the application is found among the files of a site."""
 
 import pytest
+
 from knowngood.commands.site.links import SiteLinks, relinked
 from knowngood.commands.site.pages import SitePage, file_names
 from knowngood.web.html.i18n import Language

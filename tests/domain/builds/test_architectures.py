@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from knowngood.domain.builds.architectures import WheelCode, builds_serving, holds_code, serves
 
+from knowngood.domain.builds.architectures import WheelCode, builds_serving, holds_code, serves
 from tests.make import make_build
 
 OLD = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"

@@ -1,7 +1,7 @@
 import pytest
+
 from knowngood.domain.builds.build import BuildId, difference, parse_build_id
 from knowngood.domain.errors import UnknownBuild
-
 from tests.make import make_build
 
 PLAIN = {"torch": "2.6.0+cu124", "cuda": "12.4", "triton": "3.2.0", "python": "3.11.7"}

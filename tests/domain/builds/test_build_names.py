@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from knowngood.domain.builds.build_names import BuildNames, find_build, minor_python, read_build_name
 from knowngood.domain.errors import BadRequest, UnknownBuild
-
 from tests.make import make_build
 
 _ALL = [

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import date
 
 import pytest
+
 from knowngood.domain.builds.build import Companion
 from knowngood.domain.builds.packages import built_for_another, coming_along, concerns, named_by, release_for
 from knowngood.domain.issue import Issue, Link, LinkKind, Packages, Requires
 from knowngood.domain.issue_selectors import Watch, names_of
-
 from tests.make import make_build, make_issue
 
 HERE = {"torchao": "0.12.0", "numpy": "2.2.6"}

@@ -1,8 +1,9 @@
 """Which builds may be named beside one another, and which may stand in."""
 
 import pytest
-from knowngood.domain.builds.platforms import are_alike, backend_of, may_stand_in
 from packaging.version import Version
+
+from knowngood.domain.builds.platforms import are_alike, backend_of, may_stand_in
 
 
 @pytest.mark.parametrize(

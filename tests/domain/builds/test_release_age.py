@@ -3,9 +3,9 @@
 from datetime import date, timedelta
 
 import pytest
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import SETTLED_DAYS, SETTLED_REPORTS, ReleaseAge, age_of
-
 from tests.make import make_build, make_issue
 
 RELEASED = date(2026, 9, 2)

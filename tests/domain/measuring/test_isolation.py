@@ -1,4 +1,5 @@
 import pytest
+
 from knowngood.domain.measuring.isolation import Isolation, isolation_of, too_little
 
 MEANS: dict[str, tuple[tuple[str, ...], Isolation]] = {

@@ -2,6 +2,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.measuring.placement import (
@@ -22,7 +23,6 @@ from knowngood.domain.measuring.placement import (
     room_of,
     waiting_of,
 )
-
 from tests.make import NOON, make_build
 
 CPU = "cpu-x86_64"

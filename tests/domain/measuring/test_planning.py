@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import (
     BASELINE,
@@ -31,7 +32,6 @@ from knowngood.domain.measuring.planning import (
 )
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict, derive_cell
-
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128")]

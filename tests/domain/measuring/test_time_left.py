@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
+
 from knowngood.domain.measuring.time_left import JobAt, Key, seconds_left
 
 

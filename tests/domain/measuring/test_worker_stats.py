@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.issue import Device, Requires
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.measuring.worker_stats import (
@@ -13,7 +14,6 @@ from knowngood.domain.measuring.worker_stats import (
     unserved,
     workers_of,
 )
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 HOUR = timedelta(hours=1)

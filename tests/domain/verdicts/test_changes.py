@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.verdicts.changes import Cause, CellNews, CureNews, Earlier, changes_of, only
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-
 from tests.make import HARDWARE, NOON
 
 OLD, NEW = "torch-2.6.0+cu124", "torch-2.10.0+cu128"

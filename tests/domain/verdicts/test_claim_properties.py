@@ -12,6 +12,8 @@ from itertools import product
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from packaging.version import Version
+
 from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.packages import concerns
@@ -32,15 +34,13 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import complete, rows_of, unfolded
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
-from knowngood.features.compare.comparison import Group, compare
-from knowngood.features.environments.resolve import ResolvedBuild
-from knowngood.features.gate.decision import Decision, GateQuestion, Ruling, decide
-from knowngood.features.gate.policy import Accept, Effect, Policy, RemedyFilter
-from knowngood.features.upgrade.candidates import Candidate, Rating, Tally
-from knowngood.features.upgrade.constraints import Constraints
-from knowngood.features.upgrade.ranking import UpgradeAdvice, UpgradeQuestion, advise
-from packaging.version import Version
-
+from knowngood.environments.resolve import ResolvedBuild
+from knowngood.gate.decision import Decision, GateQuestion, Ruling, decide
+from knowngood.gate.policy import Accept, Effect, Policy, RemedyFilter
+from knowngood.move.compare.comparison import Group, compare
+from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
+from knowngood.move.upgrade.constraints import Constraints
+from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeQuestion, advise
 from tests import oracle
 from tests.make import NOON, make_issue
 from tests.random_stores import (

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Claim, Issue
 from knowngood.domain.verdicts.claims import ClaimStanding, Standing, doubts_about, doubts_about_fix, held_claims
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

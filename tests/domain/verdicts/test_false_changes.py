@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from knowngood.domain.issue import BASELINE, CONTROL, Issue, Variant
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.false_changes import (
@@ -22,7 +23,6 @@ from knowngood.domain.verdicts.false_changes import (
 )
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Judged, Verdict
-
 from tests.make import HARDWARE, make_build, make_issue, make_judged
 
 ISSUE = make_issue()

@@ -7,14 +7,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Requires
 from knowngood.domain.verdicts.history import Answer, Fix, History, Release, first_fix, history_of, releases_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import complete, rows_of, unfolded
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from packaging.version import Version
-
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

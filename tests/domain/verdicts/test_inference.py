@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from knowngood.domain.issue import CPU_PATH, Device, Requires
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
@@ -20,7 +21,6 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundVerdict,
     tried_here,
 )
-
 from tests.domain.given_claims import (
     BUILDS,
     GPU,

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Requires
 from knowngood.domain.verdicts.matrix import (
@@ -16,7 +17,6 @@ from knowngood.domain.verdicts.matrix import (
     tally,
 )
 from knowngood.domain.verdicts.verdict import Assurance, Cell, Verdict
-
 from tests.domain import given_claims as claims
 from tests.domain.given_claims import ROW, known_of, made, store
 from tests.make import HARDWARE, NOON, make_build, make_issue

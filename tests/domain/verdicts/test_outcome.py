@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from knowngood.domain.issue import BASELINE, Device, Requires, Signature, SignatureKind, Suspect
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import (
@@ -17,7 +18,6 @@ from knowngood.domain.verdicts.outcome import (
     classify,
     search_key,
 )
-
 from tests.domain.given_claims import GPU
 from tests.make import HARDWARE, SIGNATURE_TEXT, make_build, make_issue, make_record
 

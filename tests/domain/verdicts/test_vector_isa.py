@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+
 from knowngood.domain.issue import Requires
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import isa_difference
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict, over_isas
-
 from tests.domain.given_claims import made
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

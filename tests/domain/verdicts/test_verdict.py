@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from knowngood.domain.issue import (
     BASELINE,
     CONTROL,
@@ -48,7 +49,6 @@ from knowngood.domain.verdicts.verdict import (
     lowest_rates,
     mixture,
 )
-
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_judged, make_record
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "verdicts.md"

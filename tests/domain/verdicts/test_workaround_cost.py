@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from knowngood.domain.verdicts.workaround_cost import Cost, MedianCost, Timed, costs_of
 
 CONTROL = Timed("control", "big", "m1", "lock1", is_forked=True, own_s=0.5, peak_bytes=400)

@@ -6,7 +6,6 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.attempt_summaries import load_glances, load_installed, load_timed
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 
@@ -46,7 +45,7 @@ def test_only_passes_are_timed(engine: Engine) -> None:
 
 
 def test_attempts_without_an_environment_tell_of_none(engine: Engine) -> None:
-    """Those of the others are shown on a build's page: tests/dashboard/issues/test_build_page.py."""
+    """Those of the others are shown on a build's page: tests/matrix/issues/test_build_page.py."""
     given_run(engine, [ISSUE], [BUILD])
     given_results(engine, Outcome.PASS)
     with reading(engine) as s:

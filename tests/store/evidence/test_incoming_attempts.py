@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadBundle
 from knowngood.domain.issue import Issue, Signature, SignatureKind, digest
@@ -23,9 +24,9 @@ from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.outcome import Outcome, classify, heeds_log
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.verdicts.voids import VoidSpan
-from knowngood.features.bundles import format as bundles_format
-from knowngood.features.bundles import store as bundles_store
-from knowngood.features.bundles.store import take_in_bundle
+from knowngood.share.bundles import format as bundles_format
+from knowngood.share.bundles import store as bundles_store
+from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store import bulk_insert, counters, queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence import attempt_codec, incoming_attempts
@@ -36,7 +37,6 @@ from knowngood.store.jobs.job_queue import claim_job
 from knowngood.store.maintenance import reclassify
 from knowngood.store.records import ImportReport
 from knowngood.store.tables import attempts, cells, logs
-
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_record
 from tests.store.given import HOLDER, claim, ended, finished, given_catalogue, given_run, started

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from alembic import command
+
 from knowngood.domain.access import Actor
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.voids import Clock, VoidSpan
-from knowngood.features.bundles import format as bundles_format
-from knowngood.features.bundles.store import take_in_bundle
+from knowngood.share.bundles import format as bundles_format
+from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.voids import unvoid_results, void_results
 from knowngood.store.maintenance import prune
 from knowngood.store.tables import attempts, machine_tallies
-
 from tests.make import NOON, make_attempt, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
 from tests.store.test_maintenance import superseding

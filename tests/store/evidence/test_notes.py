@@ -1,6 +1,7 @@
 """Notes on cells: a voided one reads inconclusive everywhere, and no evidence is ever removed."""
 
 import pytest
+
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.notes import Note, NoteKind
@@ -13,7 +14,6 @@ from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.cells import load_notes
 from knowngood.store.evidence.notes import add_note
 from knowngood.store.maintenance import reclassify
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadBundle
 from knowngood.domain.issue import digest
@@ -16,9 +17,9 @@ from knowngood.domain.measuring.job import Attempt, EnvironmentReady
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.verdicts.voids import Clock, VoidSpan
-from knowngood.features.bundles import format as bundles_format
-from knowngood.features.bundles.store import take_in_bundle
 from knowngood.serialization.lock_keys import InstalledEnvironment
+from knowngood.share.bundles import format as bundles_format
+from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store import queries
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, reading, unit_of_work
@@ -26,7 +27,6 @@ from knowngood.store.evidence.voids import void_results
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.records import ImportReport
 from knowngood.store.tables import attempts, environments, locks
-
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue, make_record
 from tests.store.given import claim, finished, given_catalogue, given_run
 

@@ -9,7 +9,6 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence import quality as evidence_quality
 from knowngood.store.jobs.event_recorder import record_event
-
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 from tests.store.given import (

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.errors import BadRequest, UnknownIssue
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Outcome
@@ -10,7 +11,6 @@ from knowngood.store.engine import Engine, reading
 from knowngood.store.evidence import time_travel
 from knowngood.store.evidence.time_travel import load_cells_at
 from knowngood.store.queries import load_cells, load_recent_attempts, load_runs
-
 from tests.fixtures.databases import KINDS, StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given

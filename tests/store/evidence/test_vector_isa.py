@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.issue import Issue, Requires
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.verdicts.outcome import Outcome
@@ -11,7 +12,6 @@ from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.time_travel import load_cells_at
 from knowngood.store.maintenance import reclassify
 from knowngood.store.queries import load_cells, load_hardware
-
 from tests.make import HARDWARE, NOON, make_issue
 from tests.web import given
 from tests.web.given import GOOD, Asked

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.job import Attempt
@@ -18,8 +19,8 @@ from knowngood.domain.verdicts.changes import Cause
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.verdicts.voids import Clock, UnknownVoid, VoidSpan
-from knowngood.features.bundles import format as bundles_format
-from knowngood.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.share.bundles import format as bundles_format
+from knowngood.share.bundles.store import export_bundle, take_in_bundle
 from knowngood.store import queries
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
@@ -35,7 +36,6 @@ from knowngood.store.maintenance import prune
 from knowngood.store.records import ImportReport
 from knowngood.store.tables import attempts, metadata
 from knowngood.store.tokens import create_token, revoke_token
-
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import MACHINE, given_catalogue, given_results, given_run
 

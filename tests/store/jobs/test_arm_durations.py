@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.access import Actor
 from knowngood.domain.issue import BASELINE, CONTROL
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.features.bundles import format as bundles_format
-from knowngood.features.bundles.store import take_in_bundle
+from knowngood.share.bundles import format as bundles_format
+from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store.engine import Engine, reading
 from knowngood.store.evidence.newest_attempts import NEWEST
 from knowngood.store.queries import load_durations
-
 from tests.make import NOON, make_attempt, make_build, make_issue
 from tests.store.given import given_catalogue
 

@@ -7,7 +7,6 @@ from knowngood.domain.measuring.job import EnvironmentReady
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.durations import load_environment_s, load_locks
 from knowngood.store.jobs.event_recorder import record_event
-
 from tests.make import NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_catalogue, given_run, started
 

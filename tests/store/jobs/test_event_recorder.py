@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from knowngood.domain.issue import digest
 from knowngood.domain.measuring.job import EnvironmentReady, Event, JobSpec, Provisioning
 from knowngood.domain.verdicts.outcome import Ending, Outcome, Raised
@@ -20,7 +21,6 @@ from knowngood.store.maintenance import reclassify
 from knowngood.store.records import JobState, RunState, StaleEvent, UnfitEvent
 from knowngood.store.state.migrations import migrate
 from knowngood.store.tables import attempts, logs, metadata
-
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_build, make_issue, make_record
 from tests.store.given import (
     HOLDER,

@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+
 from knowngood.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.domain.issue import Variant, digest
 from knowngood.store import queries
@@ -21,7 +22,6 @@ from knowngood.store.jobs.job_queue import (
     take_lease,
 )
 from knowngood.store.records import JobState, RunState, UnknownRun
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import (
     HOLDER,

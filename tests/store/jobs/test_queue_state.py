@@ -6,7 +6,6 @@ from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.job_queue import cancel_run
 from knowngood.store.jobs.workers import load_waiting_cells
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_run, started
 

@@ -7,7 +7,6 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
-
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import MACHINE, claim, finished, given_results, given_run, running, started
 

@@ -1,13 +1,13 @@
 """The audit log: for administrators, whole, in pages."""
 
 import pytest
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.verdicts.voids import VoidSpan
 from knowngood.store import audit_log
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.evidence.voids import void_results
-from starlette.testclient import TestClient
-
 from tests.make import NOON
 from tests.web.asking import bearer, client_of
 from tests.web.given import make_token

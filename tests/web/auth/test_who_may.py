@@ -8,6 +8,8 @@ from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Actor, Scope
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
@@ -16,8 +18,6 @@ from knowngood.store.tokens import load_tokens, revoke_token
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.errors import PROBLEM_MEDIA
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.fixtures.databases import CountStatements
 from tests.web import given
 from tests.web.asking import app_over, bearer, client_of

@@ -7,12 +7,12 @@ from xml.etree.ElementTree import Element
 
 import html5lib
 import pytest
-from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.knowledge.shipped import read_shipped
-from knowngood.store.engine import Engine
-from knowngood.web.urls import build_address, cell_address, issue_address
 from starlette.testclient import TestClient
 
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.store.engine import Engine
+from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.web.urls import build_address, cell_address, issue_address
 from tests.web.asking import client_of
 
 KNOWN = read_shipped().knowledge.known

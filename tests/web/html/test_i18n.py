@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from knowngood.web.html.i18n import Language, ago, duration, exact, say, size
 
+from knowngood.web.html.i18n import Language, ago, duration, exact, say, size
 from tests.make import NOON
 
 

@@ -5,13 +5,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from starlette.testclient import TestClient
+
 from knowngood.domain.issue import Workaround
 from knowngood.store.engine import Engine
 from knowngood.web.html import i18n
 from knowngood.web.html.i18n import CATALOGUES, DOMAIN, Language, say
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.make import make_issue
 from tests.web import given
 from tests.web.given import BUILDS

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations, product
 
 import pytest
+
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.web.html.static_files import STATIC
 

@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 import pytest
+
 from knowngood.web.html.markdown import coded, excerpt, markdown, marked, python, uncoded
 
 HOSTILE = [

@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 import pytest
+
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, WorkaroundVerdict
-from knowngood.features.coverage.hygiene import remarks_on
-from knowngood.knowledge.shipped import read_shipped
+from knowngood.health.coverage.hygiene import remarks_on
+from knowngood.store.knowledge.shipped import read_shipped
 from knowngood.web.html.i18n import Language
 from knowngood.web.html.rule_sentences import FORM_WORDS, in_chinese, rule_sentence
-
 from tests.random_stores import random_patterns, store_of
 
 SHIPPED = read_shipped().knowledge.known

@@ -5,14 +5,14 @@ from pathlib import Path
 import jinja2
 import pytest
 from jinja2 import Environment, FileSystemLoader, nodes
+from starlette.testclient import TestClient
+
 from knowngood.server import create_app
 from knowngood.store.engine import connect
 from knowngood.web.app_state import state_of
 from knowngood.web.html.static_files import TEMPLATES, read_assets
 from knowngood.web.html.template_bytecode import TemplateBytecode
 from knowngood.web.html.templates import make_templates
-from starlette.testclient import TestClient
-
 from tests.make import NOON
 
 

@@ -5,15 +5,15 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from knowngood.domain.access import Scope
-from knowngood.store.engine import Engine, connect, unit_of_work
-from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
-from knowngood.web.auth.principal import AccessPolicy
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 from starlette.testclient import TestClient
 
+from knowngood.domain.access import Scope
+from knowngood.store.engine import Engine, connect, unit_of_work
+from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE, make_issue
 from tests.store.given import given_results, given_run
 from tests.web import given

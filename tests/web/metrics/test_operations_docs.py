@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
 from knowngood.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.store.engine import connect, unit_of_work
 from knowngood.store.jobs.job_queue import create_run
-from prometheus_client.parser import text_string_to_metric_families
-
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
 from tests.web import given

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import h11
 import pytest
 from fastapi import Response
+
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.middleware.connections import Connection
-
 from tests.serving import served
 from tests.waiting import eventually
 from tests.web.asking import app_over

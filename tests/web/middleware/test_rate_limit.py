@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 import structlog
+from starlette.testclient import TestClient
+
 from knowngood.domain.access import Scope
 from knowngood.store.engine import Engine, connect
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.errors import PROBLEM_MEDIA
 from knowngood.web.middleware.rate_limit import Buckets, TooMany, asker_at
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.web.asking import app_of, bearer, client_of
 from tests.web.given import make_token
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from functools import cache
 
 import pytest
+from starlette.testclient import TestClient
+
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.middleware.rate_limit import BytesInFlight, TooMuch
 from knowngood.web.middleware.request_bodies import MOST_NAMES
 from knowngood.web.urls import MATRIX
-from starlette.testclient import TestClient
-
 from tests.pace import cost
 from tests.web.asking import client_of
 

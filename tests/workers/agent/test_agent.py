@@ -16,6 +16,7 @@ from typing import IO, cast
 import psutil
 import pynvml
 import pytest
+
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, binding, digest, environment_request, variants_of
@@ -40,7 +41,6 @@ from knowngood_workers.agent.sandbox_policy import OPEN, SandboxCapability, prob
 from knowngood_workers.common.host_lock import take_lock
 from knowngood_workers.host.machine_info import describe_machine
 from knowngood_workers.standalone.cgroup import CGROUP
-
 from tests.make import HARDWARE
 from tests.make_wheels import make_wheels
 from tests.waiting import PATIENCE_S, eventually

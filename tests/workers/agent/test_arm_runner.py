@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.issue import BASELINE, Issue
 from knowngood.domain.measuring.job import ArmSpec
@@ -28,7 +29,6 @@ from knowngood_workers.agent.arm_runner import (
     sweep_scratch,
 )
 from knowngood_workers.agent.sandbox_policy import OPEN, SandboxInputs, SandboxSpec, probe_sandbox
-
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_environment import make_toy_python, survivors
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 import pytest
+
 from knowngood.domain.issue import BASELINE
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.job import ArmSpec
@@ -28,7 +29,6 @@ from knowngood_workers.agent import sandbox_policy
 from knowngood_workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
 from knowngood_workers.agent.sandbox_policy import SandboxCapability, SandboxSpec, probe_sandbox
 from knowngood_workers.standalone import sandbox
-
 from tests.waiting import eventually
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
 

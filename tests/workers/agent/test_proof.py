@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.issue import BASELINE, CONTROL, Issue, Variant, default_device
 from knowngood.domain.measuring.job import ArmSpec
@@ -18,7 +19,6 @@ from knowngood.domain.verdicts.outcome import (
     classify,
 )
 from knowngood_workers.agent.arm_runner import ForkServer, Limits, RunLocation, execute, scratch_folder
-
 from tests.workers.toy_environment import make_toy_python
 
 TOYS = Path(__file__).parents[2] / "mini_repros"

@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+
 from knowngood.domain.issue import BASELINE
 from knowngood.domain.measuring.isolation import Isolation, isolation_of
 from knowngood.domain.measuring.job import ArmSpec
@@ -33,7 +34,6 @@ from knowngood_workers.agent.sandbox_policy import (
 )
 from knowngood_workers.host.diagnostics import host_trouble
 from knowngood_workers.standalone import sandbox
-
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
 
 HOSTILE = Path(__file__).parents[1] / "hostile"

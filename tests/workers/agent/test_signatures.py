@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+
 from knowngood.domain.issue import BASELINE, Issue, Signature, SignatureKind
 from knowngood.domain.measuring.job import ArmSpec
 from knowngood.domain.verdicts.outcome import Outcome, classify
 from knowngood_workers.agent.arm_runner import Limits, RunLocation, execute, scratch_folder
-
 from tests.make import make_build, make_issue
 from tests.workers.toy_environment import make_toy_python
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from knowngood_workers.common.host_lock import turn
 
 HOLD = """

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from structlog.testing import capture_logs
+
 from knowngood.domain.errors import KnownGoodError
 from knowngood.domain.issue import Device, Requires, Variant
 from knowngood.domain.measuring.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
@@ -22,8 +24,6 @@ from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, cr
 from knowngood.store.records import JobState, RunRow, RunState
 from knowngood_workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, utc_now
 from knowngood_workers.dispatch.local_transport import AgentLost, JobHandle, LocalTransport
-from structlog.testing import capture_logs
-
 from tests.fixtures.databases import administer
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_catalogue, given_run

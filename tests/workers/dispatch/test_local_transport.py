@@ -7,10 +7,10 @@ from typing import Any
 
 import psutil
 import pytest
+
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, Event, JobEnded, JobSpec, JobStarted
 from knowngood_workers.dispatch.local_transport import AgentLost, LocalJobHandle, LocalTransport, agent_environment
-
 from tests.make import HARDWARE, make_build
 from tests.waiting import eventually
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pynvml
 import pytest
+
 from knowngood.domain.measuring.machine import Gpu
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.host_lock import take_lock
 from knowngood_workers.host.gpu_lock import GpuReading, Gpus, HeldGpu, device_trouble, open_gpus, read_device
 from knowngood_workers.host.machine_info import read_gpus
-
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 
 MEGABYTE = 1 << 20

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.machine import CPU_CLASS, Gpu, Machine
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
@@ -33,7 +34,6 @@ from knowngood_workers.host.machine_info import (
     read_cgroup_limits,
 )
 from knowngood_workers.host.nvml import is_visible
-
 from tests.make import make_build
 
 AVX512 = "avx avx2 avx512f avx512dq avx512bw avx512vl"

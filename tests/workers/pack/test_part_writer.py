@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from uv import find_uv_bin
+
 from knowngood.domain.errors import BadPack
 from knowngood_workers.pack import unpack
 from knowngood_workers.pack.builder import open_pack
 from knowngood_workers.pack.part_writer import Fetcher, PartWriter
 from knowngood_workers.pack.unpack import PackProblem
-from uv import find_uv_bin
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SAID = {"format": unpack.FORMAT, "version": 1, "id": "abc", "python": PYTHON, "platform": "manylinux_2_28_x86_64"}

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from knowngood_workers.provision.bytecode_cache import BytecodeStore
 from knowngood_workers.provision.site_packages import Distribution
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from knowngood.domain.issue import digest
 from knowngood_workers.provision.environment_cache import EnvironmentCache, EnvironmentRecord
 from knowngood_workers.provision.site_packages import seal, site_of
-
 from tests.waiting import eventually
 
 PYTHON, KEY, LOCK = "3.11", "0" * 32, 'lock-version = "1.0"\n'

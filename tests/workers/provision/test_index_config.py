@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from knowngood_workers.provision.index_config import Index, bridge, parse_pip_config, read_index
 
 LISTED = """\

@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+
 from knowngood.domain.builds.build import Build, BuildId
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.verdicts.outcome import TroubleCode
@@ -28,7 +29,6 @@ from knowngood_workers.provision.provisioner import Cancelled, Environment, Pair
 from knowngood_workers.provision.pylock import read_lock
 from knowngood_workers.provision.resolver import environment_key
 from knowngood_workers.provision.site_packages import WheelSeals, site_of
-
 from tests.workers.registry import (
     NATIVE,
     PYTHON,

@@ -6,11 +6,12 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from packaging.pylock import Pylock
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood_workers.provision.pylock import UnreadableLock, compose_lock, print_pins, read_lock, wrong_build
 from knowngood_workers.provision.resolver import backend_of, environment_key, requirements_of
-from packaging.pylock import Pylock
 
 HEAD = 'lock-version = "1.0"\ncreated-by = "uv"\nrequires-python = ">=3.11"\n'
 BUILD = Build(

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+
 from knowngood.domain.errors import IndexUnusable
-from knowngood.features.discovery.releases import IndexFile
+from knowngood.measure.discovery.releases import IndexFile
 from knowngood_workers.provision.index_config import Index
 from knowngood_workers.provision.simple_index import SimpleIndex, UnreadableWheel, printable
-
 from tests.workers.registry import NATIVE, Registry, answering, make_torch, make_wheel, serve
 
 JSON = "application/vnd.pypi.simple.v1+json"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from knowngood_workers.provision.import_probe import import_torch
 from knowngood_workers.provision.index_config import bridge
 from knowngood_workers.provision.resolver import ProvisionFailure

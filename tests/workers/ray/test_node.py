@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from knowngood.domain.errors import FleetUnusable
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.installation import how_to_install

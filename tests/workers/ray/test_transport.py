@@ -23,12 +23,13 @@ from uuid import uuid4
 import psutil
 import pytest
 import sqlalchemy as sa
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import isa_classes
 from knowngood.domain.measuring.job import ArmFinished, ArmStarted, Event, JobEnded, JobSpec, JobStarted
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.features.coverage.service import load_waiting
+from knowngood.health.coverage.service import load_waiting
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.jobs.capacity import load_offers
@@ -40,7 +41,6 @@ from knowngood_workers.dispatch.local_transport import AgentLost, JobReturned, L
 from knowngood_workers.provision.resolver import environment_key
 from knowngood_workers.ray.node import NODE, NodeProcess, offer_machine
 from knowngood_workers.ray.transport import Fleet, RayJobHandle, RayTransport
-
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, make_build
 from tests.store.given import given_run

@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 import pytest
+
 from knowngood.domain.issue import BASELINE
 from knowngood.domain.measuring.isolation import Isolation, isolation_of
 from knowngood.domain.measuring.job import ArmSpec
@@ -29,7 +30,6 @@ from knowngood_workers.agent.process_guard import settle
 from knowngood_workers.agent.sandbox_policy import SandboxSpec, probe_cgroups, probe_sandbox
 from knowngood_workers.standalone import cgroup
 from knowngood_workers.standalone.sandbox import is_apart
-
 from tests.waiting import eventually
 from tests.workers.toy_environment import Host, make_host, survivors
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from knowngood_workers.standalone.sandbox import be_private
 from knowngood_workers.standalone.supervisor import _UNCOUNTABLE, _disk_bytes, _memory_bytes, _memory_shared_once
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from knowngood.domain.hardware_classes import isa_environment
 from knowngood.domain.issue import CONTROL
 from knowngood.domain.measuring.isolation import Isolation, isolation_of, too_little
@@ -37,8 +39,6 @@ from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
 from knowngood.serialization import codec
 from knowngood.serialization.bounds import LONGEST_SAYING
-from pydantic import TypeAdapter
-
 from knowngood_workers.agent.arm_runner import (
     CANCELLED,
     Execution,

@@ -36,7 +36,6 @@ from knowngood.domain.verdicts.outcome import (
     Trouble,
     TroubleCode,
 )
-
 from knowngood_workers.agent.sandbox_policy import MOUNT, SandboxSpec
 from knowngood_workers.common.atomic_write import read_regular
 from knowngood_workers.common.trees import remove_tree

@@ -9,12 +9,12 @@ from enum import StrEnum
 from pathlib import Path
 
 import uv
+
 from knowngood.data_dir import STORE
 from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.measuring.isolation import Isolation, too_little
 from knowngood.installation import how_to_install
 from knowngood.sqlite_file import is_read_only
-
 from knowngood_workers.agent.process_guard import settle
 from knowngood_workers.agent.sandbox_policy import probe_cgroups, probe_host_sandbox
 from knowngood_workers.host.diagnostics import compiler_trouble

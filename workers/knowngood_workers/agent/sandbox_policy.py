@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from knowngood.domain.measuring.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
-
 from knowngood_workers.common.atomic_write import read_any, read_regular
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.host.machine_info import find_compiler

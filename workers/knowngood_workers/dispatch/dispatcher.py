@@ -21,6 +21,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 import structlog
+
 from knowngood.domain.errors import KnownGoodError, StoreUnusable
 from knowngood.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.domain.measuring.job import Event, JobEnded, JobSpec, Provisioning
@@ -39,7 +40,6 @@ from knowngood.store.jobs.job_queue import (
     take_lease,
 )
 from knowngood.store.records import StaleEvent
-
 from knowngood_workers.dispatch.local_transport import AgentLost, JobHandle, JobReturned, Transport
 
 _PROGRESS_EVERY_S = 1.0

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import structlog
+
 from knowngood.domain.measuring.job import (
     ArmFinished,
     ArmStarted,

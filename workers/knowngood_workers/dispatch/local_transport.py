@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
+
 from knowngood.domain.errors import KnownGoodError
 from knowngood.domain.measuring.job import Event, JobEnded, JobSpec
 from knowngood.serialization import codec
-
 from knowngood_workers.agent.process_guard import settle
 from knowngood_workers.common.programs import PipedProcess
 

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from packaging.version import InvalidVersion, Version
 
+from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.host.machine_info import find_compiler
 
 SCRATCH_BYTES = 200 << 20

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 import pynvml
+
 from knowngood.domain.measuring.machine import Gpu
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
-
 from knowngood_workers.common.host_lock import lock_folder, take_lock
 from knowngood_workers.host.nvml import open_nvml
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import psutil
 import pynvml
+
 from knowngood.domain.builds.architectures import holds_code
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import VECTOR_ISA_VARIABLE, has_isa, isa_of
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
-
 from knowngood_workers.common.atomic_write import read_any
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.host.nvml import answered, open_nvml, visible_device

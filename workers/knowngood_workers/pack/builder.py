@@ -21,15 +21,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 import knowngood
 from knowngood.data_dir import shipped_folder
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadPack, BadRequest
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.serialization.lock_keys import without_addresses
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 from knowngood_workers.common.atomic_write import write_whole
 from knowngood_workers.pack import unpack
 from knowngood_workers.pack.part_writer import Fetcher, PartWriter

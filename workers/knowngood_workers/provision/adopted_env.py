@@ -11,7 +11,6 @@ from pathlib import Path
 
 from knowngood.domain.builds.build import Build, difference
 from knowngood.domain.errors import BadRequest
-
 from knowngood_workers.provision.import_probe import ask_python, import_torch
 from knowngood_workers.provision.resolver import ProvisionFailure
 from knowngood_workers.provision.uv_cli import ProcessObserver

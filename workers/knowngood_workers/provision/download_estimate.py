@@ -14,7 +14,6 @@ from urllib.request import url2pathname
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.outcome import Trouble
-
 from knowngood_workers.common.atomic_write import read_json, write_whole
 from knowngood_workers.provision.index_config import open_url
 from knowngood_workers.provision.pylock import Lock, Wheel

@@ -16,7 +16,6 @@ from secrets import token_hex
 from time import sleep, time_ns
 
 from knowngood.domain.issue import digest
-
 from knowngood_workers.common.atomic_write import read_json, read_regular, write_whole
 from knowngood_workers.common.trees import remove_tree
 from knowngood_workers.provision.site_packages import find_distributions, seal, site_of

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from knowngood.domain.issue import digest
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
-
 from knowngood_workers.common.atomic_write import read_json, write_whole
 from knowngood_workers.provision.pylock import Lock
 from knowngood_workers.provision.resolver import ProvisionFailure

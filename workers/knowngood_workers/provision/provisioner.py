@@ -18,7 +18,6 @@ from time import monotonic, sleep
 from knowngood.domain.builds.build import Build, difference
 from knowngood.domain.issue import EnvironmentRequest, digest
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
-
 from knowngood_workers.common.host_lock import turn
 from knowngood_workers.host.diagnostics import host_trouble
 from knowngood_workers.host.interpreters import find_interpreter

@@ -8,10 +8,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import digest
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import digest
 
 _BLOCK = "[[packages]]\n"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s\"']+@")

@@ -9,13 +9,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import KnownGoodError
 from knowngood.domain.issue import EnvironmentRequest, digest
 from knowngood.domain.issue_selectors import REQUIREMENT_NAME
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-
 from knowngood_workers.common.atomic_write import write_whole
 from knowngood_workers.provision.pylock import Lock, UnreadableLock, compose_lock, read_lock, wrong_build
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed, ProcessObserver

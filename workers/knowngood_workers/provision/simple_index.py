@@ -20,10 +20,10 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
-from knowngood.domain.errors import IndexUnusable, KnownGoodError
-from knowngood.features.discovery.releases import IndexFile
 from packaging.utils import canonicalize_name
 
+from knowngood.domain.errors import IndexUnusable, KnownGoodError
+from knowngood.measure.discovery.releases import IndexFile
 from knowngood_workers.provision.index_config import Index, open_url
 
 _DEFAULT = "https://pypi.org/simple"

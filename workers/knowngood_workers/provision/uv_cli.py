@@ -20,8 +20,8 @@ from tempfile import gettempdir
 from time import monotonic
 
 import uv
-from knowngood.domain.errors import KnownGoodError
 
+from knowngood.domain.errors import KnownGoodError
 from knowngood_workers.provision.index_config import Index, read_index
 
 _POLL_S = 0.2

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
-from knowngood.domain.builds.build import Build, difference
-from knowngood.domain.issue import EnvironmentRequest
 from packaging.utils import canonicalize_name
 
+from knowngood.domain.builds.build import Build, difference
+from knowngood.domain.issue import EnvironmentRequest
 from knowngood_workers.provision.bytecode_cache import BytecodeStore, bytecode_files, bytecode_tag, compile_sources
 from knowngood_workers.provision.environment_cache import EnvironmentRecord
 from knowngood_workers.provision.import_probe import ImportCache, import_torch

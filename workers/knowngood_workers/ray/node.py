@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 import psutil
+from pydantic import TypeAdapter
+
 from knowngood.domain.errors import FleetUnusable
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.measuring.placement import labels_of
 from knowngood.installation import how_to_install
-from pydantic import TypeAdapter
-
 from knowngood_workers.agent.process_guard import (
     end_with_everything,
     run_guarded,

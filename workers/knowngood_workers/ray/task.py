@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from knowngood.serialization import codec
 
+from knowngood.serialization import codec
 from knowngood_workers.dispatch.local_transport import AgentLost, LocalJobHandle, LocalTransport
 from knowngood_workers.provision.environment_cache import list_ready
 from knowngood_workers.ray.node import NODE, AgentLaunchSpec

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import orjson
 import structlog
+
 from knowngood.domain.errors import FleetUnusable
 from knowngood.domain.hardware_classes import whole_class
 from knowngood.domain.measuring.job import EnvironmentReady, Event, JobEnded, JobSpec, Provisioning
@@ -33,7 +34,6 @@ from knowngood.domain.measuring.placement import (
     room_of,
 )
 from knowngood.serialization import codec
-
 from knowngood_workers.common.programs import PipedProcess
 from knowngood_workers.dispatch.local_transport import AgentLost, JobReturned
 from knowngood_workers.provision.resolver import environment_key

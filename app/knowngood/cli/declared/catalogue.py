@@ -26,7 +26,7 @@ NEW_ISSUE = command(
     example='new-issue pytorch-151290 --title "Softmax over a mask dies" --kind signal',
 )
 DISCOVER = command(
-    "knowngood.features.discovery.cli:discover",
+    "knowngood.measure.discovery.cli:discover",
     "Look for new releases of torch and Triton, and print their builds; 0: none, 1: some, 4: the index is unusable.",
     text("--index", "The index's address; the one that pip and uv use here without.", "URL"),
     option("--file", type=PATH, help="The builds.toml to compare with and write to; the shipped one without."),

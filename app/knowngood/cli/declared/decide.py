@@ -31,7 +31,7 @@ _HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H10
 _WATCH = names("--watch", "Names of watch lists.")
 
 GATE = command(
-    "knowngood.features.gate.cli.asking:ask",
+    "knowngood.gate.cli.asking:ask",
     """Say whether an environment may be used, for the issues you watch, and why.
 
     Name the environment with one of --build, -r, --lock, --here, or - for one of these files from standard input. What
@@ -80,14 +80,14 @@ GATE = command(
     example="gate -r requirements.txt --issues all --hardware cpu-x86_64",
 )
 SNAPSHOT = command(
-    "knowngood.features.gate.cli.snapshot:snapshot",
+    "knowngood.gate.cli.snapshot:snapshot",
     "Write what the gate knows to a signed file; `gate --snapshot FILE` answers from it without a server.",
     OUTPUT,
     option("--key", type=FILE, help="Signs it; one in the data folder unless said, made the first time."),
     example="snapshot -o knowngood.snapshot",
 )
 COMPARE = command(
-    "knowngood.features.compare.cli:compare",
+    "knowngood.move.compare.cli:compare",
     "Compare two builds, issue by issue; the first line is the answer. Only a proven pass counts as fixed.\n\n"
     "Exit codes: 0 compared; 1 a transition of --fail-on was found; 2 the question cannot be understood, such as a "
     "build that is not known; 3 no issue answers on both builds, so that nothing was compared; 4 the store cannot be "
@@ -106,7 +106,7 @@ COMPARE = command(
     example="compare 2.5.1 2.6.0 --fail-on regressed",
 )
 UPGRADE = command(
-    "knowngood.features.upgrade.cli:upgrade",
+    "knowngood.move.upgrade.cli:upgrade",
     "Rank newer builds for what you watch: what is gained, lost, new and not known on each.",
     text("--from", "The build you are on: its id, or a version of torch.", "BUILD", "start"),
     option("-r", "--requirements", type=PATH, help="In place of --from: a file as `gate -r` and --lock take it."),
@@ -137,7 +137,7 @@ UPGRADE = command(
     example="upgrade --from 2.5.1 --component Inductor",
 )
 
-_WATCHLISTS = "knowngood.features.watchlists.cli"
+_WATCHLISTS = "knowngood.gate.watchlists.cli"
 _OWNER = text("--owner", "The token's name that may change it over the network; yours without.", "NAME")
 WATCH = group(
     "Keep watch lists: named choices of issues that the gate can be asked with.",

@@ -19,7 +19,7 @@ from knowngood.cli.options import (
 )
 
 MATRIX = command(
-    "knowngood.dashboard.matrix.cli:matrix",
+    "knowngood.matrix.overview.cli:matrix",
     "Print what is known now: a table of signs, or of one ISSUE each cell with its reason.",
     argument(
         "issue", "Its id or number, owner/repo#NUMBER, or the address of its report.", default="", metavar="[ISSUE]"
@@ -36,7 +36,7 @@ MATRIX = command(
     example="matrix --builds 2.5.1,2.6.0 --fail-on affected",
 )
 ISSUE = command(
-    "knowngood.features.lookup.cli:issue",
+    "knowngood.ask.lookup.cli:issue",
     "Say of one issue what it is, where it fails and is fixed, and what helps in your environment.\n\n"
     "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, if that has torch; else the "
     "newest build that is affected. Ends in 3 where the environment that is named is no tested build.",
@@ -51,7 +51,7 @@ ISSUE = command(
     example="issue pytorch-151290 --build 2.7.1",
 )
 FIND = command(
-    "knowngood.features.lookup.cli:find",
+    "knowngood.ask.lookup.cli:find",
     "Find issues, builds and hardware by whatever names them, as the box on every page does.\n\n"
     "An issue in any notation (#151290, pytorch/pytorch#151290, an address), a version, hardware by its name (H100), "
     "words of a title or a message, also misspelt, or a query.",
@@ -65,7 +65,7 @@ FIND = command(
     example="find 2.5.1 H100 flex_attention",
 )
 ENV = command(
-    "knowngood.features.lookup.cli:env",
+    "knowngood.ask.lookup.cli:env",
     "Say which tested build an environment is, and what fails there, worst first.\n\n"
     "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, on this machine's hardware. "
     "Ends in 3 where it is no tested build.",
@@ -78,7 +78,7 @@ ENV = command(
     example="env -r requirements.txt",
 )
 EXPLAIN = command(
-    "knowngood.features.diagnose.cli:explain",
+    "knowngood.ask.explain.cli:explain",
     "Say which issue a pasted failure is, where it was seen, and what helps on your build.\n\n"
     "Ends 0 where an issue is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be "
     "read, 4 where the store cannot be used. The text is not stored.",
@@ -105,14 +105,14 @@ SITE = command(
     example="site -o public",
 )
 HYGIENE = command(
-    "knowngood.features.coverage.cli:hygiene",
+    "knowngood.health.coverage.cli:hygiene",
     "Where upstream's word and the measurements drift apart; ends in 1 where there is anything.",
     ISSUES,
     AS_JSON,
     example="hygiene --issues pytorch-151290",
 )
 EXPORT = command(
-    "knowngood.commands.export:export",
+    "knowngood.share.export:export",
     "Write evidence to a bundle that another installation imports, or the matrix in the words of other tools.",
     option(
         "-o",

@@ -28,7 +28,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 _MINUTES = click.FloatRange(min=1)
 
 RUN = command(
-    "knowngood.commands.measuring.run:run",
+    "knowngood.measure.run:run",
     "Run what is not known yet, store the evidence, print the matrix; without a word default builds, all issues.",
     BUILDS,
     ISSUES,
@@ -57,7 +57,7 @@ RUN = command(
     example="run --builds 2.6.0 --issues pytorch-151290",
 )
 NEXT = command(
-    "knowngood.features.scheduling.cli:next_",
+    "knowngood.measure.scheduling.cli:next_",
     "Say what to measure next, in order and with reasons; `run --next` does it.",
     option("--minutes", type=_MINUTES, default=60, help="How long it may take."),
     names("--hardware", "Classes; this machine's own without."),
@@ -66,7 +66,7 @@ NEXT = command(
     example="next --minutes 30",
 )
 RECHECK = command(
-    "knowngood.commands.measuring.recheck:recheck",
+    "knowngood.measure.recheck:recheck",
     "Ask cells with an answer, drawn by chance, once more; ends in 1 where a verdict changed.",
     option("--cells", type=click.IntRange(min=1), default=200, help="How many cells to ask once more."),
     text("--seed", "The same seed draws the same cells; printed."),
@@ -80,7 +80,7 @@ RECHECK = command(
     example="recheck --cells 20 --builds 2.6.0",
 )
 BISECT = command(
-    "knowngood.commands.measuring.bisect:bisect",
+    "knowngood.measure.bisect:bisect",
     "Find the build that broke an issue, or mended it, in few jobs; 1: not monotone, 3: nothing to find.",
     argument("issue", "The issue's id."),
     option(
@@ -101,7 +101,7 @@ BISECT = command(
     example="bisect pytorch-151290 --from 2.4.1 --to 2.7.0 --dry-run",
 )
 HERE = command(
-    "knowngood.commands.measuring.here:here",
+    "knowngood.measure.here:here",
     "Run the catalogue inside a Python environment as it is: what fails there, and what helps there.",
     text("--python", "The interpreter of the environment; this very one unless said.", "PROGRAM"),
     ISSUES,
@@ -111,7 +111,7 @@ HERE = command(
     example="here --python .venv/bin/python",
 )
 PACK = command(
-    "knowngood.commands.measuring.pack:pack",
+    "knowngood.measure.pack:pack",
     "Pack builds, issues and the worker for a machine without network; there: `python3 DIR/run.py`.",
     option("-o", "--output", type=PATH, required=True, help="The pack's folder: new, or a pack to extend."),
     BUILDS,
@@ -127,7 +127,7 @@ PACK = command(
     example="pack -o pack --builds 2.6.0 --issues all",
 )
 DOCTOR = command(
-    "knowngood.commands.doctor:doctor",
+    "knowngood.measure.doctor:doctor",
     "Say whether this machine is able, and what to do where it is not.",
     AS_JSON,
     example="doctor",

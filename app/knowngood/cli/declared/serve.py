@@ -18,7 +18,7 @@ from knowngood.cli.options import (
 )
 
 UP = command(
-    "knowngood.commands.measuring.up:up",
+    "knowngood.measure.up:up",
     "Migrate, load catalogue and shipped results, serve the dashboard, then measure the default set here, live.",
     HOST,
     PORT,
@@ -35,7 +35,7 @@ SERVE = command(
     example="serve --host 0.0.0.0 --processes 4",
 )
 DISPATCH = command(
-    "knowngood.commands.measuring.dispatch:dispatch",
+    "knowngood.measure.dispatch:dispatch",
     "Run queued jobs until stopped, here or on a fleet. One dispatcher works at a time; a second waits.",
     flag("--migrate", "migrate_first", help_="Migrate and load the catalogue first."),
     flag("--until-idle", help_="End once nothing is queued."),
@@ -50,7 +50,7 @@ DISPATCH = command(
     example="dispatch --ray local-head --where 'gpus>=1'",
 )
 WORKER = command(
-    "knowngood.features.fleet.cli:worker",
+    "knowngood.health.fleet.cli:worker",
     "Join a fleet and measure for it, until asked to stop. No database and no token of the server is needed here.",
     option("--ray", required=True, metavar="HOST:PORT", help="The head of the fleet."),
     NODE_IP,
@@ -65,7 +65,7 @@ WORKER = command(
     example="worker --ray head.example:6379",
 )
 PUSH = command(
-    "knowngood.features.bundles.cli_push:push",
+    "knowngood.share.bundles.cli_push:push",
     "Send bundles of results to a server. What it has already it knows, so this may be broken off and begun again.",
     argument("files", "Bundles of results, such as `run -o` and packs write.", nargs=-1, required=True, type=PATH),
     option("--server", required=True, metavar="URL", help="Such as https://knowngood.example.org."),

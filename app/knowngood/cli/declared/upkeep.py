@@ -13,7 +13,7 @@ MIGRATE = command(
     example="migrate",
 )
 IMPORT = command(
-    "knowngood.features.bundles.cli:take_in",
+    "knowngood.share.bundles.cli:take_in",
     "Take in bundles of results; a second time changes nothing. Ends in 4 where something else stands here under a "
     "number than what they say.",
     argument("files", "Bundles of results.", nargs=-1, required=True, type=FILE_HERE),
@@ -38,7 +38,7 @@ RECLASSIFY = command(
 _DRY_RUN = flag("--dry-run", help_="Say what would change, and change nothing.")
 _WHY = "Why, in one line: it stands beside every attempt and in the audit log."
 VOID = command(
-    "knowngood.features.annotations.cli:void",
+    "knowngood.health.annotations.cli:void",
     "Keep all results of a worker in a span of time from counting. They stay visible; every cell follows at once.",
     text("--machine", "The digest of a machine, as /workers shows it.", "DIGEST"),
     text("--token", "The name or kg_... of the token that results came through."),
@@ -57,7 +57,7 @@ VOID = command(
     example='void --machine 3f2a --from 2026-11-20 --reason "its clock was wrong" --dry-run',
 )
 UNVOID = command(
-    "knowngood.features.annotations.cli:unvoid",
+    "knowngood.health.annotations.cli:unvoid",
     "Let what was voided count again: every cell is then as it would be had it never been said.",
     argument("id_", "As `knowngood void --list` shows it.", metavar="ID", type=click.IntRange(min=1)),
     option("--reason", required=True, help=_WHY),

@@ -10,9 +10,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from knowngood.dashboard.evidence.cell_schemas import CellBody, cell_body
-from knowngood.dashboard.issues.build_schemas import BuildBody
-from knowngood.dashboard.issues.schemas import (
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import told_builds
+from knowngood.domain.verdicts.verdict import NOT_RUN, Cell
+from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
+from knowngood.matrix.issues.build_schemas import BuildBody
+from knowngood.matrix.issues.schemas import (
     HeldClaimBody,
     HistoryBody,
     IssueBody,
@@ -20,11 +25,6 @@ from knowngood.dashboard.issues.schemas import (
     history_bodies,
     issue_body,
 )
-from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import Issue
-from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import told_builds
-from knowngood.domain.verdicts.verdict import NOT_RUN, Cell
 from knowngood.web.json_body import Body
 
 SCHEMA_VERSION = "1.3.0"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from urllib.parse import urlencode
 
-from knowngood.dashboard.matrix.selection import one_class
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import inapplicable
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import measured_line, told_builds
+from knowngood.matrix.overview.selection import one_class
 from knowngood.web.urls import FRONT, MATRIX, build_address, compare_address, issue_address
 
 

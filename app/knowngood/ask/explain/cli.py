@@ -1,0 +1,149 @@
+"""`knowngood explain`: which known issue a traceback or a log is, from what is known here."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from knowngood.ask.explain.explaining import explain_paste
+from knowngood.ask.explain.matcher import make_failure_library
+from knowngood.ask.explain.schemas import (
+    ExplanationBody,
+    ExplanationView,
+    MatchBody,
+    NearBody,
+    explanation_body,
+)
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.knowledge import Ground, ground_here
+from knowngood.cli.loading import load
+from knowngood.domain.errors import BadRequest, UnknownBuild
+from knowngood.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.environments.log_cleaning import LONGEST
+from knowngood.serialization.marks import MARKS
+
+_FAILURES = "knowngood.ask.explain.store:failures_in"
+_OPENED = "knowngood.cli.stored:opened_here"
+_MOST_BYTES = 64 << 20  # of a file that is read at all
+_SEEN_SHOWN = 6
+
+
+def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
+    body = explanation_body(_told(_read(file), build, ground_here(snapshot, public_keys)))
+    if as_json:
+        click.echo(body.model_dump_json(indent=2))
+    else:
+        click.echo("\n".join(_lines(body)))
+    return Exit.OK if body.known else Exit.INSUFFICIENT
+
+
+def _read(file: str) -> str:
+    """A text longer than a paste may be is cut by whoever reads it; a far longer one is refused."""
+    try:
+        with sys.stdin.buffer if file == "-" else Path(file).open("rb") as stream:
+            data = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise BadRequest(
+            f"{file} is larger than {_MOST_BYTES >> 20} MiB, and {LONGEST:,} characters of it would be read; "
+            "cut it (tail -n 2000)"
+        )
+    if not data.strip():
+        raise BadRequest(f"{file} is empty; give a traceback or a log")
+    if b"\0" in data:
+        raise BadRequest(
+            f"{file} holds a NUL byte; this is no text file (PowerShell's > writes UTF-16: save it as UTF-8)"
+        )
+    return data.decode(errors="replace")
+
+
+def _told(text: str, build: str, ground: Ground) -> ExplanationView:
+    own = load(_FAILURES)(load(_OPENED)()) if ground.has_store else {}
+    knowledge = ground.knowledge
+    library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})
+    try:
+        return ExplanationView(explain_paste(text, library, knowledge, build), library.issues, knowledge)
+    except UnknownBuild as error:
+        raise BadRequest(f"build: {error}") from None
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _lines(body: ExplanationBody) -> Iterator[str]:
+    yield from (f"Note: {one}" for one in body.wheel)
+    yield _verdict(body)
+    yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
+    yield f"Build: {body.build}" + (f" ({body.note})" if body.note else "") if body.build else f"Build: {body.note}"
+    for match in body.matches:
+        yield ""
+        yield from _match(match, body.build)
+    for issue in body.untried:
+        yield f"The signature of {issue} took too long to look for in so large a text; give the traceback alone."
+    if body.left_out:
+        yield f"{body.left_out:,} characters of the middle were left out."
+    yield ""
+    if body.known:
+        yield f"What to do: {body.matches[0].to_do}"
+    else:
+        yield from _unknown(body)
+
+
+def _verdict(body: ExplanationBody) -> str:
+    if body.known:
+        return f"We know this one: {body.matches[0].issue}"
+    return "It may be one of these; the words are common." if body.matches else "We do not know this one."
+
+
+def _match(match: MatchBody, build: str | None) -> Iterator[str]:
+    yield f"{match.issue}  {match.title}" + ("" if match.strength == "sure" else "  (possible)")
+    if match.report_url:
+        yield f"  upstream: {match.report_url}"
+    if match.caveat:
+        yield f"  {match.caveat}"
+    yield f"  {match.why}"
+    yield from (f"  > {line.number}: {line.text}" for line in match.around if line.lit)
+    yield from (f"  {hardware}: {said}" for hardware, said in match.history.items())
+    if match.seen:
+        more = f" and {len(match.seen) - _SEEN_SHOWN} more" if len(match.seen) > _SEEN_SHOWN else ""
+        yield f"  seen on {', '.join(f'{one.build} ({one.hardware})' for one in match.seen[:_SEEN_SHOWN])}{more}"
+    else:
+        yield "  not seen on any build here yet"
+    if build and match.here is None:
+        yield f"  nobody has measured it on {build}"
+    elif match.here and match.here != match.cures_on:
+        once = ", 1 run" if match.here.runs == 1 else ""
+        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{once} ({match.here.reason})"
+    if match.cures_on:
+        known = f"inferred from {inferred}" if (inferred := match.cures_on.inferred_from) else "measured"
+        there = "" if match.cures_on.build == build else ", not measured where you are"
+        yield f"  workarounds as {known} on {match.cures_on.build} ({match.cures_on.hardware}){there}:"
+    elif match.workarounds:
+        yield "  workarounds, not measured:"
+    for cure in match.workarounds:
+        partly = f" ({cure.note})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
+        yield f"    {cure.verdict}: {cure.title}{partly}"
+        if cure.verdict is WorkaroundVerdict.EFFECTIVE or match.cures_on is None:
+            yield from (f"      {line}" for line in cure.body.strip().splitlines())
+
+
+def _unknown(body: ExplanationBody) -> Iterator[str]:
+    """Ends with what to do, whatever was found."""
+    if body.silent:
+        yield "You write of wrong results; such issues raise nothing. The nearest of them by their words:"
+        yield from map(_near, body.silent)
+    if body.nearest:
+        yield "Nearest by words (BM25; none of these is a match):"
+        yield from map(_near, body.nearest)
+    if body.matches:
+        yield f"What to do: {body.matches[0].to_do}"
+    elif not (body.silent or body.nearest):
+        yield "What to do: paste the whole traceback, from its first line, with what torch.utils.collect_env prints."
+    yield 'To make it known: knowngood new-issue pytorch-NUMBER --title "WHAT BREAKS" (see repros/README.md)'
+
+
+def _near(near: NearBody) -> str:
+    thread = f"  {near.report_url}" if near.report_url else ""
+    return f"  {near.score:.2f}  {near.issue}  {near.title}  [{' '.join(near.words[:6])}]{thread}"

@@ -1,0 +1,755 @@
+"""Which known issue a pasted failure is: by the signatures that verdicts are made with, else by its words.
+
+A signature is written for one repro on one machine, where its text can mean one thing only. In what a stranger pastes
+the same text can be anybody's: `IndexError: tuple index out of range`. So a match whose words are common counts as one
+only with a second, independent mark: the traceback runs through the same code as the recorded failures of the issue, or
+the text names the operator, package or version that the issue is about. Elsewhere it is told as possible, where a
+compiler speaks, or not at all. Which words are common is measured over failures of other kinds.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import regex
+from packaging.version import InvalidVersion
+
+from knowngood.ask.explain.bm25 import Likeness, Texts, words_of
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
+from knowngood.domain.hardware_names import class_named, several_gpus
+from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
+from knowngood.domain.verdicts.claims import doubts_about
+from knowngood.domain.verdicts.history import FAILING, is_release
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.environments.log_cleaning import (
+    CleanedPaste,
+    VersionMention,
+    line_at,
+    read_paste,
+    starts_of,
+    stated_by,
+    versions_of,
+)
+from knowngood.environments.resolve import ResolvedBuild, resolve
+from knowngood.store.knowledge.model import Knowledge
+
+Place = tuple[str, str]
+"""(file below site-packages, function) of one frame of a traceback; the function is empty where none is told."""
+
+
+class Strength(StrEnum):
+    """How much a match says."""
+
+    SURE = "sure"  # the text is this issue's own, or the traceback runs where the issue's does
+    POSSIBLE = "possible"  # the words are the issue's and anybody's
+
+
+class Why(StrEnum):
+    """The grounds of a match, in the words that are shown."""
+
+    REPRO = "the repro of this issue says it in these very words"
+    SAME_WAY = "its signature is there, and the traceback runs through the same code as the recorded ones"
+    SAME_END = "its signature is there, and the process died the same way"
+    OWN_WORDS = "its signature is there, in words that hardly anything else says"
+    MARKED = "its signature is there, and so is the operator, package or version that it is about"
+    OTHER_END = "the words fit, and this issue ends in a crash or a hang, of which the text shows nothing"
+    RULED_OUT = "the words fit, but this issue needs another version or device than those that are stated"
+    PASSES_THERE = "the words fit, but this issue was measured to pass on the very build that is stated"
+    SAME_OPERATOR = "the process died the same way, and the text names the operator that this issue is about"
+    KEPT = "this address says so; what was pasted is not kept"
+    COMMON_WORDS = (
+        "the words fit, but other faults are told in the same words; "
+        "paste the whole traceback, and it can be held against the recorded ones"
+    )
+
+
+@dataclass(frozen=True)
+class PastedLine:
+    """One line of a paste: `number` is where it stood there, from 1; `lit` says that it carries the signature."""
+
+    number: int
+    text: str
+    lit: bool
+
+
+@dataclass(frozen=True)
+class Match:
+    """An issue whose signature the paste carries.
+
+    `line` is what matched, as `search` has it; `around` the lines about it; `why` says what the match
+    rests on. `seen` are the cells on which this signature was seen here, the newest build first.
+    """
+
+    issue: Issue
+    strength: Strength
+    why: Why
+    line: str
+    around: tuple[PastedLine, ...]
+    seen: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The explanation of one paste.
+
+    `matches` stand best first; `nearest` is empty where there is a sure one. `silent` are issues without any message,
+    filled where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for.
+    """
+
+    versions: tuple[VersionMention, ...]
+    resolved: ResolvedBuild
+    matches: tuple[Match, ...]
+    nearest: tuple[Likeness, ...]
+    silent: tuple[Likeness, ...]
+    untried: tuple[str, ...]
+    lines: int
+    left_out: int
+
+    @property
+    def is_known(self) -> bool:
+        return any(match.strength is Strength.SURE for match in self.matches)
+
+
+@dataclass(frozen=True)
+class FailureLibrary:
+    """The issues, and what follows from their texts and recorded failures; made once per state of the store.
+
+    `courses` are, by issue, what its recorded failures run through: of each the places that few other issues share.
+    `compiled` are the issues whose recorded failures all run through a compiler, be it only through its common places.
+    `titles` are, by issue, the words of its title that few other titles have.
+    """
+
+    issues: Mapping[str, Issue]
+    texts: Texts
+    courses: Mapping[str, tuple[frozenset[Place], ...]]
+    compiled: frozenset[str]
+    titles: Mapping[str, frozenset[str]]
+
+
+def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> FailureLibrary:
+    """`failures` are, by issue, texts of recorded attempts that ended with its signature. A smoke row is nobody's
+    report: what it fails with is told by the issues that it stands for, and by itself where there is none.
+    """
+    every = {issue.id: issue for issue in issues}
+    told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
+    run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
+    compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
+    return FailureLibrary(every, Texts(told), _courses(run), compiled, _rare_words(every.values()))
+
+
+_FEW_TITLES = 8  # of some 160
+
+
+def _rare_words(issues: Iterable[Issue]) -> dict[str, frozenset[str]]:
+    titles = {issue.id: _plain_words(issue.title) for issue in issues}
+    seen = Counter(word for words in titles.values() for word in words)
+    return {id_: frozenset(word for word in words if seen[word] <= _FEW_TITLES) for id_, words in titles.items()}
+
+
+def _plain_words(text: str) -> set[str]:
+    """`lerp_` is lerp."""
+    return {word.strip("_") for word in words_of(text)}
+
+
+def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:
+    """A title says most: it counts twice."""
+    yield issue.title
+    yield f"{issue.title} {issue.id} {issue.component}"
+    yield issue.summary
+    yield issue.signature.pattern
+    yield " ".join(claim.text for claim in issue.claims)
+    yield " ".join(one.title for one in issue.workarounds)
+    yield "\n".join(_own_lines(failures))
+
+
+_OWN_LINES = 40
+
+
+def _own_lines(failures: Sequence[str]) -> Iterable[str]:
+    """The end of each failure: its innermost frames and its message."""
+    for text in failures:
+        yield from text.strip().splitlines()[-_OWN_LINES:]
+
+
+def essence(failure: str) -> str:
+    """As much of a failure's text as a library is made of: frames, and the end. The library is the same."""
+    lines = failure.strip().splitlines()
+    frames = (frame[0] for frame in _FRAME.finditer("\n".join(lines[:-_OWN_LINES])))
+    return "\n".join([*dict.fromkeys(frames), *lines[-_OWN_LINES:]])
+
+
+# -- places in code ----------------------------------------------------------------------------------------------------
+
+# As Python tells a frame, faulthandler, IPython and pytest; on Windows too, and of a checkout of torch's own source.
+_FRAME = re.compile(
+    r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/])|\"(?=torch[\\/]))(?P<file>[\w.\\/+-]{1,200}\.py)\"?"
+    r"(?:, line \d{1,7},? in (?P<name>[\w<>.]{1,100})|:\d{1,7}, in (?P<qualified>[\w<>.]{1,100})|:\d{1,7}"
+    r"|, line \d{1,7}| in (?P<last>[\w<>]{1,100}))"
+)
+_SHARED_BY = 0.1  # of the issues: a place that more of them pass through tells nothing apart
+
+
+def places_in(text: str) -> frozenset[Place]:
+    """Where in installed packages the tracebacks of a text run."""
+    return frozenset(map(_place, _FRAME.finditer(text)))
+
+
+def _place(frame: re.Match[str]) -> Place:
+    """IPython names a method with its class, Python without."""
+    name = frame["name"] or frame["qualified"] or frame["last"] or ""
+    return re.sub(r"[\\/]+", "/", frame["file"]), name.rpartition(".")[2]
+
+
+def _courses(run: Mapping[str, Sequence[frozenset[Place]]]) -> dict[str, tuple[frozenset[Place], ...]]:
+    found = {id_: [places for places in each if places] for id_, each in run.items()}
+    shared = Counter(place for each in found.values() for place in frozenset().union(*each))
+    most = max(1.0, _SHARED_BY * sum(1 for each in found.values() if each))
+    telling = {
+        id_: frozenset(frozenset(place for place in places if shared[place] <= most) for places in each)
+        for id_, each in found.items()
+    }
+    return {id_: tuple(places for places in each if places) for id_, each in telling.items()}
+
+
+class _Course(StrEnum):
+    """How the traceback of a paste runs, against those of an issue."""
+
+    SAME = "same"
+    NEAR = "near"  # through a place of theirs, or through compilers where none was recorded
+    OTHER = "other"
+    UNKNOWN = "unknown"  # one of them has none
+
+
+# Where torch turns a function into something else: whoever never comes there has none of the errors made there.
+_COMPILERS = (
+    "torch/_dynamo/",
+    "torch/_functorch/",
+    "torch/_higher_order_ops/",
+    "torch/_inductor/",
+    "torch/_subclasses/",
+    "torch/fx/",
+    "torch_xla/",
+    "triton/",
+)
+_SAME_SHARE = 0.4  # of the places of one recorded failure
+
+
+def _course(places: frozenset[Place], issue: str, library: FailureLibrary) -> _Course:
+    own = library.courses.get(issue, ())
+    share = max((_shared(places, recorded) for recorded in own), default=0.0)
+    if share >= _SAME_SHARE:
+        return _Course.SAME
+    if _is_compiled(places) and (share or not own):
+        return _Course.NEAR
+    return _Course.OTHER if places and (own or issue in library.compiled) else _Course.UNKNOWN
+
+
+def _is_compiled(places: frozenset[Place]) -> bool:
+    return any(file.startswith(_COMPILERS) for file, _ in places)
+
+
+def _shared(places: frozenset[Place], recorded: frozenset[Place]) -> float:
+    """Which part of a recorded failure's places the paste runs through. pytest tells files without functions."""
+    files = {file for file, name in places if not name}
+    return sum(1 for place in recorded if place in places or place[0] in files) / len(recorded)
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+
+# What torch, Triton and Python say for countless reasons. A signature that matched nothing but one of these names no
+# issue by itself. Each stands here because a failure of another kind says it too (tests/ask/explain/threads).
+_ANYBODYS = tuple(
+    re.compile(text, re.DOTALL)
+    for text in (
+        r"(?:IndexError: )?tuple index out of range",
+        r"NameError: name 's\d+' is not defined",
+        r"KeyError: '\w+'",
+        r"can only concatenate tuple \(not \"int\"\) to tuple",
+        r"cannot import name 'triton_key' from 'triton\.compiler\.compiler",
+        r"shape '\[[-\d, ]+\]' is invalid for input of size \d+",
+        r"view size is not compatible with input tensor's size and stride",
+        r"accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run",
+        r"call a compiled backward function within vmap/grad/vjp|Cannot access \w+(?: \w+)? of \w+",
+        r"expected \[4\.0, 4\.0\], got",
+        r"Cannot call numel\(\) on tensor with symbolic sizes/strides",
+        r"Cannot view a tensor with shape.*",
+        r"NoValidChoicesError: No choices to select",
+        r"Unsupported: (?!.{0,400}(?:once_differentiable|\.backward\b)).{0,400}(?:in skipfiles|autograd/function\.py)",
+        r"call_function UserDefinedClassVariable.*",
+        r"out of resource: [\w\s,]+\sRequired: \d+,?\s+Hardware limit: ?\d+",
+        r"(?:Fatal Python error: )?Floating point exception",
+        r"Found a custom \(non-ATen\) operator whose output has alias annotations",
+        r"FlexAttention does not support backward on CPU",
+        r"as_strided_scatter: sizes .{0,200} out of bounds for storage",
+        r"self\.stride\(-1\) must be 1 to view",
+    )
+)
+# The same of what means something once a compiler says it: a kernel of Inductor's is nobody's own C++.
+_OUTSIDE_COMPILERS = tuple(
+    re.compile(text)
+    for text in (
+        r"invalid type argument of unary .\*.",
+        r"error: .tmp\d+. was not declared in this scope",
+    )
+)
+_SAID_BY_COMPILERS = re.compile(
+    r"torch\.compile|torch\._(?:dynamo|inductor)|InductorError|BackendCompilerFailed|_functorch|triton\.compiler|"
+    r"name 's\d+' is not defined"
+)
+_NAME = re.compile(r"\b[A-Za-z]\w*_\w+|\b[a-z]\w*\(\w+\)")  # nested_compile_region, view(dtype)
+_WORDS_OF_TITLE = 3
+_VERSION_OF_TITLE = re.compile(r"\b(torch|Triton) (\d{1,2}\.\d{1,2})")
+_FEWEST_WORDS = 3
+
+_WRONG_RESULT = "WrongResult"
+_REPRO_WORDS = "expected "
+_BLANK = re.compile(r"(?<!\\) ")
+_WRONG_REACH = 4_000  # characters after the name of the exception in which its message stands
+_MOST_WRONG = 20
+
+_EXIT = r"exit(?:ed)?(?: with)?(?: code| status)?:? ?"
+_SIGNALS = {
+    "SIGABRT": rf"Aborted|SIGABRT|Abort trap|{_EXIT}(?:-6|134)\b|signal 6\b|double free or corruption|"
+    r"(?:malloc|free|realloc|munmap_chunk)\(\): |corrupted (?:size|double-linked)",
+    "SIGFPE": rf"[Ff]loating [Pp]oint [Ee]xception|SIGFPE|{_EXIT}(?:-8|136)\b|signal 8\b",
+    "SIGSEGV": rf"[Ss]egmentation fault|\bsegfault|SIGSEGV|\bSEGV\b|{_EXIT}(?:-11|139)\b|signal 11\b",
+}
+
+_ABOUT = 3  # lines before and after the lit one
+_MOST_LIT = 6
+_LONGEST_SHOWN = 400
+
+
+class SearchBudget:
+    """How long all signatures together may be looked for, and one of them at most. Seconds of `clock`.
+
+    The clock is looked at now and then: a pattern that was to end after 0.2 s ended after one second. With the shipped
+    signatures a megabyte written to be slow takes 0.8 s, a log of that size 0.12 s (one shared core, 2026-11-21).
+    """
+
+    def __init__(self, clock: Callable[[], float], whole_s: float = 2.0, each_s: float = 0.5) -> None:
+        self._clock = clock
+        self._until = clock() + whole_s
+        self._each_s = each_s
+
+    def search(self, pattern: str, text: str, start: int, end: int) -> "regex.Match[str] | None":
+        """As `re.search`. Raises TimeoutError."""
+        left = min(self._each_s, self._until - self._clock())
+        if left <= 0:
+            raise TimeoutError
+        return regex.search(pattern, text, pos=start, endpos=end, timeout=left, concurrent=True)
+
+
+@dataclass(frozen=True)
+class _Paste:
+    pasted: CleanedPaste
+    text: str
+    starts: Sequence[int]
+    places: frozenset[Place]
+    words: tuple[str, ...]
+    versions: tuple[VersionMention, ...]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    match: Match
+    course: _Course
+    telling: int  # words of the text that matched
+
+
+def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Explanation:
+    """Explain a pasted failure as far as it goes without cells and builds (`complete`). Total: anything is a paste."""
+    pasted = read_paste(text)
+    lines = [line.lstrip() for line in pasted.lines]
+    whole, words, versions = "\n".join(lines), tuple(telling_words(pasted.lines)), versions_of(pasted)
+    paste = _Paste(pasted, whole, starts_of(lines), places_in(whole), words, versions)
+    found, untried = _matches(paste, library, budget)
+    likeness = {
+        one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
+    }
+    found.sort(key=lambda one: _rank(one, likeness))
+    matches = tuple(one.match for one in found)
+    is_known = any(match.strength is Strength.SURE for match in matches)
+    silent = () if is_known else _silent(paste, library)
+    told = {*(one.issue.id for one in matches), *(one.name for one in silent)}
+    return Explanation(
+        versions=versions,
+        resolved=ResolvedBuild(None, ""),
+        matches=matches,
+        nearest=() if is_known else _nearest(paste, library, told),
+        silent=silent,
+        untried=tuple(untried),
+        lines=len(set(pasted.places)) if whole.strip() else 0,
+        left_out=pasted.left_out,
+    )
+
+
+NO_TRITON = (
+    'torch brings no Triton for Windows: install triton-windows, run in WSL2, or compile with backend="aot_eager" '
+    "(nothing is measured on Windows)"
+)
+
+
+def told_first(found: Explanation, known: Known) -> tuple[str, ...]:
+    """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
+    is_missed = WINDOWS in found.resolved.platforms and any(one.name == "working Triton" for one in found.versions)
+    return (*told_of_wheel(found.resolved, known), *([NO_TRITON] if is_missed else []))
+
+
+def told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
+    """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
+    nobody knows.
+    """
+    wheel, classes = known.builds.get(found.build or ""), (class_named(one, ()) for one in found.gpus)
+    said = [known.against(wheel, one) for one in classes] if wheel or found.nearest else []
+    return (*(one for one in said if one), *several_gpus(found.gpus))
+
+
+def complete(found: Explanation, knowledge: Knowledge) -> Explanation:
+    """Add the cells of the matches, and the build that the versions are."""
+    known = knowledge.known
+    return held_against(
+        replace(found, resolved=resolve(stated_by(found.versions), known.builds, knowledge.tested)), known
+    )
+
+
+def held_against(found: Explanation, known: Known) -> Explanation:
+    """The matches with their cells, the sure ones first. What rules an issue out leaves it possible at most."""
+    matches = [_with_cells(_weakened(match, found, known), known) for match in found.matches]
+    return replace(found, matches=tuple(sorted(matches, key=lambda match: match.strength is not Strength.SURE)))
+
+
+def _weakened(match: Match, found: Explanation, known: Known) -> Match:
+    if _is_ruled_out(match.issue, found):
+        return replace(match, strength=Strength.POSSIBLE, why=Why.RULED_OUT)
+    passes = match.strength is Strength.SURE and _passes_on(match.issue, found, known)
+    return replace(match, strength=Strength.POSSIBLE, why=Why.PASSES_THERE) if passes else match
+
+
+def _is_ruled_out(issue: Issue, found: Explanation) -> bool:
+    """Whether every torch, Python or Triton that is stated is none of those that the issue can be on, or it needs CUDA
+    where torch has none. An issue of use names in its title the Triton that it begins with.
+    """
+    first = _first_triton(issue)
+    can_be = {"torch": issue.requires.torch, "Python": issue.requires.python, "Triton": first and f">={first}"}
+    stated = {name: [one.value for one in found.versions if one.name == name] for name in (*can_be, "CUDA")}
+    is_for_cpu = stated["CUDA"] == ["None"] or {one.partition("+")[2] for one in stated["torch"]} == {"cpu"}
+    return (issue.requires.device is Device.CUDA and is_for_cpu) or not all(
+        _is_any_within(specifier, stated[name]) for name, specifier in can_be.items()
+    )
+
+
+def _first_triton(issue: Issue) -> str:
+    named = (version for name, version in _VERSION_OF_TITLE.findall(issue.title) if name == "Triton")
+    return next(named, "") if issue.status is Status.USAGE else ""
+
+
+def _is_any_within(specifier: str, versions: Sequence[str]) -> bool:
+    """True where they say nothing: none is stated, or one that is no version."""
+    try:
+        return not versions or any(is_within(specifier, one) for one in versions)
+    except InvalidVersion:
+        return True
+
+
+def _passes_on(issue: Issue, found: Explanation, known: Known) -> bool:
+    """Whether it was measured to pass on the very build that is stated, and fails there on no class."""
+    build = known.builds.get(found.resolved.build or "")
+    if build is None or found.resolved.is_assumed or (_first_triton(issue) and not build.is_mismatched):
+        return False
+    cells = [known.cell(issue, build, class_) for class_ in known.classes_of(issue.id)]
+    passed = any(cell.verdict is Verdict.NOT_AFFECTED and cell.basis is None for cell in cells)
+    return passed and not any(cell.verdict in FAILING for cell in cells)
+
+
+def _rank(one: _Ranked, likeness: Mapping[str, float]) -> tuple[bool, bool, int, float, str]:
+    """Sure before possible, the same course before none, then the signature that says more, then the nearer words."""
+    match = one.match
+    is_other = one.course is not _Course.SAME
+    return (
+        match.strength is not Strength.SURE,
+        is_other,
+        -one.telling,
+        -likeness.get(match.issue.id, 0.0),
+        match.issue.id,
+    )
+
+
+def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tuple[list[_Ranked], list[str]]:
+    found, untried = [], []
+    for issue in library.issues.values():
+        try:
+            one = _match(paste, issue, library, budget)
+        except TimeoutError:
+            untried.append(issue.id)
+            continue
+        if one is not None:
+            found.append(one)
+    return [one for one in found if not one.match.issue.is_smoke] or found, untried
+
+
+def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchBudget) -> _Ranked | None:
+    """An issue without a pattern is carried by its failure alone, which a text does not show."""
+    if not issue.signature.pattern:
+        return None
+    span = _span(paste.text, issue, budget)
+    operator = None if span else _operator_of_a_crash(paste.text, issue)
+    span = span or operator
+    if span is None:
+        return None
+    said = paste.text[slice(*span)]
+    course = _course(paste.places, issue.id, library)
+    weighed = (Strength.POSSIBLE, Why.SAME_OPERATOR) if operator else _weigh(issue, span, course, paste, library)
+    if weighed is None:
+        return None
+    strength, why = weighed
+    first, last = (line_at(paste.text, paste.starts, at) for at in (span[0], max(span[0], span[1] - 1)))
+    line = "\n".join(paste.pasted.lines[first : last + 1]).strip()[:_LONGEST_SHOWN]
+    match = Match(issue, strength, why, line, _around(paste.pasted, first, last))
+    return _Ranked(match, course, len(words_of(said)))
+
+
+def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | None:
+    """Where the signature stands. The words of a wrong result are our repro's own, and so is its exception's name.
+    Markdown and mail wrap long messages: where a signature has a blank a line may end.
+    """
+    pattern = _BLANK.sub(r"\\s", issue.signature.pattern)
+    if issue.signature.kind is not SignatureKind.WRONG_RESULT:
+        found = budget.search(pattern, text, 0, len(text))
+        if found is None or not found.group().startswith(_REPRO_WORDS):
+            return found.span() if found else None
+    for name in _named(text):
+        found = budget.search(pattern, text, name, name + _WRONG_REACH)
+        if found:
+            return found.span()
+    return None
+
+
+def _named(text: str) -> Iterable[int]:
+    """Each start of the exception's name, so far as somebody reads them."""
+    position = -1
+    for _ in range(_MOST_WRONG):
+        position = text.find(_WRONG_RESULT, position + 1)
+        if position < 0:
+            return
+        yield position
+
+
+def _weigh(
+    issue: Issue, span: tuple[int, int], course: _Course, paste: _Paste, library: FailureLibrary
+) -> tuple[Strength, Why] | None:
+    """How much it says that the signature stands there, and why; None where it says nothing."""
+    said = " ".join(paste.text[slice(*span)].split())
+    if issue.signature.kind is SignatureKind.WRONG_RESULT:
+        return Strength.SURE, Why.REPRO
+    if course is _Course.SAME:
+        return Strength.SURE, Why.SAME_WAY
+    if _is_common(said, paste.places):
+        rest = f"{paste.text[: span[0]]}\n{paste.text[span[1] :]}"
+        titled = (_plain_words(rest) - _plain_words(said)) & library.titles[issue.id]
+        if len(titled) >= _WORDS_OF_TITLE or _is_marked(issue, said, rest, paste.versions):
+            return Strength.SURE, Why.MARKED
+        speaks = course is _Course.NEAR or (not _is_compiled(paste.places) and _SAID_BY_COMPILERS.search(paste.text))
+        return (Strength.POSSIBLE, Why.COMMON_WORDS) if speaks else None
+    if issue.signature.kind in {SignatureKind.SIGNAL, SignatureKind.HANG}:
+        return _weigh_ending(issue, paste.text)
+    return Strength.SURE, Why.OWN_WORDS
+
+
+def _weigh_ending(issue: Issue, text: str) -> tuple[Strength, Why]:
+    """A text shows how a process died, where it is a log; that it hung it cannot show."""
+    return (Strength.SURE, Why.SAME_END) if _died(issue, text) else (Strength.POSSIBLE, Why.OTHER_END)
+
+
+def _died(issue: Issue, text: str) -> bool:
+    return any(re.search(_SIGNALS.get(signal, signal), text) for signal in issue.signature.signals)
+
+
+def _operator_of_a_crash(text: str, issue: Issue) -> tuple[int, int] | None:
+    """Where a text names the operator that the issue is about, of a process that died as the issue's does. The
+    signature of many crashes is a frame of the repro's own, which no other text has.
+    """
+    if issue.signature.kind is not SignatureKind.SIGNAL or not _died(issue, text):
+        return None
+    exercised = {one for arm in issue.arms for one in arm.exercises if one.startswith(OPERATOR_PROBE)}
+    operators = (one.rpartition("::")[2].replace("_", "_?") for one in sorted(exercised))
+    names = [*map(re.escape, _NAME.findall(issue.title)), *operators]
+    named = (re.search(rf"(?<![\w/\\-]){one}(?!\w)", text, re.IGNORECASE) for one in names)
+    return next((one.span() for one in named if one), None)
+
+
+def _is_common(said: str, places: frozenset[Place]) -> bool:
+    if any(pattern.fullmatch(said) for pattern in _OUTSIDE_COMPILERS):
+        return not _is_compiled(places)
+    return len(said.split()) < _FEWEST_WORDS or any(pattern.fullmatch(said) for pattern in _ANYBODYS)
+
+
+def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMention]) -> bool:
+    """Whether the rest of a text names what the issue is about: its package or an operator of its title, else, where it
+    has neither, the release that the title names.
+    """
+    package = issue.requires.package
+    names = {package, package.replace("-", "_"), *_NAME.findall(issue.title)} - {""}
+    if own := [name for name in names if name not in said]:
+        return any(re.search(rf"(?<![\w/\\-]){re.escape(name)}", rest) for name in own)  # a file's name says less
+    titled = _VERSION_OF_TITLE.findall(issue.title)
+    return any((one.name, ".".join(one.value.split(".")[:2])) in titled for one in versions)
+
+
+def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ...]:
+    """The lit lines with a few about them; of a signature over many lines the last is lit, which says most."""
+    lit = range(first, last + 1) if last - first < _MOST_LIT else range(last, last + 1)
+    shown = range(max(0, lit.start - _ABOUT), min(len(pasted.lines), lit.stop + _ABOUT))
+    return tuple(PastedLine(pasted.places[at], pasted.lines[at][:_LONGEST_SHOWN], at in lit) for at in shown)
+
+
+def is_elsewhere(found: Explanation) -> bool:
+    """Whether the text states a platform on which nothing is measured."""
+    return bool(why_not_tested(found.resolved.platforms))
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def recalled(issue: Issue, strength: Strength, known: Known) -> Match:
+    """A match that was found before, of a text that nobody has any more."""
+    return _with_cells(Match(issue, strength, Why.KEPT, "", ()), known)
+
+
+def _with_cells(match: Match, known: Known) -> Match:
+    builds = known.builds
+    seen = [cell for cell in known.stored(match.issue.id) if cell.verdict in FAILING and cell.build in builds]
+    seen.sort(key=lambda cell: (builds[cell.build].build_id, cell.hardware), reverse=True)
+    return replace(match, seen=tuple(seen))
+
+
+@dataclass(frozen=True)
+class MatchAdvice:
+    """The advice on one match.
+
+    `build` is the one that the paste names (empty: none that was tested), `own` its cell, None where nobody measured
+    it. `shown` is the cell whose workarounds are told: `own` where the issue was seen on it, else the newest on which
+    it was; None where it was seen nowhere, and of a match that is not sure. `histories` say where it fails, by
+    hardware class.
+    """
+
+    build: str
+    own: Cell | None
+    shown: Cell | None
+    histories: Mapping[str, str] = field(default_factory=dict)
+
+
+def advise(match: Match, build: str, known: Known) -> MatchAdvice:
+    """`build` is the tested one of the paste, or empty. Of several hardware classes one that fails stands for it."""
+    builds = known.builds
+    here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
+    here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
+    own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
+    if match.strength is not Strength.SURE:
+        shown: Cell | None = None
+    elif own is not None and own.verdict in FAILING:
+        shown = own
+    else:
+        shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
+    classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
+    histories = {class_: _history(match.issue, class_, known) for class_ in classes}
+    return MatchAdvice(build, own, shown, histories)
+
+
+def _history(issue: Issue, hardware: str, known: Known) -> str:
+    history = known.history(issue.id, hardware)
+    return "; ".join([history.sentence, *doubts_about(issue, history)])
+
+
+def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, bool]:
+    """Where something helps before where it helps in part, that before where nothing does; releases before other
+    wheels, newer before older.
+    """
+    found = {one.verdict for one in cell.workarounds.values()}
+    helps = WorkaroundVerdict.EFFECTIVE in found, WorkaroundVerdict.PARTIAL in found
+    return *helps, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
+
+
+_BEST_FIRST = (
+    WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
+    WorkaroundVerdict.UNNECESSARY,
+    WorkaroundVerdict.UNVERIFIED,
+    WorkaroundVerdict.INEFFECTIVE,
+    WorkaroundVerdict.HARMFUL,
+)
+
+
+def measured_workarounds(issue: Issue, cell: Cell | None) -> list[tuple[str, WorkaroundFinding]]:
+    """Ids of the workarounds that apply to a cell with what was found of them, those that work first; without one all
+    of them, as not measured.
+    """
+    unknown = {one.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED) for one in issue.workarounds if not one.is_decoy}
+    tried = cell.workarounds if cell else unknown
+    found = [(one.id, tried[one.id]) for one in issue.workarounds if one.id in tried]
+    return sorted((pair for pair in found if pair[1].applies), key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+_SAYS_WHAT = re.compile(
+    r"(?:Error|Exception|Unsupported|Warning)\b|\b(?:error|fatal|failed|failure|assert\w*|abort\w*|segmentation|"
+    r"expected|mismatch\w*|wrong|incorrect|cannot|not supported)\b",
+    re.IGNORECASE,
+)
+# What programs print that go on well, or print beside whatever goes wrong: it is no part of any failure.
+_HARMLESS = re.compile(
+    r"No CUDA runtime is found|Set TORCH_LOGS=|Set TORCHDYNAMO_VERBOSE=|You can suppress this exception and fall back|"
+    r"^\s*(?:import torch\._dynamo|torch\._dynamo\.config\.suppress_errors = True)$|"
+    r"CUDA kernel errors might be asynchronously reported|For debugging consider passing CUDA_LAUNCH_BLOCKING|"
+    r"Compile with `TORCH_USE_CUDA_DSA`|Not enough SMs to use max_autotune_gemm|TensorFloat32 tensor cores|"
+    r"(?:huggingface/)?tokenizers: The current process just got forked|\bTOKENIZERS_PARALLELISM\b"
+)
+_INNERMOST = 12  # frames whose names tell something
+_MOST_LINES = 60
+_LEAST_SCORE = 0.1
+_LEAST_WORDS = 3
+_NAMED = 5
+
+_WRONG_NUMBERS = re.compile(
+    r"\b(?:wrong|incorrect|different|differs?|inconsistent|corrupt\w*|garbage|silent(?:ly)?|mismatch\w*|diverg\w*|nans?|"
+    r"accuracy|inaccurate)\b|not\s+(?:close|equal|allclose)|allclose|assert_close|assert_allclose|"
+    r"max(?:imum)?[ _]?diff|Mismatched elements|"
+    "错误结果|结果错误|结果不对|数值|精度|不一致",
+    re.IGNORECASE,
+)
+_LEAST_SILENT_SCORE = 0.05
+
+
+def telling_words(lines: Sequence[str]) -> list[str]:
+    """Of a log the words of the lines that say what went wrong, and the names of its innermost frames; of a few lines
+    all of them.
+    """
+    lines = [line for line in lines if not _HARMLESS.search(line)]
+    if len(lines) > _MOST_LINES:
+        telling = [line for line in lines if _SAYS_WHAT.search(line)]
+        frames = [line for line in lines if "site-packages/" in line or "dist-packages/" in line]
+        lines = [*telling[-_MOST_LINES:], *frames[-_INNERMOST:]] or lines[-_MOST_LINES:]
+    return words_of("\n".join(lines))
+
+
+def _nearest(paste: _Paste, library: FailureLibrary, told: Collection[str]) -> tuple[Likeness, ...]:
+    """The issues most like it in words, but those that are told of anyway or concern a package that the text does not
+    name, and where any is like it at all.
+    """
+    plain = paste.text.casefold()
+    packages = {issue.id: issue.requires.package.partition("-")[0] for issue in library.issues.values()}
+    found = (one for one in library.texts.nearest(paste.words) if one.name not in told and packages[one.name] in plain)
+    return tuple(one for one in found if one.score >= _LEAST_SCORE and len(one.words) >= _LEAST_WORDS)[:_NAMED]
+
+
+def _silent(paste: _Paste, library: FailureLibrary) -> tuple[Likeness, ...]:
+    """Issues that raise nothing cannot be found by a message; where the words speak of wrong numbers, the nearest."""
+    if not _WRONG_NUMBERS.search(paste.text):
+        return ()
+    silent = [issue.id for issue in library.issues.values() if issue.silent]
+    return tuple(one for one in library.texts.nearest(paste.words, silent) if one.score >= _LEAST_SILENT_SCORE)[:_NAMED]

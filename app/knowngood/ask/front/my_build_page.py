@@ -1,0 +1,122 @@
+"""`/my-build`: the reader says once which build and which GPU they have, and pages answer for these first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from knowngood.domain.access import NotAllowed
+from knowngood.domain.builds.build_names import asked_build
+from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.hardware_names import hardware_named
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import told_builds
+from knowngood.environments.service import (
+    NO_BUILD,
+    SEVERAL_GPUS_WORDS,
+    NoSuchBuild,
+    pasted_build,
+    worst_gpu,
+)
+from knowngood.store.engine import reading
+from knowngood.web.auth.principal import is_from_elsewhere
+from knowngood.web.forms import Form, own_address
+from knowngood.web.my_build import MY_BUILD, MyBuild, remember
+from knowngood.web.request_context import Context, RequestContext, see_other
+from knowngood.web.urls import API
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class MyBuildPage:
+    """`problem` is why what was sent names no build here, or what to know of it before one goes on (empty: neither);
+    `nearest` may have been meant.
+    """
+
+    build: str
+    hardware: str
+    environment: str
+    builds: tuple[str, ...]
+    classes: tuple[str, ...]
+    to: str
+    problem: str
+    nearest: tuple[str, ...]
+    json_address: str
+
+
+@router.get(MY_BUILD)
+def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/") -> Response:
+    lead = own_address(to)
+    sent = {"build": context.mine.build, "hardware": context.mine.hardware, "to": lead}
+    return context.answer(context.known, lambda known: _page(context, known, sent))
+
+
+@router.post(MY_BUILD)
+def choose(request: Request, context: Context, form: Form) -> Response:
+    """Keeps them in cookies and leads back. A text that is pasted outweighs a name, and what it does not tell is as
+    said beside it; where both are empty, what was kept is forgotten. Another site does not choose for its readers.
+    """
+    if is_from_elsewhere(request):
+        raise NotAllowed("this form was sent by a page of another site; open /my-build and choose there")
+    lead = own_address(form.get("to", "/"))
+    with reading(context.state.engine) as session:
+        known = context.known(session)
+    try:
+        found, note = _chosen(context, form, known)
+    except NoSuchBuild as error:
+        return _page(context, known, form, str(error), error.nearest, HTTPStatus.UNPROCESSABLE_ENTITY)
+    sent = {"build": found.build, "hardware": found.hardware, "to": lead}
+    response = _page(context, known, sent, note) if note else see_other(lead)
+    remember(response, found.build, found.hardware)
+    return response
+
+
+def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> tuple[MyBuild, str]:
+    """With what has to be said before the form leads back; mostly nothing."""
+    build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
+    hardware = form.get("hardware", "").strip()
+    if hardware and hardware_named(hardware) is None:
+        raise NoSuchBuild(
+            f'no hardware is called "{hardware[:60]}"; write a class such as cuda-sm_90, or a name such as H100'
+        )
+    if environment:
+        try:
+            found = pasted_build(environment, known.builds, known.tested)
+        except NoSuchBuild as error:
+            raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
+        gpu = worst_gpu(found, known)
+        several = context.say(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if len(found.gpus) > 1 else ""
+        return MyBuild(found.build or "", gpu or hardware), several
+    return MyBuild(_named(build, known) if build else "", hardware), ""
+
+
+def _named(build: str, known: Known) -> str:
+    try:
+        return asked_build(build, known.builds).id
+    except UnknownBuild as error:
+        raise NoSuchBuild(error.problem, error.nearest) from None
+
+
+def _page(
+    context: RequestContext,
+    known: Known,
+    sent: Mapping[str, str],
+    problem: str = "",
+    nearest: tuple[str, ...] = (),
+    status: HTTPStatus = HTTPStatus.OK,
+) -> Response:
+    page = MyBuildPage(
+        build=sent.get("build", ""),
+        hardware=sent.get("hardware", ""),
+        environment=sent.get("environment", ""),
+        builds=tuple(build.id for build in reversed(told_builds(known))),
+        classes=known.hardware,
+        to=sent.get("to", "/"),
+        problem=problem,
+        nearest=nearest,
+        json_address=f"{API}/builds",
+    )
+    return context.page("my_build.html", page, status)

@@ -1,0 +1,140 @@
+"""`knowngood issue`, `find` and `env`."""
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
+from knowngood.ask.lookup.text import environment_text, found_text, issue_text
+from knowngood.ask.search.service import MOST_HITS, SearchAnswer, make_search_index, search
+from knowngood.ask.search.views import views_of
+from knowngood.cli.choice import issues_of, select
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.knowledge import knowledge_here, known_here
+from knowngood.cli.loading import load
+from knowngood.domain.issue import Issue
+from knowngood.domain.issue_selectors import find_issue
+from knowngood.domain.verdicts.known import Known
+from knowngood.environments.running_hardware import hardware_here
+from knowngood.gate.cli.asking import environment_of, is_stated
+from knowngood.gate.renderers.json import decision_body
+from knowngood.gate.request import GateRequest, read_request
+from knowngood.query.cli import read_asked
+
+_DETAIL = "knowngood.matrix.issues.schemas:issue_detail"
+_ISSUES = "knowngood.matrix.issues.schemas:issues_body"
+_SCRIPT = "knowngood.catalogue.script_analysis:script_of"
+_SEARCH = "knowngood.ask.search.schemas:search_body"
+_STATE_HERE = "knowngood.environments.installed:state_here"
+_UNSEEN_GPUS = (
+    "knowngood: this machine has an NVIDIA driver, and which GPUs it has cannot be asked without nvidia-ml-py; every "
+    "measured class counts unless --hardware names one\n"
+)
+
+
+def issue(
+    *,
+    issue: str,
+    as_json: bool,
+    as_script: bool,
+    snapshot: str,
+    public_keys: Sequence[str],
+    **environment: Any,  # noqa: ANN401 - the options of an environment by their names
+) -> Exit:
+    now, knowledge = datetime.now(UTC), knowledge_here(snapshot, public_keys)
+    found = find_issue(issue, knowledge.known.issues)
+    if as_script:
+        sys.stdout.write(load(_SCRIPT)(found))
+        return Exit.OK
+    is_named = is_stated(environment)
+    is_asked = is_named or any(pin.name == "torch" for pin in load(_STATE_HERE)().pins)
+    answer = answer_issue(found, _request(environment) if is_asked else None, knowledge, now)
+    sys.stdout.write(_dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer))
+    return Exit.OK if answer.ruling.build or not is_named else Exit.INSUFFICIENT
+
+
+def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
+    knowledge = knowledge_here(snapshot, public_keys)
+    answer = answer_environment(_request(environment), knowledge, datetime.now(UTC))
+    sys.stdout.write(_dumped(_environment_json(answer)) if as_json else environment_text(answer))
+    return Exit.OK if answer.ruling.build else Exit.INSUFFICIENT
+
+
+def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
+    text, known = " ".join(words), known_here(snapshot, public_keys)
+    answer = search(text, known, make_search_index(known.issues))
+    issues = _issues_of(text, answer, known)
+    if as_json:
+        views = views_of(answer, known, str, lambda issue: issue.title, MOST_HITS)
+        told = load(_SEARCH)(answer, views, str).model_dump(mode="json")
+        sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": told}))
+    else:
+        sys.stdout.write(found_text(answer, issues, known, text))
+    return Exit.USAGE if answer.is_unreadable else Exit.OK
+
+
+def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
+    """Those of the answer; where it is a query, those that the query selects, as the matrix has them. Raises BadRequest
+    for a query with a word that is misspelt: where nobody can choose, nothing is guessed.
+    """
+    if not answer.hits or not answer.hits[0].query:
+        return tuple(hit.issue for hit in answer.hits if hit.issue)
+    query = text if answer.read_as.get(answer.asked) else answer.hits[0].query
+    hardware = (answer.hardware,) if answer.hardware else known.hardware
+    asked = read_asked(query, "the words")
+    return select(known, asked, issues_of(known.issues, ()), (), hardware, datetime.now(UTC)).issues
+
+
+def _request(environment: dict[str, Any]) -> GateRequest:
+    """The environment that is named; the one that this runs in where none is, with the hardware of this machine."""
+    is_here = environment["here"] or not is_stated(environment)
+    asked = {**environment, "here": is_here, "hardware": list(environment["hardware"])}
+    if is_here and not asked["hardware"]:
+        asked["hardware"] = _classes_here()
+    fields = {**asked, "groups": list(environment["groups"]), **environment_of(asked)}
+    kept = ("build", "python", "platform", "groups", "hardware", "environment")
+    return read_request({name: fields[name] for name in kept if fields.get(name)})
+
+
+def _classes_here() -> list[str]:
+    """Those of this machine; none where that cannot be told without a package."""
+    classes = hardware_here()
+    sys.stderr.write("" if classes else _UNSEEN_GPUS)
+    return list(classes)
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, Any]:
+    """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
+    cells = known.stored(answer.issue.id)
+    return {
+        **load(_DETAIL)(answer.issue, answer.histories, cells, known.builds, now).model_dump(mode="json"),
+        "here": decision_body(answer.ruling),
+        "is_example": answer.is_example,
+        "elsewhere": [
+            {"hardware": one.hardware, "build": one.works_on, "workaround": vars(one.elsewhere)}
+            for one in answer.ruling.reasons
+            if one.elsewhere
+        ],
+    }
+
+
+def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
+    """The gate's document about all issues, without a decision: that would need a policy."""
+    body = decision_body(answer.ruling)
+    told = ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
+    return {
+        **{name: body[name] for name in told},
+        "pythons": list(answer.resolved.pythons),
+        "is_assumed": answer.resolved.is_assumed,
+        "packages": dict(answer.resolved.packages),
+        "concerned": dict(answer.packages),
+    }
+
+
+def _dumped(body: dict[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"

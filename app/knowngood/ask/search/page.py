@@ -1,0 +1,122 @@
+"""`/search`: what a text means. A sure answer leads on to its page; else everything that may be meant, best first.
+
+What is pasted (an error, an environment) comes as a form, so that it is in no address: it is held by its request alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.ask.explain.page import answer_paste
+from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API, saying
+from knowngood.ask.search.service import MOST_HITS, HitKind, SearchAnswer, SearchIndexes, search
+from knowngood.ask.search.views import HitView, views_of
+from knowngood.domain.naming.threads import USUAL
+from knowngood.domain.verdicts.known import Known
+from knowngood.store.engine import reading
+from knowngood.web.forms import Form
+from knowngood.web.request_context import Context, RequestContext, see_other, uncached
+from knowngood.web.urls import SEARCH, search_address
+
+router = APIRouter(include_in_schema=False)
+
+GROUP_WORDS: Mapping[HitKind, str] = {
+    HitKind.ISSUE: "Issues",
+    HitKind.THREAD: "Not in the catalogue",
+    HitKind.BUILD: "Builds",
+    HitKind.HARDWARE: "Hardware",
+    HitKind.QUERY: "In the matrix",
+    HitKind.COMPARE: "Two builds",
+    HitKind.UPGRADE: "Upgrade",
+    HitKind.ERROR: "Errors",
+    HitKind.ENVIRONMENT: "Your environment",
+}
+EXAMPLE_WORDS: Mapping[str, str] = {
+    "#151290": "an issue, in any notation",
+    "2.7.1": "a build",
+    "H100": "hardware, by its name or class",
+    "2.5.1 H100 flex_attention": "some of them together",
+    "2.7.1 -> 2.8.0": "what changed between two builds",
+    "NoValidChoicesError": "words of a title, a message or a description",
+    "status:affected cure:none": "a query of the matrix",
+}
+
+
+@dataclass(frozen=True)
+class HitGroup:
+    heading: str
+    hits: tuple[HitView, ...]
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    text: str
+    answer: SearchAnswer
+    note: str
+    groups: tuple[HitGroup, ...]
+    total: int
+    examples: Mapping[str, str]
+    search_addresses: Mapping[str, str]
+    json_address: str
+    upstream_address: str
+
+
+@router.get(SEARCH)
+def get_search(context: Context, q: Annotated[str, Query(max_length=LONGEST_TEXT)] = "") -> Response:
+    index = context.state.own(SearchIndexes)
+
+    def show(found: tuple[Known, SearchAnswer]) -> Response:
+        known, answer = found
+        return _led_on(context, q, answer) or context.page("search.html", _page(context, q, known, answer))
+
+    return context.answer(
+        lambda session: (known := context.known(session), search(q, known, index.of(known.issues))), show
+    )
+
+
+@router.post(SEARCH)
+def post_search(context: Context, form: Form) -> Response:
+    """As the box of a page sends it: a line has an address of its own, what is pasted has none."""
+    text = form.get("q", "").strip()
+    with reading(context.state.engine) as session:
+        known = context.known(session)
+    answer = search(text, known, context.state.own(SearchIndexes).of(known.issues))
+    if led := _led_on(context, text, answer):
+        return led
+    if len(text) <= LONGEST_TEXT and len(text.splitlines()) <= 1:
+        return see_other(search_address(text) if text else SEARCH)
+    return context.page("search.html", _page(context, text, known, answer))
+
+
+def _led_on(context: RequestContext, text: str, answer: SearchAnswer) -> Response | None:
+    if answer.hits and answer.hits[0].kind is HitKind.ERROR:
+        return uncached(answer_paste(context, text))
+    return see_other(answer.leads_to) if answer.leads_to else None
+
+
+def _page(context: RequestContext, text: str, known: Known, answer: SearchAnswer) -> SearchPage:
+    views = views_of(answer, known, saying(context), context.title_of, MOST_HITS)
+    return SearchPage(
+        text=text,
+        answer=answer,
+        note=saying(context)(answer.note) if answer.note else "",
+        groups=_groups(context, views),
+        total=len(views),
+        examples={example: context.say(words) for example, words in EXAMPLE_WORDS.items()},
+        search_addresses={example: search_address(example) for example in EXAMPLE_WORDS},
+        json_address=f"{SEARCH_API}{search_address(text).removeprefix(SEARCH)}" if text else SEARCH_API,
+        upstream_address=f"https://github.com/{USUAL}/issues?{urlencode({'q': text[:200]})}",
+    )
+
+
+def _groups(context: RequestContext, views: Sequence[HitView]) -> tuple[HitGroup, ...]:
+    """Hits of one kind together, in the order of the best of each."""
+    order = list(dict.fromkeys(view.kind for view in views))
+    in_order = sorted(views, key=lambda view: order.index(view.kind))
+    return tuple(
+        HitGroup(context.say(GROUP_WORDS[kind]), tuple(hits)) for kind, hits in groupby(in_order, lambda one: one.kind)
+    )

@@ -1,0 +1,104 @@
+"""conda's environment.yml. Apart from conda's lists, because only this needs PyYAML: 40 ms of a command's start."""
+
+from dataclasses import replace
+from itertools import chain
+
+import yaml
+
+from knowngood.environments.conda_list import Spec, read_spec
+from knowngood.environments.python_markers import pythons_of, state
+from knowngood.environments.requirements_txt import join_parts, read_lines
+from knowngood.environments.resolve import StatedEnvironment
+from knowngood.environments.source import MOST_PACKAGES, Source, refuse_long_lines, show
+
+# PyYAML composes about 300 KB a second (2026-11-21); real files have a tenth of this.
+_LARGEST_YAML, _LONGEST_LINE = 128 << 10, 2000
+_DEEPEST = 20
+
+
+class _Loader(yaml.BaseLoader):
+    """Of lists in brackets not too many within each other: each of them is looked at again for every token."""
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        if self.flow_level >= _DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"brackets stand more than {_DEEPEST} deep", problem_mark=self.get_mark()
+            )
+        super().fetch_flow_collection_start(token)
+
+
+def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
+    root = _compose(source)
+    if not isinstance(root, yaml.MappingNode):
+        raise source.wrong(1, "is no mapping; an environment.yml has name, channels and dependencies")
+    fields = _fields(root, source)
+    dependencies = fields.get("dependencies")
+    if not isinstance(dependencies, yaml.SequenceNode):
+        line = _line(dependencies) if dependencies else 1
+        raise source.wrong(line, "has no list of dependencies; an environment.yml names its packages there")
+    channel = next((_scalar(one, source) for one in _items(fields.get("channels"))), "")
+    # Aliases repeat what says the same each time: every node is read once, however often it is named.
+    specs: list[Spec] = []
+    lists: dict[yaml.Node | None, None] = {}
+    for node in dict.fromkeys(dependencies.value):
+        if isinstance(node, yaml.MappingNode):
+            lists[_fields(node, source).get("pip")] = None
+        else:
+            specs.append(read_spec(_scalar(node, source), channel, source, _line(node)))
+    pip = [(_line(one), _scalar(one, source)) for one in dict.fromkeys(chain.from_iterable(map(_items, lists)))]
+    if len(specs) + len(pip) > MOST_PACKAGES:
+        raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
+    wanted = next((spec.wanted for spec in specs if spec.name.casefold() == "python"), "")
+    pythons = pythons_of(wanted, stated=python, source=source)
+    return _with_pip("conda environment.yml", specs, pip, source, pythons)
+
+
+def _with_pip(
+    kind: str, specs: list[Spec], pip: list[tuple[int, str]], source: Source, pythons: frozenset[str]
+) -> StatedEnvironment:
+    """pip's part is read as the lines of a requirements file."""
+    pins = [(pin, pythons) for spec in specs for pin in spec.pins]
+    if not pip:
+        return state(kind, pins, pythons)
+    read = read_lines(source, pythons, [(line, join_parts([" ".join(text.split())])) for line, text in pip])
+    return replace(read, kind=kind, pins=(*(pin for pin, _ in pins), *read.pins))
+
+
+def _compose(source: Source) -> yaml.Node | None:
+    if len(source.text) > _LARGEST_YAML:
+        raise source.wrong(0, f"has {len(source.text)} characters; YAML of at most {_LARGEST_YAML} is read")
+    refuse_long_lines(source, _LONGEST_LINE)
+    try:
+        node: yaml.Node | None = yaml.compose(source.text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise source.wrong(line, f"is not YAML: {show(error.problem or 'cannot be read')}") from None
+    except yaml.YAMLError as error:
+        raise source.wrong(0, f"is not YAML: {show(str(error))}") from None
+    except ValueError as error:  # \UFFFFFFFF in quotes
+        raise source.wrong(0, f"is not YAML that can be read: {show(str(error))}") from None
+    return node
+
+
+def _fields(node: yaml.MappingNode, source: Source) -> dict[str, yaml.Node]:
+    fields: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        name = _scalar(key, source)
+        if name in fields:
+            raise source.wrong(_line(key), f'"{show(name)}" is a duplicate key; leave one of them out')
+        fields[name] = value
+    return fields
+
+
+def _items(node: yaml.Node | None) -> list[yaml.Node]:
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _scalar(node: yaml.Node, source: Source) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise source.wrong(_line(node), "is a list or a mapping where a text is expected, such as pytorch=2.5.1")
+    return str(node.value)
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

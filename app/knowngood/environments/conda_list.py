@@ -1,0 +1,149 @@
+"""conda's packages, and the lists of `conda list`, also with `--explicit` and `--export`.
+
+conda calls torch `pytorch`, and what it is built for stands in `pytorch-cuda` or in the build string; such a build is
+noted as the pin `pytorch-cuda` (or `cpuonly`), whichever way it was said.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from knowngood.environments.python_markers import pythons_of, state
+from knowngood.environments.resolve import CONDA, PinnedPackage, StatedEnvironment
+from knowngood.environments.source import (
+    MOST_PACKAGES,
+    Source,
+    address,
+    canonical,
+    refuse_long_lines,
+    show,
+)
+
+_LONGEST_SPEC = 300
+_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "torchtriton": "triton"}
+_SPEC = re.compile(
+    r"(?:(?P<channel>[A-Za-z0-9_./:-]+?)::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)"
+    r" ?(?P<version>(?:[=<>!~]=?| )(?:[^\[#=]|(?<=[=<>!~,|])=)*)?(?:=(?P<build>[A-Za-z0-9_.*]+))?"
+    r" ?(?:\[(?P<more>[^\]]*)\])? ?(?:#.*)?"
+)
+_MORE = re.compile(r"(version|build|channel)\s*=\s*['\"]?([^'\",]+)")
+_CUDA = re.compile(r"cuda_?(\d{2})\.?(\d)")
+_CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
+_FILE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)-(?P<version>[A-Za-z0-9_.!+]+)-(?P<build>[A-Za-z0-9_.]+)")
+_PRINTED = re.compile(r"^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE)
+_ABOUT = re.compile(r"#|Name\s+Version\s+Build\b|List of packages\b|[\W_]*$")
+_EXPORTED = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=(?P<version>[A-Za-z0-9_.!+]+)=(?P<build>[A-Za-z0-9_.]+)")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One match specification, with its pins; `wanted` is its version as it is written (`>=3.11,<3.13`)."""
+
+    name: str
+    wanted: str
+    pins: tuple[PinnedPackage, ...]
+
+
+def read_spec(text: str, channel: str, source: Source, line: int) -> Spec:
+    """`pytorch=2.5.1=py3.11_cuda12.4_0`, `pytorch::pytorch >=2`, `pytorch[version='2.5.1']`."""
+    found = _SPEC.fullmatch(" ".join(text.split())) if len(text) <= _LONGEST_SPEC else None
+    words = re.sub(r" ?([,|]) ?", r"\1", found["version"] or "").split() if found else []
+    if found is None or len(words) > 2:  # noqa: PLR2004 - `pytorch 2.5.1 BUILD`
+        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
+    more = dict(_MORE.findall(found["more"] or ""))
+    wanted = words[0] if words else more.get("version", "")
+    build = found["build"] or more.get("build", "") or (words[1] if len(words) > 1 else "")
+    place = found["channel"] or more.get("channel", channel)
+    return Spec(found["name"], wanted, tuple(_pins(found["name"], _exact(wanted), build, place, line)))
+
+
+def _exact(version: str) -> str:
+    """The version that a specification leaves: `=2.5.1` and `==2.5.1` are one, `2.5.*` and `>=2` are none."""
+    bare = version.strip().lstrip("=").strip().split(" ")[0]
+    return bare if re.fullmatch(r"[0-9][A-Za-z0-9_.!+]*", bare) else ""
+
+
+def _pins(name: str, version: str, build: str, channel: str, line: int) -> Iterator[PinnedPackage]:
+    index = CONDA + show(address(channel))
+    known = _NAMES.get(name.lower(), name)
+    yield PinnedPackage(canonical(known), version, index=index, line=line)
+    if known != "torch":
+        return
+    cuda = _CUDA.search(build)
+    if cuda:
+        yield PinnedPackage("pytorch-cuda", f"{cuda[1]}.{cuda[2]}", index=index, line=line)
+    elif _CPU.search(build) or name.lower() == "pytorch-cpu":
+        yield PinnedPackage("cpuonly", index=index, line=line)
+
+
+def read_explicit(source: Source, python: str) -> StatedEnvironment:
+    """`conda list --explicit`: one address a line. A package for another platform keeps its address as its origin."""
+    return _read_lines("conda explicit list", source, python, _explicit_pins)
+
+
+def _explicit_pins(source: Source, line: int, text: str) -> Iterator[PinnedPackage]:
+    place = address(text)
+    folder, _, file = place.rpartition("/")
+    found = _FILE.fullmatch(file.removesuffix(".conda").removesuffix(".tar.bz2"))
+    if found is None or not file.endswith((".conda", ".tar.bz2")):
+        raise source.wrong(line, f'"{show(place)}" is no package of conda; expected .../NAME-VERSION-BUILD.conda')
+    channel, _, platform = folder.rpartition("/")
+    first, *others = _pins(found["name"], found["version"], found["build"], channel.rpartition("/")[2], line)
+    yield first if platform in {"linux-64", "noarch"} else PinnedPackage(first.name, first.version, place, line=line)
+    yield from others
+
+
+def read_export(source: Source, python: str) -> StatedEnvironment:
+    """`conda list --export`: NAME=VERSION=BUILD a line; what pip installed has the build `pypi_0`."""
+    return _read_lines("conda list", source, python, _exported_pins)
+
+
+def _exported_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
+    found = _EXPORTED.fullmatch(text.strip())
+    if found is None:
+        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
+    if found["build"].startswith("pypi"):
+        return [PinnedPackage(canonical(found["name"]), found["version"], line=line)]
+    return _pins(found["name"], found["version"], found["build"], "", line)
+
+
+def is_export(text: str) -> bool:
+    """Whether every line is NAME=VERSION=BUILD; one that is tells nothing of a requirements file."""
+    lines = [line.strip() for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    return bool(lines) and all(_EXPORTED.fullmatch(line) for line in lines[:5])
+
+
+def is_printed(text: str) -> bool:
+    return bool(_PRINTED.search(text))
+
+
+def read_printed(source: Source, python: str) -> StatedEnvironment:
+    """`conda list` as people read it: columns of name, version, build and channel."""
+    return _read_lines("conda list", source, python, _printed_pins)
+
+
+def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
+    if _ABOUT.match(text.lstrip()):
+        return []
+    name, version, build, channel, *_ = (*text.split(), "", "", "", "")
+    if not build:
+        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME VERSION BUILD CHANNEL')
+    if channel == "pypi" or build.startswith("pypi"):
+        return [PinnedPackage(canonical(name), version, line=line)]
+    return _pins(name, version, build, channel, line)
+
+
+def _read_lines(
+    kind: str, source: Source, python: str, read: Callable[[Source, int, str], Iterable[PinnedPackage]]
+) -> StatedEnvironment:
+    """With the Python that conda installs. Raises OtherPython where another one was stated."""
+    refuse_long_lines(source)
+    pins: list[PinnedPackage] = []
+    for line, text in enumerate(source.text.split("\n"), 1):
+        if text.strip() and not text.lstrip().startswith(("#", "@EXPLICIT")):
+            pins.extend(read(source, line, text))
+        if len(pins) > MOST_PACKAGES:
+            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+    installed = next((pin.version for pin in pins if pin.name == "python"), "")
+    pythons = pythons_of(installed, stated=python, source=source)
+    return state(kind, ((pin, pythons) for pin in pins), pythons)

@@ -1,0 +1,150 @@
+"""Which kind of file it is, by its name and then by its content; and the door for all of them."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from knowngood.cli.loading import load
+from knowngood.domain.builds.build_names import minor_python
+from knowngood.domain.errors import BadEnvironment, BadRequest
+from knowngood.environments import conda_list
+from knowngood.environments.platform_reading import platforms_in
+from knowngood.environments.pyproject import PYPROJECT, is_script, read_pyproject, read_script
+from knowngood.environments.requirements_txt import (
+    is_table,
+    read_package_list,
+    read_requirements,
+    read_table,
+)
+from knowngood.environments.resolve import StatedEnvironment
+from knowngood.environments.source import Source, Table, read_source, read_toml
+
+# Imported for their files alone: YAML and packaging's lock classes take 25 ms, and most questions bring neither.
+_YML = "knowngood.environments.conda_env_yaml:read_environment_yml"
+_LOCKS = "knowngood.environments.lockfiles"
+_PIPFILE = f"{_LOCKS}:read_pipfile_lock"
+_COLLECT = "knowngood.environments.log_cleaning"
+
+_JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
+_TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
+_PROJECT = re.compile(
+    r"^[ \t]*\[{1,2}[ \t]*(?:project|dependency-groups|build-system|tool)[ \t]*(?:\.[^\]\n]*)?\]", re.MULTILINE
+)
+_YAML = re.compile(r"^dependencies[ \t]*:", re.MULTILINE)
+_COLLECTED = re.compile(
+    r"^[> \t]*(?:PyTorch version:|Collecting environment information|[|] NVIDIA-SMI \d)", re.MULTILINE
+)
+_PROMPT = re.compile(
+    r"^(?:\([^()\n]{0,60}\)[ \t]*)?[^\s=]{0,80}[ \t]?[$%>\u276f][ \t]*"
+    r"(?:uv|pip3?|python3?|conda|mamba|micromamba)[ \t].*$",
+    re.MULTILINE,
+)
+_EXPLICIT = re.compile(r"^@EXPLICIT[ \t]*$", re.MULTILINE)
+_REFUSED = {
+    "pipfile": "states what a project asks for, not what is installed; give Pipfile.lock",
+    "setup.py": "states what a project asks for, not what is installed; give pip freeze",
+    "setup.cfg": "states what a project asks for, not what is installed; give pip freeze",
+    "conda-lock.yml": "is not read; give conda-lock render --kind explicit, or conda list --explicit",
+    "pixi.lock": "is not read; give pixi workspace export conda-explicit-spec, or conda list --explicit",
+}
+
+
+def read_environment(name: str, content: bytes, *, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
+    """Read what somebody says is installed. `name` is the file's (may be empty: then the content decides). `groups` are
+    extras and groups of a pyproject.toml; none named are all of them.
+
+    `python` is the Python that the caller states (`3.12`); markers are read for it, else for those that the file
+    allows, and what they leave open is kept. Raises OtherPython where the file is for other ones than `python`, and
+    BadEnvironment, of which that is one; nothing else, whatever `content` holds.
+    """
+    source = read_source(name, content)
+    if not name:
+        source = replace(source, text=_PROMPT.sub("", source.text))
+    try:
+        stated = minor_python(python)
+    except BadRequest as error:
+        raise source.wrong(0, str(error)) from None
+    try:
+        found = _read(source, stated, groups)
+    except RecursionError:
+        raise BadEnvironment(
+            f"{source.name}: is nested too deep to be a lock file; write it anew with its tool"
+        ) from None
+    if groups and found.kind != PYPROJECT:
+        raise source.wrong(0, f"is no pyproject.toml, which alone has groups to be named ({found.kind})")
+    return replace(found, platforms={**platforms_in(source.text), **found.platforms})
+
+
+def _read(source: Source, python: str, groups: Sequence[str]) -> StatedEnvironment:
+    base = source.name.lower()
+    if base in _REFUSED:
+        raise source.wrong(0, _REFUSED[base])
+    if base.endswith((".yml", ".yaml")):
+        return _read_by(_YML, source, python)
+    if base == "pipfile.lock":
+        return _read_by(_PIPFILE, source, python)
+    if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
+        return _read_lock(source, base, python)
+    if base == PYPROJECT or (not base.endswith((".lock", ".json")) and _is_project(source)):
+        return read_pyproject(source, python, groups)
+    if base.endswith(".py"):
+        return read_script(source, python)
+    return _read_by_content(source, python)
+
+
+def _is_project(source: Source) -> bool:
+    """A table of a project, and none of a lock; scripts hold theirs in comments."""
+    return bool(_PROJECT.search(source.text)) and not (_TOML.search(source.text) or is_script(source))
+
+
+def _read_by_content(source: Source, python: str) -> StatedEnvironment:
+    for is_so, read in _BY_CONTENT:
+        if is_so(source):
+            return read(source, python)
+    if source.name.lower().endswith((".toml", ".lock")):
+        raise source.wrong(
+            0,
+            "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock), and no "
+            "pyproject.toml",
+        )
+    return read_requirements(source, python)
+
+
+def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
+    data = read_toml(source)
+    if base.startswith("pylock") or "lock-version" in data.values:
+        return _read_by(f"{_LOCKS}:read_pylock", source, data, python)
+    if base == "poetry.lock" or (not base and _has_in_metadata(data, "lock-version")):
+        return _read_by(f"{_LOCKS}:read_poetry_lock", source, data, python)
+    if base == "pdm.lock" or (not base and _has_in_metadata(data, "lock_version")):
+        return _read_by(f"{_LOCKS}:read_pdm_lock", source, data, python)
+    return _read_by(f"{_LOCKS}:read_uv_lock", source, data, python)
+
+
+def _read_by(reader: str, *asked: object) -> StatedEnvironment:
+    found: StatedEnvironment = load(reader)(*asked)
+    return found
+
+
+def _has_in_metadata(data: Table, key: str) -> bool:
+    metadata = data.values.get("metadata")
+    return isinstance(metadata, dict) and key in metadata
+
+
+# In this order: a list of conda's may hold what looks like another format further down.
+_BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
+    (is_script, read_script),
+    (lambda source: source.text.lstrip().startswith("{"), partial(_read_by, _PIPFILE)),
+    (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
+    (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),
+    (
+        lambda source: _JSON_LIST.match(source.text) or source.name.lower().endswith(".json"),
+        read_package_list,
+    ),
+    (lambda source: _YAML.search(source.text), partial(_read_by, _YML)),
+    (lambda source: conda_list.is_export(source.text), conda_list.read_export),
+    (lambda source: conda_list.is_printed(source.text), conda_list.read_printed),
+    (is_table, read_table),
+    (lambda source: _COLLECTED.search(source.text), partial(_read_by, f"{_COLLECT}:read_collected")),
+)

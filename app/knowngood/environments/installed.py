@@ -1,0 +1,70 @@
+"""Packages installed beside the running interpreter. torch is not imported, so that asking costs milliseconds."""
+
+import json
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from knowngood.domain.builds.build_names import minor_python
+from knowngood.domain.builds.package_names import canonical_package
+from knowngood.domain.builds.platforms import platform_of
+from knowngood.domain.errors import BadRequest
+from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
+
+# The folder's name says what METADATA says, for a tenth of the time (118 packages: 150 ms and 15 ms; 2026-11-21).
+_INSTALLED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[^-]+)(?:-[^/]*)?\.(?:dist|egg)-info")
+_LOGIN = re.compile(r"(?<=//)[^/@\s]*@")
+
+
+def state_here() -> StatedEnvironment:
+    """Every installed package with its version as installed.
+
+    Of one name in two folders of `sys.path` the first counts, as it does for an import; two versions in one folder are
+    a damaged environment and both are stated.
+    """
+    pins: dict[str, tuple[PinnedPackage, ...]] = {}
+    for folder in dict.fromkeys(sys.path):
+        found: dict[str, tuple[PinnedPackage, ...]] = {}
+        for pin in _installed_in(Path(folder)):
+            found[pin.name] = (*found.get(pin.name, ()), pin)
+        pins = found | pins
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    every = tuple(pin for name in sorted(pins) for pin in pins[name])
+    here = f"{platform.system()} {platform.machine()}"
+    return StatedEnvironment("interpreter", every, python, platforms={platform_of(here): here})
+
+
+def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:  # sys.path names zip files and folders that are not there
+        return
+    for entry in entries:
+        found = _INSTALLED.fullmatch(entry.name)
+        if found:
+            yield PinnedPackage(canonical_package(found["name"]), found["version"].replace("_", "-"), _origin(entry))
+
+
+def _origin(entry: Path) -> str:
+    """Where it came from; what came from an index has no `direct_url.json` (PEP 610)."""
+    try:
+        found = json.loads((entry / "direct_url.json").read_text(encoding="utf-8"))
+        url = _LOGIN.sub("", str(found["url"]), count=1)
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f"git+{url}" if "vcs_info" in found else url.removeprefix("file://")
+
+
+def freeze(python: str = "") -> dict[str, Any]:
+    """Installed packages as `pip freeze` would print them, so that any server can be asked about it: `environment`,
+    `python` and `platform` as the API takes them. Raises BadRequest where another Python is stated than runs.
+    """
+    stated = state_here()
+    if python and minor_python(python) != stated.python:
+        raise BadRequest(f"--python {python} was stated, and --here is Python {stated.python}; leave one of them out")
+    lines = [f"{pin.name} @ {pin.origin}" if pin.origin else f"{pin.name}=={pin.version}" for pin in stated.pins]
+    file = {"name": "pip-freeze.txt", "content": "\n".join([*lines, ""])}
+    return {"environment": file, "python": stated.python, "platform": next(iter(stated.platforms))}

@@ -1,0 +1,279 @@
+"""Lock files: uv.lock, pylock.toml (PEP 751), poetry.lock, pdm.lock and Pipfile.lock."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
+
+from knowngood.environments.python_markers import (
+    allowed_by,
+    narrow,
+    only_python,
+    other_python,
+    pythons_of,
+    state,
+)
+from knowngood.environments.resolve import PinnedPackage, StatedEnvironment, host_of
+from knowngood.environments.source import (
+    MOST_PACKAGES,
+    Source,
+    Table,
+    address,
+    checked_name,
+    checked_version,
+    is_for_linux,
+    pin_of_place,
+    read_json,
+    read_wheel_name,
+    show,
+)
+
+_PYPI = "https://pypi.org/simple"
+_LOCAL = ("path", "directory", "editable", "virtual")
+
+_Wanted = tuple[str, str, str]
+"""Name, version and source of a package; empty where any will do."""
+
+
+# --- uv.lock --------------------------------------------------------------------------------------------------------
+
+
+def read_uv_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
+    """The packages that are reached from the project's own, over edges whose markers hold, on any Python that is open.
+
+    Extras and groups are taken whole, because nobody says which are installed.
+    """
+    if "version" not in data.values:
+        raise source.wrong(0, "has no version; a uv.lock starts with one. Write it anew with uv lock")
+    pythons = pythons_of(data.text("requires-python"), stated=python, source=source)
+    packages = data.tables("package")
+    names = [checked_name(table.text("name"), table) for table in packages]
+    reached = _reach(packages, names, pythons)
+    pins = [(_uv_pin(table, name), on) for table, name, on in zip(packages, names, reached, strict=True) if on]
+    return state("uv.lock", pins, pythons)
+
+
+def _uv_pin(table: Table, name: str) -> PinnedPackage:
+    origin = table.table("source")
+    version = checked_version(table.text("version"), table)
+    if "git" in origin.values:
+        return PinnedPackage(name, version, f"git+{address(origin.text('git'))}", line=table.line)
+    if "url" in origin.values:
+        return pin_of_place(origin.text("url"), name, version, table.line)
+    local = next((address(origin.text(key)) for key in _LOCAL if key in origin.values), "")
+    return PinnedPackage(name, version, local, address(origin.text("registry")), table.line)
+
+
+def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[str]) -> list[frozenset[str]]:
+    """For each package the Pythons on which it is installed. What a wish may mean is reached once for each Python,
+    however many have the same wish.
+    """
+    meant: dict[_Wanted, list[int]] = {}
+    for at, (table, name) in enumerate(zip(packages, names, strict=True)):
+        origin = _plain(table.table("source"))
+        for wanted in {(name, version, one) for version in ("", table.text("version")) for one in ("", origin)}:
+            meant.setdefault(wanted, []).append(at)
+    wishes = [[(_wanted(one), one.text("marker"), one.line) for one in _wishes(table)] for table in packages]
+    roots = [at for at, table in enumerate(packages) if {"editable", "virtual"} & set(table.table("source").values)]
+    forks = [_forked(table, pythons) for table in packages]
+    reached = [frozenset[str]() for _ in packages]
+    told: dict[_Wanted, frozenset[str]] = {}
+    todo = deque((at, pythons) for at in roots or range(len(packages)))
+    while todo:
+        at, on = todo.popleft()
+        new = (on & forks[at]) - reached[at]
+        if not new:
+            continue
+        reached[at] |= new
+        for wanted, marker, line in wishes[at]:
+            known = told.get(wanted, frozenset())
+            if more := narrow(new, marker, packages[at].source, line) - known:
+                told[wanted] = known | more
+                todo.extend((other, more) for other in meant.get(wanted, ()))
+    return reached
+
+
+def _wanted(wish: Table) -> _Wanted:
+    origin = _plain(wish.table("source")) if "source" in wish.values else ""
+    return checked_name(wish.text("name"), wish), wish.text("version"), origin
+
+
+def _plain(table: Table) -> str:
+    """Equal for equal tables; empty for none of them."""
+    return repr(sorted(table.values.items()))
+
+
+def _forked(table: Table, pythons: frozenset[str]) -> frozenset[str]:
+    """The Pythons of the forks that a package is locked for."""
+    markers = _texts(table, "resolution-markers")
+    return _on_any_of(markers, table, pythons) if markers else pythons
+
+
+def _on_any_of(markers: Sequence[str], table: Table, pythons: frozenset[str]) -> frozenset[str]:
+    return frozenset[str]().union(*(narrow(pythons, marker, table.source, table.line) for marker in markers))
+
+
+def _wishes(table: Table) -> Iterator[Table]:
+    yield from table.tables("dependencies")
+    for key in ("optional-dependencies", "dev-dependencies"):
+        groups = table.table(key)
+        for name in groups.values:
+            yield from groups.tables(name)
+
+
+# --- pylock.toml ----------------------------------------------------------------------------------------------------
+
+
+def read_pylock(source: Source, data: Table, python: str) -> StatedEnvironment:
+    try:
+        lock = Pylock.from_dict(data.values)
+    except PylockUnsupportedVersionError as error:
+        raise source.wrong(0, f"{show(str(error))}; lock-version 1.0 is read") from None
+    except PylockValidationError as error:
+        raise source.wrong(0, f"{show(str(error))}. Write it anew with its tool") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise source.wrong(0, f"is no pylock.toml: {show(str(error))}. Write it anew with its tool") from None
+    pythons = pythons_of(str(lock.requires_python or ""), stated=python, source=source)
+    tables = data.tables("packages")
+    pins = []
+    for package, table in zip(lock.packages, tables, strict=True):
+        on = narrow(pythons, str(package.marker or ""), source, table.line)
+        on = allowed_by(str(package.requires_python or ""), on, source, table.line)
+        if package.name == "torch":
+            on = _of_wheels(on, package, source)
+        if on:
+            pins.append((_pylock_pin(package, table.line), on))
+    return state("pylock.toml", pins, pythons)
+
+
+def _pylock_pin(package: Package, line: int) -> PinnedPackage:
+    name, version = str(package.name), str(package.version or "")
+    if package.vcs is not None:
+        return PinnedPackage(
+            name, version, f"{package.vcs.type}+{address(package.vcs.url or package.vcs.path or '')}", line=line
+        )
+    if package.directory is not None:
+        return PinnedPackage(name, version, address(package.directory.path), line=line)
+    if package.archive is not None:
+        return pin_of_place(package.archive.url or package.archive.path or "", name, version, line)
+    index = package.index or next((one.url for one in package.wheels or () if one.url), "") or ""
+    return PinnedPackage(name, version, index=address(index), line=line)
+
+
+def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> frozenset[str]:
+    """Those that torch's wheels are for: pip's own locks, which hold the wheels of one, say it nowhere else."""
+    files = [one.name or one.url or one.path or "" for one in torch.wheels or ()]
+    wheels = {wheel.python for file in files if (wheel := read_wheel_name(file)) and is_for_linux(wheel)}
+    if not wheels or "" in wheels:
+        return pythons
+    if not wheels & pythons and (stated := only_python(pythons)):
+        raise other_python(f"Python {', '.join(sorted(wheels))} (its wheels of torch)", stated, source)
+    return pythons & wheels
+
+
+# --- poetry.lock ----------------------------------------------------------------------------------------------------
+
+
+def read_poetry_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
+    """Packages without a source are PyPI's. Locks of Poetry 1 hold no markers: all of their packages are taken."""
+    pythons = pythons_of(data.table("metadata").text("python-versions"), stated=python, source=source)
+    named = [(table, checked_name(table.text("name"), table)) for table in data.tables("package")]
+    pins = (
+        (_poetry_pin(table, name), on)
+        for table, name in named
+        if (on := _on_any_of(_poetry_markers(table), table, pythons))
+    )
+    return state("poetry.lock", pins, pythons)
+
+
+def _poetry_markers(table: Table) -> list[str]:
+    """One marker for all groups, or one for each: any of them will do."""
+    if isinstance(table.values.get("markers"), dict):
+        groups = table.table("markers")
+        return [groups.text(group) for group in groups.values]
+    return [table.text("markers")]
+
+
+def _poetry_pin(table: Table, name: str) -> PinnedPackage:
+    version = checked_version(table.text("version"), table)
+    origin = table.table("source")
+    url = origin.text("url")
+    match origin.text("type"):
+        case "git":
+            return PinnedPackage(name, version, f"git+{address(url)}", line=table.line)
+        case "url":
+            return pin_of_place(url, name, version, table.line)
+        case "file" | "directory":
+            return PinnedPackage(name, version, address(url), line=table.line)
+        case _:
+            return PinnedPackage(name, version, index=address(url) or _PYPI, line=table.line)
+
+
+# --- pdm.lock -------------------------------------------------------------------------------------------------------
+
+
+def read_pdm_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
+    """Of several targets those for Linux on x86_64 count. Locks without `inherit_metadata` hold no markers: all that
+    they hold is taken.
+    """
+    targets = [table for table in data.table("metadata").tables("targets") if _is_ours(table.text("platform"))]
+    wanted = "||".join(table.text("requires_python") for table in targets)
+    pythons = pythons_of(wanted, stated=python, source=source)
+    named = [(table, checked_name(table.text("name"), table)) for table in data.tables("package")]
+    each = ((table, name, narrow(pythons, table.text("marker"), source, table.line)) for table, name in named)
+    return state("pdm.lock", ((_pdm_pin(table, name), on) for table, name, on in each if on), pythons)
+
+
+def _is_ours(platform: str) -> bool:
+    return platform in {"", "linux"} or ("linux" in platform and "x86_64" in platform)
+
+
+def _pdm_pin(table: Table, name: str) -> PinnedPackage:
+    """The index is not written down; with `static_urls` the addresses of the files are."""
+    version = checked_version(table.text("version"), table)
+    if "git" in table.values:
+        return PinnedPackage(name, version, f"git+{address(table.text('git'))}", line=table.line)
+    if place := table.text("url") or table.text("path"):
+        return pin_of_place(place, name, version, table.line)
+    index = next((url for one in table.tables("files") if (url := one.text("url"))), "")
+    return PinnedPackage(name, version, index=address(index), line=table.line)
+
+
+# --- Pipfile.lock ---------------------------------------------------------------------------------------------------
+
+
+def read_pipfile_lock(source: Source, python: str) -> StatedEnvironment:
+    found = read_json(source)
+    if not isinstance(found, dict) or "_meta" not in found:
+        raise source.wrong(0, 'is a JSON object without "_meta"; a Pipfile.lock or the list of pip list is read')
+    data = Table(source, found)
+    meta = data.table("_meta")
+    requires = meta.table("requires")
+    wanted = requires.text("python_full_version") or requires.text("python_version")
+    pythons = pythons_of("" if wanted == "*" else wanted, stated=python, source=source)
+    indexes = {one.text("name"): address(one.text("url")) for one in meta.tables("sources")}
+    pins = (
+        (_pipfile_pin(table, checked_name(name, table), indexes), on)
+        for group in ("default", "develop")
+        for name, table in data.table(group).named_tables()
+        if (on := narrow(pythons, table.text("markers"), source, 0))
+    )
+    return state("Pipfile.lock", pins, pythons, tuple(indexes.values()))
+
+
+def _pipfile_pin(table: Table, name: str, indexes: dict[str, str]) -> PinnedPackage:
+    stated = table.text("version")
+    version = checked_version(stated.removeprefix("===").removeprefix("=="), table) if stated != "*" else ""
+    if "git" in table.values:
+        return PinnedPackage(name, version, f"git+{address(table.text('git'))}")
+    if place := table.text("file") or table.text("path"):
+        return pin_of_place(place, name, version)
+    index = indexes.get(table.text("index"), "") or (next(iter(indexes.values())) if len(indexes) == 1 else "")
+    return PinnedPackage(name, version, index=index if host_of(index) else "")
+
+
+def _texts(table: Table, key: str) -> list[str]:
+    value = table.values.get(key, [])
+    if not isinstance(value, list) or len(value) > MOST_PACKAGES or not all(isinstance(one, str) for one in value):
+        raise table.wrong(f"{key} is no list of texts; write the file anew with its tool")
+    return list(value)

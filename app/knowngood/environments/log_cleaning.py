@@ -1,0 +1,321 @@
+"""A paste made readable: the log without its wrapping, and the versions that it tells of.
+
+Signatures were written against plain text. What people paste comes out of terminals, schedulers, trackers and log
+collectors, each of which adds something of its own to every line; here that is taken off again. Nothing is kept.
+"""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from knowngood.domain.builds.platforms import platform_of_gpus
+from knowngood.domain.hardware_names import hardware_named
+from knowngood.environments.platform_reading import line_around, platforms_in
+from knowngood.environments.python_markers import pythons_of
+from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
+from knowngood.environments.source import MOST_PACKAGES, Source, canonical
+
+LONGEST = 1_000_000
+"""Characters of a paste that are read; of a longer one the beginning and the end, which name versions and causes."""
+
+_LONGEST_LINE = 4_000
+_MOST_LINES = 60_000  # that are read; of more, again the beginning and the end
+_HEAD = LONGEST // 4
+_DEEPEST = 8  # of wrappings around one line: a rank, a time, a level, ...
+_LONGEST_LABEL = 400  # characters before a JSON record on its line
+_MOST_STRINGS = 10_000  # of one JSON document
+
+_COLOUR = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[@-Z\\-_]|\[\d{1,3}(?:;\d{1,3}){0,4}m"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
+_LINE_END = re.compile(r"\r\n?|\n|\u2028|\u2029")
+
+_WRAPPING = re.compile(
+    r"""(?:
+      (?:\ {0,3}>)+(?:\ |$)                                                       # > quoted in a mail or an issue
+    | E\ {3,}                                                                     # pytest
+    | [\u2502\u2503]\ ?                                                           # the box around rich's tracebacks
+    | \[(?:rank|default)?\d{1,5}\]:\ ?                                            # [rank0]: of torchrun
+    | (?:rank|default)\d{1,5}:\ ?
+    | \[\d{1,5},\d{1,5}\](?:<std(?:err|out)>)?:\ ?                                # mpirun
+    | \([A-Za-z_][^()\n]{0,60}\bpid=\d{1,9}[^()\n]{0,60}\)\ ?                     # (Worker pid=12, ip=...) of Ray, vLLM
+    | [\[(]?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|\ ?[+-]\d\d:?\d\d|\ UTC)?[\])]?\ ?(?:[|:-]\ )?
+    | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\ (?:[|:-]\ )?
+    | [IWEFV]\d{4}\ \d\d:\d\d:\d\d\.\d{1,9}\ +\d+\ [^\s\]]{1,200}\](?:\ \[[^\]\s]{1,40}\]){0,3}\ ?   # glog
+    | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S{1,80}\ \S{1,80}\[\d{1,9}\]:\ ?  # syslog
+    | (?:\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?)(?:\ \d\d-\d\d\ \d\d:\d\d:\d\d(?:\.\d{1,9})?)?
+      (?:\ *\[[\w./-]{1,80}:\d{1,6}\])?(?:\ ?[:|])?\ +
+    | std(?:err|out)\ [FP]\ ?                                                     # container runtimes
+    | [A-Za-z][\w.-]{0,60}\ +\|\ ?                                                # docker compose
+    )""",
+    re.VERBOSE,
+)
+_BOX_END = re.compile(r"(?<!\s)\s*[\u2502\u2503]\s*$")  # from its beginning alone: a run of spaces is long
+
+
+@dataclass(frozen=True)
+class CleanedPaste:
+    """`lines` are what is searched; `places` says for each of them which line of the paste it stood in, from 1.
+
+    `left_out` counts the characters of the middle that were not read.
+    """
+
+    lines: tuple[str, ...]
+    places: tuple[int, ...]
+    left_out: int = 0
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True)
+class VersionMention:
+    """A version that a paste tells of: `name` is torch, CUDA, ROCm, XPU, Triton, Python, GPU, driver or platform;
+    `line` is where. CUDA is `None` where torch is said to be built without it.
+    """
+
+    name: str
+    value: str
+    line: str
+
+
+def read_paste(text: str) -> CleanedPaste:
+    """Take off what terminals, schedulers and trackers put around a log. Total: anything is a paste."""
+    left_out = max(0, len(text) - LONGEST)
+    if left_out:
+        text = f"{text[:_HEAD]}\n{text[len(text) - LONGEST + _HEAD :]}"
+    unfolded = list(_unfolded(text))
+    if len(unfolded) > _MOST_LINES:
+        left_out += sum(len(line) + 1 for _, line in unfolded[_MOST_LINES // 4 : -_MOST_LINES * 3 // 4])
+        unfolded = unfolded[: _MOST_LINES // 4] + unfolded[-_MOST_LINES * 3 // 4 :]
+    return CleanedPaste(tuple(_plain(line) for _, line in unfolded), tuple(place for place, _ in unfolded), left_out)
+
+
+def _unfolded(text: str) -> Iterator[tuple[int, str]]:
+    whole = _json_strings(text)
+    if whole:
+        for string in whole:
+            for line in _LINE_END.split(string):
+                yield 1, line
+        return
+    for place, line in enumerate(_LINE_END.split(text), start=1):
+        for part in _parts_of(line):
+            yield place, part
+
+
+def _parts_of(line: str) -> Iterable[str]:
+    """A line that is a JSON record holds its traceback as a text; one cut short still has its line ends escaped."""
+    if "{" in line[:_LONGEST_LABEL]:
+        start = line.index("{")
+        strings = _json_strings(line[start:])
+        if strings:
+            return [line[:start], *(part for string in strings for part in _LINE_END.split(string))]
+    if line.count("\\n") > 1:
+        return line.replace("\\r", "").replace('\\"', '"').replace("\\'", "'").split("\\n")
+    return [line]
+
+
+def _json_strings(text: str) -> list[str] | None:
+    """Every text of a JSON document; None where it is none."""
+    stripped = text.strip()
+    if not stripped.startswith(("{", "[")) or not stripped.endswith(("}", "]")):
+        return None
+    try:
+        document = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict | list):
+        return None
+    strings: list[str] = []
+    left: list[object] = [document]
+    while left and len(strings) < _MOST_STRINGS:
+        value = left.pop()
+        if isinstance(value, str):
+            strings.append(value)
+        elif isinstance(value, dict):
+            left.extend(reversed(list(value.values())))
+        elif isinstance(value, list):
+            left.extend(reversed(value))
+    return strings
+
+
+def _plain(line: str) -> str:
+    if len(line) > _LONGEST_LINE:
+        line = f"{line[: _LONGEST_LINE // 2]} {line[-_LONGEST_LINE // 2 :]}"
+    line = _CONTROL.sub("", _COLOUR.sub("", line)).rstrip()
+    start = 0
+    for _ in range(_DEEPEST):
+        found = _WRAPPING.match(line, start)
+        if found is None or found.end() == start:
+            break
+        start = found.end()
+    return _BOX_END.sub("", line[start:]) if start else line
+
+
+def line_at(text: str, starts: Sequence[int], position: int) -> int:
+    """Which line a position of `text` stands in, from 0; `starts` are where its lines begin."""
+    return bisect_right(starts, min(position, len(text))) - 1
+
+
+def starts_of(lines: Sequence[str]) -> list[int]:
+    starts, position = [], 0
+    for line in lines:
+        starts.append(position)
+        position += len(line) + 1
+    return starts
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+_V = r"\d{1,4}\.\d{1,4}(?:\.\d{1,8})?(?:\.?(?:a|b|rc|dev|post)\d{1,8}){0,2}(?:(?:\+|%2B)[A-Za-z0-9.]{1,40})?"
+_SAID = (
+    r"(?:\.__version__|[ _-]?(?:version|ver\b\.?|release|nightly))?[`'\"*]{0,3}(?: (?:is at|is|at|was|used))?"
+    r"\s{0,3}[:=]{0,2}\s{0,30}[`*('\"v]{0,3}"
+)
+_NO_MEASURE = r"(?!\s?(?:[mµn]?s|sec\w*|min\w*|h|hours?|[KMGT]i?B|x|%|times)\b)(?!%)"  # torch is 2.6 times faster
+_TO = rf"(?:\s(?:to|->|→|and|or|vs\.?)\sv?({_V}))?"  # from torch 2.5.1 to 2.6.0: both are told
+
+# Of each name the surest source first: `collect_env`, then what a package manager prints, then words and paths.
+_VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "torch",
+        (
+            rf"^\s{{0,9}}PyTorch\s[^\n(]{{1,80}}\(you have ({_V})\)",  # of xFormers, before what it was built for
+            rf"^PyTorch version:\s{{0,9}}({_V})",
+            rf"(?:^|[\s'\"\]])torch==({_V})|^\[conda\]\s{{1,9}}(?:py)?torch\s{{1,40}}({_V})",
+            rf"\btorch-({_V})(?:-cp\d|\.dist-info|-py3|(?=[\s,;)]|$))",
+            rf"(?<![\w.-])(?:torch|pytorch){_SAID}({_V}){_NO_MEASURE}{_TO}",
+            rf"\b(?:version|release) ({_V}) of (?:py)?torch\b",
+            r"(?<![\w.+-])(?<![a-z][ =:])(?<!==)([1-9]\d{0,2}\.\d{1,3}\.\d{1,3}\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,8}))\b",
+        ),
+    ),
+    (
+        "CUDA",
+        (
+            r"^CUDA used to build PyTorch:\s{0,9}(\d{1,3}\.\d{1,3}|None)",
+            r"\bnvidia-cuda-runtime(?:-cu\d\d)?==(\d{1,3}\.\d{1,3}(?:\.\d{1,8})?)",
+            rf"(?<![\w.])torch\.version\.cuda{_SAID}(\d{{1,3}}\.\d{{1,3}})",
+            r"(?<![\w.])CUDA(?: version| toolkit| runtime)?\s{0,3}[:=]?\s{0,3}v?(\d{1,3}\.\d{1,3})",
+        ),
+    ),
+    ("ROCm", (r"^ROCM used to build PyTorch:\s{0,9}(\d[\w.-]{0,40})",)),
+    ("XPU", (r"^XPU used to build PyTorch:\s{0,9}(\d[\w.-]{0,40})",)),
+    (
+        "Triton",
+        (
+            rf"(?:^|[\s'\"\]])(?:pytorch-)?triton==({_V})|^\[conda\]\s{{1,9}}(?:pytorch-)?triton\s{{1,40}}({_V})",
+            rf"\btriton-({_V})(?:-cp\d|\.dist-info)",
+            rf"(?<![\w.-])(?:pytorch-)?triton{_SAID}({_V})",
+        ),
+    ),
+    (
+        "Python",
+        (
+            r"^\s{0,9}Python\s[^\n(]{1,80}\(you have (3\.\d{1,2}(?:\.\d{1,2})?)\)",
+            r"^Python version:\s{0,9}(3\.\d{1,2}(?:\.\d{1,2})?)",
+            r"(?<![\w.])Python(?: version)?\s{0,3}[:=]?\s{0,3}v?(3\.\d{1,2}(?:\.\d{1,2})?)",
+            r"[/\\](?:lib64|lib)[/\\]python(3\.\d{1,2})[/\\]",
+            r"\bpy(?:thon)?(3\.\d{1,2})\b|-cp(3\d{1,2})-cp3",
+        ),
+    ),
+    (
+        "GPU",
+        (
+            r"^(?:GPU models and configuration: ?)?GPU \d{1,2}: ([^\n(]{1,60})",
+            (
+                r"\b(NVIDIA (?:GeForce |Tesla |RTX )?(?-i:[A-Z0-9])[\w-]{1,20}"
+                r"(?: (?:\w*\d\w*|Ti|Super|Ada|Blackwell|Generation|Laptop|PCIe|NVL)\b){0,2})"
+            ),
+        ),
+    ),
+    ("working Triton", (r"(Cannot find a working triton installation|\bTritonMissing\b)",)),
+    ("driver", (r"^Nvidia driver version:\s{0,9}([\d.]{3,12})", r"\bDriver Version:\s{0,9}([\d.]{3,12})")),
+)
+_READ = tuple(
+    (name, tuple(re.compile(one, re.IGNORECASE | re.MULTILINE) for one in patterns)) for name, patterns in _VERSIONS
+)
+_MOST_FOUND = 50  # mentions of one version that are looked at
+_CERTAIN_CUDA = 2  # the first so many of CUDA's sources tell what torch was built for, the others what is about
+
+
+def versions_of(pasted: CleanedPaste) -> tuple[VersionMention, ...]:
+    """The versions that a paste tells of, of each name from the surest source that has any.
+
+    A name occurs twice where that source contradicts itself.
+    """
+    text = pasted.text
+    told = [found for name, patterns in _READ for found in _surest(name, patterns, text)]
+    return (*told, *(VersionMention("platform", name, words) for name, words in platforms_in(text).items()))
+
+
+def _surest(name: str, patterns: Sequence[re.Pattern[str]], text: str) -> list[VersionMention]:
+    for pattern in patterns:
+        found: dict[str, VersionMention] = {}
+        for _, match in zip(range(_MOST_FOUND), pattern.finditer(text), strict=False):
+            line = line_around(text, match).strip()[:200]
+            if name == "CUDA" and "Driver Version" in line:  # nvidia-smi names the newest that the driver knows
+                continue
+            for value in (_as_said(name, group) for group in match.groups() if group):
+                found.setdefault(value, VersionMention(name, value, line))
+        if found:  # 2.7.1 says nothing beside 2.7.1+cu126, and 3.11 nothing beside 3.11.9
+            return [
+                one
+                for value, one in found.items()
+                if not any(other.startswith((f"{value}+", f"{value}.")) for other in found)
+            ]
+    return []
+
+
+def _as_said(name: str, value: str) -> str:
+    value = value.strip().replace("%2B", "+").replace("%2b", "+").rstrip(".")
+    if name == "Python" and "." not in value:  # cp312
+        return f"3.{value[1:]}"
+    is_short = name == "torch" and value.count(".") == 1 and value.replace(".", "").isdigit()
+    return f"{value}.0" if is_short else value  # 2.6 is said of 2.6.0
+
+
+def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
+    """The versions as an environment that somebody states, so that its build is found by the gate's own rules."""
+    every = tuple(found)
+    names = {"torch": "torch", "Triton": "triton"}
+    pins = [PinnedPackage(names[one.name], one.value) for one in every if one.name in names]
+    # The CUDA that torch was built for counts; a toolkit that lies about on the machine decides no build.
+    surest = dict(_READ)["CUDA"][:_CERTAIN_CUDA]
+    cuda = [one for one in every if one.name == "CUDA" and any(pattern.search(one.line) for pattern in surest)]
+    pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda if one.value != "None"]
+    others = {one.name.casefold(): one.line for one in every if one.name in {"ROCm", "XPU"}}
+    platforms = {one.value: one.line for one in every if one.name == "platform"}
+    pythons = {".".join(one.value.split(".")[:2]) for one in every if one.name == "Python"}
+    gpus = [one.value for one in every if one.name == "GPU"]
+    named = [hardware_named(one) for one in gpus]
+    return StatedEnvironment(
+        "paste",
+        tuple(pins),
+        python=pythons.pop() if len(pythons) == 1 else "",
+        gpus=tuple(dict.fromkeys(one.name for one in named if one and not one.is_any_gpu)),
+        platforms=platforms | platform_of_gpus(gpus),
+        backends=others or dict(("", one.line) for one in cuda if one.value == "None"),  # noqa: C402
+    )
+
+
+_PIP = re.compile(r"^\[pip3?\]\s{1,9}([A-Za-z0-9][\w.-]{0,80})==([\w.!+-]{1,60})$", re.MULTILINE)
+_KNOWN = re.compile(r"torch|(?:pytorch-)?triton|nvidia-.*")
+
+
+def read_collected(source: Source, python: str) -> StatedEnvironment:
+    """It names few packages beside torch, and the GPUs. Raises OtherPython."""
+    pasted = read_paste(source.text)
+    stated = stated_by(versions_of(pasted))
+    pythons_of(f"=={stated.python}.*" if stated.python else "", stated=python, source=source)
+    packages = {canonical(name): version for name, version in _PIP.findall(pasted.text)[:MOST_PACKAGES]}
+    return replace(
+        stated,
+        kind="collect_env",
+        pins=(*stated.pins, *(PinnedPackage(*one) for one in packages.items() if not _KNOWN.fullmatch(one[0]))),
+        python=python or stated.python,
+        is_whole=False,
+    )

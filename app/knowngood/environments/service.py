@@ -1,0 +1,76 @@
+"""The build that a text states: one rule for every door, be it a page, the gate, an upgrade or a search."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from knowngood import foreign_text
+from knowngood.domain.builds.build import Build
+from knowngood.domain.errors import BadEnvironment, KnownGoodError
+from knowngood.domain.hardware_names import class_named
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.known import Known
+from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
+
+_READ = "knowngood.environments.detect:read_environment"
+
+NO_BUILD = "No build here is this environment: {why}"
+"""What every door says where there is none; `why` is NoSuchBuild's text."""
+
+
+SEVERAL_GPUS_WORDS = "Several kinds of GPU are named ({gpus}), and the worst counts: {gpu}."
+"""What doors say that answer for one of them."""
+
+
+class NoSuchBuild(KnownGoodError):
+    """A text or a name that is no build here; `nearest` are ids that may be meant."""
+
+    def __init__(self, why: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__(why)
+        self.nearest = tuple(nearest)
+
+
+def stated_build(
+    text: str,
+    builds: Mapping[str, Build],
+    tested: Collection[str],
+    *,
+    name: str = "",
+    python: str = "",
+    groups: Sequence[str] = (),
+    platforms: Mapping[str, str] | None = None,
+) -> ResolvedBuild:
+    """`name` is that of the text's file; empty: it was pasted. `platforms` are those stated beside it. Raises
+    BadEnvironment for a text that cannot be read.
+    """
+    stated = stated_in(text.encode(errors="replace"), name, python, groups)
+    return resolve(replace(stated, platforms={**stated.platforms, **(platforms or {})}), builds, tested)
+
+
+def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
+    """Read a file behind the door for foreign text. Raises as `read_environment`, and as `foreign_text.read`."""
+    stated: StatedEnvironment = foreign_text.read(_READ, name, content, python=python, groups=groups)
+    return stated
+
+
+def pasted_build(text: str, builds: Mapping[str, Build], tested: Collection[str]) -> ResolvedBuild:
+    """Always with a build. Raises NoSuchBuild."""
+    try:
+        found = stated_build(text, builds, tested)
+    except BadEnvironment as error:
+        raise NoSuchBuild(str(error)) from None
+    if found.build is None:
+        raise NoSuchBuild(found.note, found.nearest)
+    return found
+
+
+def worst_gpu(found: ResolvedBuild, known: Known) -> str:
+    """Of the GPUs that a text names, the one that its wheel holds no code for, or nobody knows; else the one on which
+    most issues fail. Empty where it names none.
+    """
+
+    def trouble(gpu: str) -> tuple[bool, bool, int]:
+        build, class_ = known.builds[found.build or ""], class_named(gpu, known.hardware)
+        failing = sum(known.cell(issue, build, class_).verdict in FAILING for issue in known.issues.values())
+        return known.serves(build, class_) is False, bool(known.against(build, class_)), failing
+
+    return max(found.gpus, key=trouble, default="")

@@ -1,0 +1,315 @@
+"""One text that states an environment: its limits, its tables, and how an error in it is told.
+
+Nothing a text holds is shown as it stands: characters that a terminal would obey are replaced, logins in addresses
+left out.
+"""
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import NoReturn
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from knowngood.domain.errors import BadEnvironment
+from knowngood.environments.resolve import PYPI, PYTORCH, PinnedPackage, host_of, path_of
+from knowngood.serialization.toml_positions import outline_of
+
+# The largest real lock we know has 3 MB.
+LARGEST_BYTES = 4 << 20
+_LONGEST_LINE = 32 << 10
+MOST_PACKAGES = 10_000
+_KEY_PARTS = 12  # tomllib takes time by their square
+_MOST_NESTED = 100_000  # tables with a header and dotted parts of keys: tomllib holds a kilobyte of each
+_MOST_WORK = 10_000_000  # a second
+_SHOWN = 160
+_LONGEST_WHEEL, _MOST_TAGS = 300, 24  # tags multiply: 300 characters can say 100,000 of them
+
+_HEX = re.compile(r"%([0-9A-Fa-f]{2})")
+_LOGIN = re.compile(r"(?<=//)[^/@\s]*@")
+_TABLE = re.compile(r"^[ \t]*\[\[[ \t]*packages?[ \t]*\]\]", re.MULTILINE)
+_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_SOURCE_NAMES = {"pytorch": "torch"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one file with plain line ends. `name` is what people call it; it stands in every error; `known` are
+    the markers and specifiers evaluated so far, each with its Python, and `spent` counts what that took.
+    """
+
+    name: str
+    text: str
+    known: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
+    spent: list[int] = field(default_factory=lambda: [0], compare=False)
+
+    def wrong(self, line: int, found: str) -> BadEnvironment:
+        where = f"{self.name}, line {line}" if line else self.name
+        return BadEnvironment(f"{where}: {found}")
+
+    def spend(self, line: int, work: int) -> None:
+        """Before markers and specifiers are evaluated: `work` counts their characters, each as often as it is looked
+        at. Raises BadEnvironment where a whole file takes more than a second of that.
+        """
+        self.spent[0] += work
+        if self.spent[0] > _MOST_WORK:
+            raise self.wrong(
+                line, "is beyond the different markers that are read; state the Python, or give pip freeze"
+            )
+
+    @cached_property
+    def package_lines(self) -> list[int]:
+        """The lines of `[[package]]` headers, in order."""
+        line, at, lines = 1, 0, []
+        for found in _TABLE.finditer(self.text):
+            line += self.text.count("\n", at, found.start())
+            at = found.start()
+            lines.append(line)
+        return lines
+
+
+def read_source(name: str, content: bytes) -> Source:
+    """Decode a file. Raises BadEnvironment for what is no text that a tool wrote."""
+    shown = show(name.replace("\\", "/").rpartition("/")[2]) or "the environment"
+    source = Source(shown, "")
+    if len(content) > LARGEST_BYTES:
+        raise source.wrong(0, f"has {len(content)} bytes; lock files of at most {LARGEST_BYTES} are read")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise source.wrong(0, "is UTF-16, which is what PowerShell's > writes; save it as UTF-8")
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise source.wrong(line, f"byte {content[error.start]:#04x} is no UTF-8; save the file as UTF-8") from None
+    if "\0" in text:
+        raise source.wrong(text.count("\n", 0, text.index("\0")) + 1, "holds a NUL byte; this is no text file")
+    if not text.strip():
+        raise source.wrong(0, "is empty; give the output of pip freeze, or a lock file")
+    return replace(source, text=text)
+
+
+def refuse_long_lines(source: Source, longest: int = _LONGEST_LINE) -> None:
+    """For the formats that people and tools write in lines; JSON comes in one."""
+    for number, line in enumerate(source.text.split("\n"), 1):
+        if len(line) > longest:
+            raise source.wrong(number, f"has {len(line)} characters; lines of at most {longest} are read")
+
+
+def show(text: str) -> str:
+    """A piece of the file that is fit for any terminal, log and page."""
+    plain = text[: _SHOWN + 1].strip()
+    if not plain.isprintable():
+        plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in plain)
+    return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def address(text: str) -> str:
+    """A URL or path that is fit to show and keep: without login, query and fragment, which may hold secrets."""
+    bare = _LOGIN.sub("", text.strip(), count=1)
+    return re.split(r"[?#]", bare, maxsplit=1)[0][:2000] if "//" in bare else bare[:2000]
+
+
+# --- TOML and JSON as tables ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a TOML or JSON file. What it is asked for is there in the right type, or a BadEnvironment."""
+
+    source: Source
+    values: Mapping[str, object]
+    where: str = ""
+    line: int = 0
+
+    def text(self, key: str) -> str:
+        """Empty where the key is missing."""
+        value = self.values.get(key, "")
+        return value if isinstance(value, str) else self._refuse(key, "text")
+
+    def table(self, key: str) -> "Table":
+        value = self.values.get(key, {})
+        return self._table(value, key)
+
+    def tables(self, key: str) -> list["Table"]:
+        value = self.values.get(key, [])
+        if not isinstance(value, list):
+            self._refuse(key, "a list")
+        if len(value) > MOST_PACKAGES:
+            raise self.source.wrong(0, f"{key} has {len(value)} items; at most {MOST_PACKAGES} are read")
+        lines = self.source.package_lines if not self.where and key in {"package", "packages"} else []
+        return [
+            self._table(one, f"{key}[{at}]", lines[at] if len(lines) == len(value) else self.line)
+            for at, one in enumerate(value)
+        ]
+
+    def named_tables(self) -> list[tuple[str, "Table"]]:
+        if len(self.values) > MOST_PACKAGES:
+            raise self.source.wrong(0, f"{self.where} has {len(self.values)} items; at most {MOST_PACKAGES} are read")
+        return [(key, self._table(value, key)) for key, value in self.values.items()]
+
+    def wrong(self, found: str) -> BadEnvironment:
+        return self.source.wrong(self.line, f"{self.where}: {found}" if self.where else found)
+
+    def _table(self, value: object, key: str, line: int = 0) -> "Table":
+        if not isinstance(value, dict):
+            self._refuse(key, "a table", value)
+        return Table(self.source, value, f"{self.where}.{show(key)}" if self.where else show(key), line or self.line)
+
+    def _refuse(self, key: str, expected: str, value: object = None) -> NoReturn:
+        found = self.values.get(key, value) if value is None else value
+        name = f"{self.where}.{show(key)}" if self.where else show(key)
+        raise self.source.wrong(
+            self.line,
+            f"{name} is {_TYPES.get(type(found), 'a date')}; expected {expected}. Write it anew with its tool",
+        )
+
+
+_TYPES: dict[type, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "a table",
+    type(None): "null",
+}
+
+
+def read_toml(source: Source) -> Table:
+    refuse_long_lines(source)
+    outline = outline_of(source.text)
+    if line := outline.line_of_long_key(_KEY_PARTS):
+        raise source.wrong(line, f"has a key of more than {_KEY_PARTS} parts; this is no lock file")
+    if outline.nested > _MOST_NESTED:
+        raise source.wrong(0, f"has more than {_MOST_NESTED} tables and parts of keys; this is no lock file")
+    try:
+        return Table(source, tomllib.loads(source.text))
+    except tomllib.TOMLDecodeError as error:
+        found = _PLACE.search(str(error))
+        line = int(found[1]) if found and found[1] else source.text.count("\n") + 1
+        reason = str(error)[: found.start()] if found else str(error)
+        raise source.wrong(line, f"is not TOML: {show(reason)}. Write it anew with its tool") from None
+    except ValueError as error:  # a number of 5,000 digits
+        raise source.wrong(0, f"is not TOML that can be read: {show(str(error))}") from None
+
+
+def read_json(source: Source) -> object:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            raise source.wrong(
+                0, f'key "{show(twice)}" is a duplicate in one object; write the file anew with its tool'
+            )
+        return found
+
+    try:
+        value: object = json.loads(source.text, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        raise source.wrong(error.lineno, f"is not JSON: {error.msg}. Write it anew with its tool") from None
+    except ValueError as error:
+        raise source.wrong(0, f"is not JSON that can be read: {show(str(error))}") from None
+    return value
+
+
+# --- Pins -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """The parts of a wheel's file name. `python` is `3.11` where it is for that one alone, else empty."""
+
+    name: str
+    version: str
+    python: str
+    platform: str
+
+
+def read_wheel_name(place: str) -> Wheel | None:
+    """The wheel that an address or path ends in (`%2B` is `+`); None where it ends in none."""
+    file = _HEX.sub(lambda found: chr(int(found[1], 16)), re.split(r"[/\\]", path_of(place))[-1])
+    tags_said = [part.count(".") + 1 for part in file.removesuffix(".whl").rsplit("-", 3)[1:]]
+    if not file.endswith(".whl") or len(file) > _LONGEST_WHEEL or prod(tags_said) > _MOST_TAGS:
+        return None
+    try:
+        name, version, _, tags = parse_wheel_filename(file)
+    except InvalidWheelFilename:
+        return None
+    pythons = {tag.interpreter for tag in tags if tag.abi != "abi3"}
+    found = re.fullmatch(r"cp(\d)(\d{1,2})", pythons.pop()) if len(pythons) == 1 else None
+    platform = next(iter(sorted(tag.platform for tag in tags)), "")
+    return Wheel(str(name), str(version), f"{found[1]}.{found[2]}" if found else "", platform)
+
+
+def is_for_linux(wheel: Wheel) -> bool:
+    return wheel.platform == "any" or (wheel.platform.startswith(("linux", "manylinux")) and "x86_64" in wheel.platform)
+
+
+def find_pin(place: str, *, name: str = "", line: int = 0) -> PinnedPackage | None:
+    """The pin of a package that comes from an address or path; None where nothing says which package it is."""
+    wheel = read_wheel_name(place)
+    name = name or (wheel.name if wheel else _name_of_source(place))
+    return pin_of_place(place, name, line=line) if name else None
+
+
+def pin_of_place(place: str, name: str, version: str = "", line: int = 0) -> PinnedPackage:
+    """The same of a package whose name is known. A wheel from PyPI or from PyTorch's own index is as good as its
+    version there.
+    """
+    wheel = read_wheel_name(place)
+    version = version or (wheel.version if wheel else "")
+    if wheel and host_of(place) in PYPI + PYTORCH and is_for_linux(wheel):
+        return PinnedPackage(canonical(name), version, index=address(place).rpartition("/")[0], line=line)
+    return PinnedPackage(canonical(name), version, address(place), line=line)
+
+
+def _name_of_source(place: str) -> str:
+    eggs = re.findall(r"[#&]egg=([A-Za-z0-9._-]+)", "#" + place.partition("#")[2])
+    if eggs:
+        return str(eggs[-1])
+    if not place.startswith(("git+", "hg+", "svn+", "bzr+")):
+        return ""
+    name = path_of(place).rpartition("/")[2].partition("@")[0].removesuffix(".git")
+    return _SOURCE_NAMES.get(name, name) if re.fullmatch(r"[A-Za-z0-9._-]+", name) else ""
+
+
+def canonical(name: str) -> str:
+    return str(canonicalize_name(name))
+
+
+def checked_name(name: str, table: Table) -> str:
+    try:
+        return str(canonicalize_name(name, validate=True))
+    except InvalidName:
+        raise table.wrong(f'name "{show(name)}" is no name of a package; write the file anew with its tool') from None
+
+
+def checked_version(version: str, table: Table) -> str:
+    """As it stands; versions that are not PEP 440 are kept, because other packages have them."""
+    if not re.fullmatch(r"[A-Za-z0-9_.!+*-]{0,200}", version):
+        raise table.wrong(f'version "{show(version)}" is no version; write the file anew with its tool')
+    return version
+
+
+def read_requirement(source: Source, text: str, line: int) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        reason = show(str(error).split("\n", 1)[0])
+        raise source.wrong(
+            line, f'"{show(text)}" is no requirement ({reason}); expected NAME==VERSION, as pip freeze writes it'
+        ) from None
+
+
+def exact_version(requirement: Requirement) -> str:
+    """The version of `==2.6.0` or `===2.6.0`; empty where more than one would do."""
+    exact = {
+        one.version for one in requirement.specifier if one.operator in {"==", "==="} and not one.version.endswith(".*")
+    }
+    return exact.pop() if len(exact) == 1 else ""

@@ -1,1 +1,0 @@
-"""One folder for each question people ask."""

@@ -1,1 +1,0 @@
-"""`/charts`: what is known as pictures, each with its numbers."""

@@ -1,0 +1,117 @@
+"""The questions of programs about the environment that they run in. `knowngood` exports what is public here.
+
+Every answer is worked out once in a process: packages and GPUs do not change under it.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Literal
+
+from knowngood.cli.loading import load
+from knowngood.data_dir import is_bare
+from knowngood.domain.errors import BadRequest
+from knowngood.environments.running_hardware import hardware_here
+from knowngood.gate.in_code.finding import (
+    Finding,
+    NotKnownGood,
+    NotKnownGoodWarning,
+    UnknownWorkaround,
+    worst_of,
+)
+from knowngood.gate.in_code.shipped_answers import read_answers
+
+_ASK_GATE = "knowngood.gate.in_code.from_gate:ask_gate"
+_WORKAROUNDS = "knowngood.gate.in_code.from_gate:workarounds_of"
+
+Action = Literal["raise", "warn", "pass"]
+
+
+def affected(issue: str, *, hardware: str | None = None) -> bool | None:
+    """Whether the issue fails in the running environment: True, False, or None where nobody knows.
+
+    Raises UnknownIssue, a LookupError, which names the nearest ids. `hardware` is a class (`cuda-sm_90`,
+    `cpu-x86_64`); without it each class of this machine counts, and the worst answer wins, as in the gate (every
+    measured class where there is an NVIDIA driver, and no `nvidia-ml-py` to ask it).
+    """
+    return finding(issue, hardware=hardware).affected
+
+
+def finding(issue: str, *, hardware: str | None = None) -> Finding:
+    """The same with what it rests on. A Finding is neither true nor false: `bool()` of it raises TypeError."""
+    return _find(str(issue), hardware)
+
+
+def workaround_needed(issue: str, workaround: str | None = None, *, hardware: str | None = None) -> bool | None:
+    """True where the issue fails here, and `workaround`, where one is named, was measured to help on this very build.
+    False where the issue does not fail here. None where nobody knows: whether it fails, or that this workaround helps.
+
+    Raises UnknownIssue, and UnknownWorkaround, which names those of the issue; both are LookupErrors.
+    """
+    found = finding(issue, hardware=hardware)
+    if workaround is None or _helps(found, workaround) or not found.affected:
+        return found.affected
+    return None
+
+
+@contextmanager
+def guard(
+    issue: str,
+    *,
+    workaround: str | None = None,
+    action: Action = "raise",
+    unknown: Action = "pass",
+    hardware: str | None = None,
+) -> Iterator[Finding]:
+    """Code that must not run where the issue fails: a context manager and a decorator.
+
+    Where it fails here NotKnownGood is raised, or with `action="warn"` a NotKnownGoodWarning given. `workaround` says
+    that the code has this one in place: it runs where that was measured to help on this very build. `unknown` says what
+    to do where nobody knows.
+    """
+    found = finding(issue, hardware=hardware)
+    helps = workaround is not None and _helps(found, workaround)
+    for name, value in (("action", action), ("unknown", unknown)):
+        if value not in _ACTIONS:
+            raise BadRequest(f'{name}="{value}" is none of {", ".join(_ACTIONS)}')
+    if found.affected is None:
+        _do(unknown, f"not known whether {found}", found)
+    elif found.affected and not helps:
+        _do(action, f"{found}{_about(found, workaround)}", found)
+    yield found
+
+
+_ACTIONS = ("raise", "warn", "pass")
+_WARNED_AT = 4  # the line with the `with`, or the call: above this are _do, guard, and contextlib
+
+
+def _do(action: Action, problem: str, found: Finding) -> None:
+    if action == "raise":
+        raise NotKnownGood(problem, found)
+    if action == "warn":
+        warnings.warn(problem, NotKnownGoodWarning, stacklevel=_WARNED_AT)
+
+
+def _about(found: Finding, workaround: str | None) -> str:
+    helping = ", ".join(id_ for id_, verdict in found.workarounds.items() if verdict == "effective")
+    told = f"; measured to help here: {helping}" if helping else "; no workaround was measured to help here"
+    if workaround is None:
+        return told
+    return f"; the workaround {workaround} is {found.workarounds.get(workaround, 'unverified')} here{told}"
+
+
+def _helps(found: Finding, workaround: str) -> bool:
+    """Raises UnknownWorkaround."""
+    if workaround not in found.workarounds and workaround not in (names := load(_WORKAROUNDS)(found.issue)):
+        known = ", ".join(names) or "none"
+        raise UnknownWorkaround(f'no workaround of {found.issue} is called "{workaround:.60}"; known: {known}')
+    return found.workarounds.get(workaround) == "effective"
+
+
+@cache
+def _find(issue: str, hardware: str | None) -> Finding:
+    classes = (hardware,) if hardware else hardware_here()
+    answers = read_answers() if is_bare() else None
+    ready = answers.ask(issue, answers.environment, classes) if answers else None
+    return worst_of(ready or load(_ASK_GATE)(issue, classes))

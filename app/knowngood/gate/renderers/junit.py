@@ -1,0 +1,101 @@
+"""A ruling as a JUnit report, which GitLab, Jenkins and others show beside the tests of a pipeline.
+
+| effect | test case |
+| --- | --- |
+| block | failure, its type the verdict |
+| insufficient | error: a gate that refuses for want of evidence must not look green |
+| warn | passed, with the warning as its output |
+| pass | passed; skipped where the issue is ignored or does not apply |
+"""
+
+from datetime import UTC, datetime
+from xml.etree import ElementTree as ET
+
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.gate.decision import Reason, Ruling
+from knowngood.gate.policy import Effect
+from knowngood.gate.renderers.common import (
+    DECISIONS,
+    all_lines,
+    best_workaround,
+    fixed,
+    is_explained,
+    one_line,
+    other_workarounds,
+    particulars,
+)
+from knowngood.gate.renderers.json import address
+from knowngood.serialization.junit import junit_case, junit_suite
+
+_ELEMENTS = {Effect.BLOCK: "failure", Effect.INSUFFICIENT: "error"}
+
+
+def answer_junit(ruling: Ruling, base: str = "") -> str:
+    """One test case for each reason; one for the answer itself where no reason carries it."""
+    cases = [_case(reason, base) for reason in ruling.reasons]
+    if not is_explained(ruling, ruling.reasons):
+        cases.append(_refusal(ruling))
+    named = {"name": f"Known Good: {one_line(ruling.build or 'not tested')}"}
+    timed = {"timestamp": _utc(ruling.decided_at)} if ruling.decided_at else {}
+    suite = junit_suite({**named, **timed}, _properties(ruling), cases)
+    suites = ET.Element("testsuites", {name: suite.attrib[name] for name in ("tests", "failures", "errors")})
+    suites.append(suite)
+    ET.indent(suites)
+    return "<?xml version='1.0' encoding='utf-8'?>\n" + ET.tostring(suites, encoding="unicode") + "\n"
+
+
+def _utc(moment: datetime) -> str:
+    """Without its zone, as the format has it."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+def _properties(ruling: Ruling) -> dict[str, str]:
+    facts = {
+        "decision": ruling.decision.value,
+        "why": ruling.why,
+        "build": ruling.build or "",
+        "asked": ruling.asked,
+        "nearest": ", ".join(ruling.nearest),
+        "known_at": _utc(ruling.known_at) if ruling.known_at else "",
+        **{f"note {number}": note for number, note in enumerate(ruling.notes, start=1)},
+    }
+    return {name: one_line(value) for name, value in facts.items() if value}
+
+
+def _case(reason: Reason, base: str) -> ET.Element:
+    attributes = {
+        "name": f"{one_line(reason.issue)}: {one_line(reason.title)}",
+        "classname": f"knowngood.{one_line(reason.hardware)}",
+    }
+    element = _ELEMENTS.get(reason.effect, "system-out")
+    if reason.effect is Effect.PASS and (reason.ignored or reason.verdict is Verdict.NOT_APPLICABLE):
+        element = "skipped"
+    said = {"type": reason.verdict.value, "message": one_line(reason.why)} if element != "system-out" else {}
+    return junit_case(attributes, element, "\n".join(_story(reason, base)), said)
+
+
+def _story(reason: Reason, base: str) -> list[str]:
+    lines = [one_line(reason.why), ", ".join(particulars(reason))]
+    if reason.effect is Effect.WARN:
+        lines[0] = f"warning: {lines[0]}"
+    if fixed(reason):
+        lines.append(fixed(reason))
+    workaround = best_workaround(reason)
+    if workaround:
+        lines += [
+            f"workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}",
+            *all_lines(workaround.snippet),
+        ]
+    if other_workarounds(reason):
+        lines.append(f"workarounds, measured: {other_workarounds(reason)}")
+    if reason.upstream:
+        lines.append(f"upstream: {one_line(reason.upstream)}")
+    if reason.evidence_url:
+        lines.append(f"evidence: {one_line(address(base, reason.evidence_url))}")
+    return lines
+
+
+def _refusal(ruling: Ruling) -> ET.Element:
+    text = "\n".join([DECISIONS[ruling.decision], one_line(ruling.why), *map(one_line, ruling.notes)])
+    said = {"type": ruling.decision.value, "message": one_line(ruling.why)}
+    return junit_case({"name": "the environment", "classname": "knowngood"}, "error", text, said)

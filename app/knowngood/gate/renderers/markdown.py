@@ -1,0 +1,163 @@
+"""A ruling as Markdown: for a comment, a merge request, GitHub's step summary.
+
+Free text is escaped so that it can neither leave its table cell nor become markup, a mention or a reference. A snippet
+is Markdown by its author's hand: it stands inside a block quote, which closes whatever is left open in it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from knowngood.gate.decision import Reason, Ruling
+from knowngood.gate.renderers.common import (
+    DECISIONS,
+    EFFECTS,
+    all_lines,
+    best_workaround,
+    build_page,
+    counted,
+    fixed,
+    grouped,
+    mark_of,
+    measured,
+    one_line,
+    other_workarounds,
+    passes_why,
+    plain_passes,
+    settled,
+    told,
+    unanswered,
+    upstream_name,
+)
+from knowngood.gate.renderers.json import address
+
+# Character references where an escaped character could still be taken for syntax by some parser of tables.
+_ESCAPES = str.maketrans(
+    {
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        "\\": "&#92;",
+        "`": "&#96;",
+        "|": "&#124;",
+        **{mark: f"\\{mark}" for mark in "*_[]~$"},
+    }
+)
+# GitHub and GitLab take `@torch` for somebody to call and `#123` for an issue of their own repository. A space of no
+# width between sign and word keeps them from it.
+_CALLS = re.compile(r"([@#!])(?=\w)")
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%\[\]-]+\Z")
+
+
+def answer_markdown(ruling: Ruling, base: str = "", *, shown: int | None = None) -> str:
+    """The answer first, then a table of the reasons that do something, then each of them with its workaround.
+
+    `shown` bounds how many are told (None: all); the rest is counted and linked.
+    """
+    reasons = told(ruling)
+    first = reasons[:shown]
+    blocks = [
+        f"**{DECISIONS[ruling.decision]}:** {escaped(ruling.why)}",
+        " · ".join(_facts(ruling)),
+        "\n".join(f"- Note: {escaped(note)}" for note in ruling.notes),
+        _table(first, base),
+        _rest(ruling, len(reasons) - len(first), base),
+        *(_together(group) if len(group) > 1 else _told(group[0]) for group in grouped(first)),
+        "\n".join([*_unanswered(ruling), *_settled(ruling, shown)]),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def escaped(text: str) -> str:
+    """One line of text that means itself anywhere in a line of Markdown but at its beginning."""
+    return _CALLS.sub("\\1\u200b", one_line(text)).translate(_ESCAPES)
+
+
+def quoted(snippet: str) -> str:
+    """A snippet as a block quote, its own Markdown at work inside and nowhere else."""
+    return "\n".join(f"> {line}".rstrip() for line in all_lines(snippet))
+
+
+def _facts(ruling: Ruling) -> Iterator[str]:
+    yield f"build **{escaped(ruling.build)}**" if ruling.build else "build **not tested**"
+    if ruling.asked:
+        yield f"asked: {escaped(ruling.asked)}"
+    if ruling.nearest:
+        yield f"nearest, not used: {', '.join(map(escaped, ruling.nearest))}"
+    if ruling.hardware:
+        yield ", ".join(map(escaped, ruling.hardware))
+    if counted(ruling):
+        yield counted(ruling)
+
+
+def _table(reasons: Sequence[Reason], base: str) -> str:
+    if not reasons:
+        return ""
+    head = ["| | issue | on | found | first fixed in |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join(head + [f"| {' | '.join(_row(reason, base))} |" for reason in reasons])
+
+
+def _row(reason: Reason, base: str) -> tuple[str, ...]:
+    sign, word = mark_of(reason)
+    found = ", ".join(part for part in (word, measured(reason)) if part)
+    evidence = address(base, reason.evidence_url or "")
+    title = f"{link(reason.issue, evidence)} {escaped(reason.title)}"
+    silent = " (∆ wrong numbers, no error)" if reason.silent else ""
+    return (
+        f"{escaped(sign)} {EFFECTS[reason.effect]}",
+        f"{title}{silent}",
+        escaped(reason.hardware),
+        escaped(found),
+        escaped(reason.first_fixed) or "-",
+    )
+
+
+def link(text: str, target: str) -> str:
+    """A link where the target is a full address; a path leads nowhere on the page of somebody else."""
+    return f"[{escaped(text)}](<{target}>)" if _ADDRESS.match(target) else escaped(text)
+
+
+def _rest(ruling: Ruling, count: int, base: str) -> str:
+    if not count:
+        return ""
+    page = build_page(ruling, base)
+    return f"And {count} more" + (f": [all of this build](<{page}>)." if page else "; `--format json` tells them all.")
+
+
+def _told(reason: Reason) -> str:
+    lines = [f"**{escaped(reason.issue)}** {EFFECTS[reason.effect]}: {escaped(reason.why)}"]
+    if reason.caveat:
+        lines.append(f"Caution: {escaped(reason.caveat)}.")
+    if reason.upstream:
+        lines.append(f"Upstream: {link(upstream_name(reason), reason.upstream)}")
+    if fixed(reason):
+        lines.append(f"Upgrade: {escaped(fixed(reason))}.")
+    workaround = best_workaround(reason)
+    if workaround:
+        trade_off = f" ({escaped(workaround.trade_off)})" if workaround.trade_off else ""
+        lines.append(
+            f"Workaround {escaped(workaround.how)}, "
+            f"**{escaped(workaround.id)}**: {escaped(workaround.title)}{trade_off}"
+        )
+        lines.append(quoted(workaround.snippet))
+    if other_workarounds(reason):
+        lines.append(f"Workarounds, measured: {escaped(other_workarounds(reason))}.")
+    return "\n\n".join(line for line in lines if line)
+
+
+def _together(group: Sequence[Reason]) -> str:
+    first = group[0]
+    issues = ", ".join(dict.fromkeys(escaped(reason.issue) for reason in group))
+    return f"{escaped(mark_of(first)[1])}, {EFFECTS[first.effect]}: {escaped(first.why)}: {issues}"
+
+
+def _unanswered(ruling: Ruling) -> Iterator[str]:
+    issues = unanswered(ruling)
+    if issues:
+        yield f"- watched, without an answer ({len(issues)}): {', '.join(map(escaped, issues))}"
+
+
+def _settled(ruling: Ruling, shown: int | None) -> Iterator[str]:
+    for reason in settled(ruling)[:shown]:
+        yield f"- **{escaped(reason.issue)}** on {escaped(reason.hardware)} {escaped(passes_why(reason))}"
+    for mark, issues in plain_passes(ruling).items():
+        yield f"- {escaped(mark.word)} ({len(issues)}): {', '.join(map(escaped, issues))}"

@@ -1,0 +1,117 @@
+"""`/watchlists` and `/watchlists/{name}`: which issues a team watches, and how to ask the gate with them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Response
+
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import Issue
+from knowngood.domain.issue_selectors import names_of, watched_issues
+from knowngood.domain.watch_list import WatchList
+from knowngood.matrix.lookups import find_watch_list
+from knowngood.store.engine import Session
+from knowngood.store.queries import load_issues
+from knowngood.store.watch_lists import load_watch_lists
+from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import (
+    API,
+    MATRIX,
+    list_badge_address,
+    watch_list_address,
+    watch_list_feed,
+)
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class WatchListLine:
+    watch_list: WatchList
+    address: str
+    says: str
+
+
+@dataclass(frozen=True)
+class WatchListsPage:
+    lines: tuple[WatchListLine, ...]
+    json_address: str
+
+
+@dataclass(frozen=True)
+class WatchListPage:
+    """`remarks` say what of the list names nothing here."""
+
+    watch_list: WatchList
+    said: tuple[tuple[str, str], ...]
+    watched: tuple[Issue, ...]
+    remarks: tuple[str, ...]
+    matrix_address: str
+    changes_address: str
+    feed: str
+    command: str
+    badge: str
+    badge_code: str
+    json_address: str
+
+
+@router.get("/watchlists")
+def watch_lists(context: Context) -> Response:
+    return context.answer(
+        load_watch_lists, lambda found: context.page("watch_lists.html", watch_lists_page(context, found))
+    )
+
+
+def watch_lists_page(context: RequestContext, found: Mapping[str, WatchList]) -> WatchListsPage:
+    lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(context, one)) for one in found.values())
+    return WatchListsPage(lines, f"{API}/watchlists")
+
+
+@router.get("/watchlists/{name}")
+def watch_list(context: Context, name: str) -> Response:
+    def load(session: Session) -> tuple[WatchList, Mapping[str, Issue]]:
+        return find_watch_list(session, name), {issue.id: issue for issue in load_issues(session)}
+
+    return context.answer(load, lambda found: context.page("watch_list.html", _page(context, *found)))
+
+
+def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]) -> WatchListPage:
+    try:
+        watched, remarks = watched_issues(shown.content.watch, issues, names_of(issues))
+    except BadRequest as error:  # the catalogue went on since the list was written
+        watched, remarks = (), (str(error),)
+    address = watch_list_address(shown.name)
+    return WatchListPage(
+        watch_list=shown,
+        said=tuple(_said(context, shown)),
+        watched=tuple(watched),
+        remarks=remarks,
+        matrix_address=f"{MATRIX}?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
+        changes_address=f"/changes?{urlencode({'watch': shown.name})}",
+        feed=watch_list_feed(shown.name),
+        badge=list_badge_address(shown.name),
+        badge_code=f"[![{shown.name}]({context.base}{list_badge_address(shown.name)})]({context.base}{address})",
+        command=f"knowngood gate --watch {shown.name} --server {context.base} -r requirements.txt",
+        json_address=f"{API}{address}",
+    )
+
+
+def _said(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]]:
+    watch = shown.content.watch
+    named = {
+        context.say("Issues"): watch.issues,
+        context.say("Components"): watch.components,
+        context.say("Packages"): watch.packages,
+        context.say("Severity at least"): (watch.severity,) if watch.severity else (),
+        context.say("Hardware"): shown.content.hardware,
+    }
+    for label, names in named.items():
+        if names:
+            yield label, ", ".join(names)
+
+
+def _in_short(context: RequestContext, one: WatchList) -> str:
+    return one.content.description or context.say("; ").join(
+        f"{label}{context.say(': ')}{text}" for label, text in _said(context, one)
+    )

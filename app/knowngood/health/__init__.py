@@ -1,0 +1,1 @@
+"""How good the evidence is: what is missing, contradicted, repeated, voided."""

@@ -1,0 +1,161 @@
+"""`/api/v1/voids`: all results of one worker in a span of time, out of the count and back in. For administrators."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from knowngood.domain.access import Actor, Scope
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, VoidSpan
+from knowngood.matrix.overview.selection import Words
+from knowngood.store.engine import Session, reading, unit_of_work
+from knowngood.store.evidence.voids import (
+    VoidReport,
+    known_worker,
+    load_voids,
+    unvoid_results,
+    void_results,
+)
+from knowngood.web.auth.principal import RequireScope
+from knowngood.web.datetime_parameters import Written, first_moment, last_moment
+from knowngood.web.errors import InvalidParameter, NotFound
+from knowngood.web.json_body import Body, OfCellBody, read_from
+from knowngood.web.request_context import Context, RequestContext, uncached
+
+router = APIRouter(tags=["voids"])
+
+Administrator = Annotated[Actor, Depends(RequireScope(Scope.ADMIN))]
+Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
+
+
+class VoidChange(BaseModel):
+    """Whose results, of when, and why. At least one of `machine` (a digest of `/workers`) and `token` (its name or id).
+
+    `from` without a word is ever, `to` is now; both are part of the span. By `clock` the span is of when they were
+    `measured`, as the worker says, or of when they were `received` here. With `dry_run` nothing is done.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"token": "gpu-host-1", "from": "2026-11-20", "reason": "its memory is broken"}]
+        },
+    )
+
+    machine: Words = ""
+    token: Words = ""
+    since: Annotated[Written, Field(alias="from")] = None
+    until: Annotated[Written, Field(alias="to")] = None
+    clock: Clock = Clock.MEASURED
+    reason: Reason
+    dry_run: bool = False
+
+
+class VoidEnd(BaseModel):
+    """Why they count again. With `dry_run` nothing is done."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "it was another host"}]})
+
+    reason: Reason
+    dry_run: bool = False
+
+
+class VoidBody(Body):
+    """`token` is the id of a token. `ended_at` is null while the void stands."""
+
+    id: int
+    machine: str = read_from("span", "machine")
+    token: str = read_from("span", "token")
+    since: datetime | None = read_from("span", "since")
+    until: datetime = read_from("span", "until")
+    clock: Clock = read_from("span", "clock")
+    reason: str
+    by: str = read_from("actor")
+    at: datetime
+    ended_at: datetime | None
+    ended_by: str
+    ended_reason: str
+
+
+class VoidsBody(Body):
+    """The newest first, those that were ended too."""
+
+    voids: list[VoidBody]
+
+
+class VoidedCellBody(OfCellBody):
+    """A cell whose verdict, or that of a workaround of it, is another one."""
+
+    before: Annotated[Verdict | None, BeforeValidator(lambda cell: cell and cell.verdict)]
+    after: Annotated[Verdict | None, BeforeValidator(lambda cell: cell and cell.verdict)]
+
+
+class VoidReportBody(Body):
+    """The effect, or with `dry_run` what it would be: so many attempts were marked (or are no more), `counted` of them
+    count otherwise than before, in so many cells. `changed` are those that read differently.
+    """
+
+    void: VoidBody
+    dry_run: bool
+    attempts: int
+    counted: int
+    cells: int
+    changed: list[VoidedCellBody]
+
+
+@router.get("/voids", response_model=VoidsBody, operation_id="get_voids")
+def voids(context: Context, _administrator: Administrator) -> Response:
+    """Who voided which results, when and why. Needs the scope admin."""
+    with reading(context.state.engine) as session:
+        found = load_voids(session)
+    return _answer(context, VoidsBody(voids=[VoidBody.of(one) for one in found]))
+
+
+@router.post("/voids", response_model=VoidReportBody, operation_id="post_void")
+def void(context: Context, administrator: Administrator, change: VoidChange) -> Response:
+    """Keep all results of a worker in a span from counting; the cells they are in are derived anew at once."""
+    since = first_moment(change.since, "body.from", context.now) if change.since else None
+    until = last_moment(change.until, "body.to", context.now) if change.until else context.now
+    with unit_of_work(context.state.engine, dry_run=change.dry_run) as session:
+        machine, token = _known(session, change)
+        span = VoidSpan(machine, token, since, until, change.clock)
+        report = void_results(session, span, change.reason, by=administrator, now=context.now)
+    return _answer(context, _report(report, is_rehearsal=change.dry_run))
+
+
+@router.post("/voids/{void}/end", response_model=VoidReportBody, operation_id="post_void_end")
+def end(
+    context: Context, administrator: Administrator, void: Annotated[int, Path(ge=1, le=2**62)], change: VoidEnd
+) -> Response:
+    """Let voided results count again: the cells are then what they would be had it never been said."""
+    with unit_of_work(context.state.engine, dry_run=change.dry_run) as session:
+        try:
+            report = unvoid_results(session, void, change.reason, by=administrator, now=context.now)
+        except UnknownVoid as error:
+            raise NotFound(str(error)) from None
+    return _answer(context, _report(report, is_rehearsal=change.dry_run))
+
+
+def _known(session: Session, change: VoidChange) -> tuple[str, str]:
+    try:
+        return known_worker(session, change.machine, change.token)
+    except BadRequest as error:
+        raise InvalidParameter(str(error), "body.token" if change.token else "body.machine") from None
+
+
+def _answer(context: RequestContext, body: BaseModel) -> Response:
+    return uncached(context.json(body))
+
+
+def _report(report: VoidReport, *, is_rehearsal: bool) -> VoidReportBody:
+    return VoidReportBody(
+        void=VoidBody.of(report.void),
+        dry_run=is_rehearsal,
+        attempts=report.attempts,
+        counted=report.counted,
+        cells=report.cells,
+        changed=[VoidedCellBody.of(one) for one in report.changes if one.is_news],
+    )

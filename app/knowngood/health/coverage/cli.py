@@ -1,0 +1,35 @@
+"""`knowngood hygiene`: where upstream's word and the measurements drift apart."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from knowngood.cli.choice import issues_of
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.knowledge import known_here
+from knowngood.cli.output import out, print_json
+from knowngood.health.coverage.hygiene import HEADINGS, Remark, remarks_of
+
+
+def hygiene(issues: Sequence[str], *, as_json: bool) -> Exit:
+    known = known_here()
+    wanted = {issue.id for issue in issues_of(known.issues, issues)}
+    found = [remark for issue, remark in remarks_of(known) if issue.id in wanted]
+    if as_json:
+        print_json([vars(remark) for remark in found])
+    else:
+        _print(found)
+    return Exit.FINDING if found else Exit.OK
+
+
+def _print(remarks: Sequence[Remark]) -> None:
+    """One list for each kind of remark, in the order of `MismatchKind`."""
+    for trouble, heading in HEADINGS.items():
+        found = [remark for remark in remarks if remark.trouble is trouble]
+        if found:
+            out.print(f"\n[bold]{heading}[/] ({len(found)})")
+        for remark in found:
+            where = f" ({remark.hardware})" if remark.hardware else ""
+            out.print(Text(f"  {remark.issue}{where}: {remark.sentence}"), soft_wrap=True)
+    if not remarks:
+        out.print("nothing to look at")

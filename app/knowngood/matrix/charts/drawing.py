@@ -1,0 +1,285 @@
+"""Charts as values that a template can draw: places in percent of the width, heights in pixels, names, texts, links.
+
+Drawn without a library: bars are rectangles, the browser does the scales (percent), and templates escape.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.matrix.charts.lifespans import Lifespan, Lifespans, Run, Segment
+from knowngood.matrix.charts.pass_rate import PassRate, ReleaseTally
+from knowngood.matrix.charts.releases import SIGNS, WORDS, short_labels
+from knowngood.web.request_context import RequestContext
+from knowngood.web.urls import API, build_address, cell_address, issue_address
+
+_GAP = 0.14  # of a column, on either side of its bar
+BAR_HEIGHT = 150  # of the tallest
+TEXT_HEIGHT = 18
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle: `x` and `width` in percent, `y` and `height` in pixels."""
+
+    sign: StatusLabel
+    x: float
+    width: float
+    y: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Text:
+    """Centred at `x` (percent), on the line `y` (pixels). What is `is_spare` is left out where there is little room."""
+
+    text: str
+    x: float
+    y: float
+    is_strong: bool = False
+    is_spare: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column as a link. `name` says all that is drawn there; `address` is empty where it leads nowhere."""
+
+    name: str
+    address: str
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class BarChart:
+    """`id` names it in its page; bars stand on its `line`, or hang from it. `heads` and `rows` are its table; the first
+    value of a row names it.
+    """
+
+    id: str
+    title: str
+    about: str
+    height: float
+    line: float
+    boxes: tuple[Box, ...]
+    texts: tuple[Text, ...]
+    places: tuple[Place, ...]
+    legend: tuple[tuple[StatusLabel, str], ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    csv_address: str
+    json_address: str
+
+
+def place(at: int, count: int) -> tuple[float, float]:
+    """Where the column stands among so many, and how wide it is; both in percent."""
+    return round(100 * at / count, 3), round(100 / count, 3)
+
+
+def box(sign: StatusLabel, at: int, count: int, y: float, height: float) -> Box:
+    x, width = place(at, count)
+    return Box(sign, round(x + _GAP * width, 3), round((1 - 2 * _GAP) * width, 3), round(y, 2), round(height, 2))
+
+
+def labels(releases: Sequence[str], y: float) -> tuple[Text, ...]:
+    """Every other minor is enough where there is little room."""
+    count, minors, found = len(releases), 0, list[Text]()
+    for at, text in enumerate(short_labels(releases)):
+        is_minor = not text.startswith(".")
+        minors += is_minor
+        found.append(Text(text, round(100 * (at + 0.5) / count, 3), y, is_spare=not is_minor or minors % 2 == 0))
+    return tuple(found)
+
+
+def reached(context: RequestContext, address: str) -> str:
+    return address if context.leads_to(address) else ""
+
+
+CHARTS = "/charts"
+
+
+def csv_address(chart: str, hardware: str) -> str:
+    return f"{CHARTS}/{chart}.csv?hardware={hardware}"
+
+
+def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
+    """Stacked bars, one for each release: from below what passes to what is not known."""
+    count = len(found.releases)
+    most = max((_height(one) for one in found.releases), default=0) or 1
+    boxes, texts, places = list[Box](), list[Text](), list[Place]()
+    for at, one in enumerate(found.releases):
+        top = float(TEXT_HEIGHT + BAR_HEIGHT)
+        for prospect, sign in SIGNS.items():
+            if prospect is not Prospect.DOES_NOT_APPLY and one.counts[prospect]:
+                height = BAR_HEIGHT * one.counts[prospect] / most
+                top -= height
+                boxes.append(box(sign, at, count, top, height))
+        x, width = place(at, count)
+        if one.rate is not None:
+            told = percent(one.rate) if is_enough(one) else f"{one.counts[Prospect.PASSES]}/{one.answered}"
+            texts.append(Text(told, round(x + width / 2, 3), round(top - 5, 2), is_strong=is_enough(one)))
+        places.append(
+            Place(_told(context, one), reached(context, build_address(one.build.id, found.hardware)), x, width)
+        )
+    releases = [one.release for one in found.releases]
+    return BarChart(
+        id=f"pass-rate-{found.hardware}",
+        title=context.say("Pass rate by release, {hardware}", hardware=found.hardware),
+        about=context.say(
+            "Issues by how they stand on each release. The figure above a bar is the share that passes, in percent of "
+            "those with an answer; where fewer than half have one, how many of how many."
+        ),
+        height=BAR_HEIGHT + 2 * TEXT_HEIGHT,
+        line=BAR_HEIGHT + TEXT_HEIGHT,
+        boxes=tuple(boxes),
+        texts=(*texts, *labels(releases, BAR_HEIGHT + 2 * TEXT_HEIGHT - 5)),
+        places=tuple(places),
+        legend=legend(context),
+        heads=tuple(context.say(head) for head in (*RATE_HEAD_WORDS, *(WORDS[prospect] for prospect in SIGNS))),
+        rows=tuple(
+            (
+                one.build.id,
+                percent(one.rate) if one.rate is not None else "",
+                *(str(one.counts[prospect]) for prospect in SIGNS),
+            )
+            for one in found.releases
+        ),
+        csv_address=csv_address("pass-rate", found.hardware),
+        json_address=f"{API}{CHARTS}?hardware={found.hardware}",
+    )
+
+
+RATE_HEAD_WORDS = ("Release", "passes in %")
+
+
+def is_enough(one: ReleaseTally) -> bool:
+    """Whether a share may be said of it: at least half of what can exist there has an answer."""
+    return 2 * one.answered >= _height(one)
+
+
+def _height(one: ReleaseTally) -> int:
+    return sum(count for prospect, count in one.counts.items() if prospect is not Prospect.DOES_NOT_APPLY)
+
+
+def percent(rate: float) -> str:
+    """Of what is not all of it never 100, and of what is not nothing never 0."""
+    whole = round(100 * rate)
+    return str(min(whole, 99) if rate < 1 else whole) if rate == 0 or whole else "1"
+
+
+def _told(context: RequestContext, one: ReleaseTally) -> str:
+    counted = (f"{context.say(WORDS[prospect])} {one.counts[prospect]}" for prospect in SIGNS if one.counts[prospect])
+    return f"{one.build.id}: {', '.join(counted)}"
+
+
+def legend(context: RequestContext) -> tuple[tuple[StatusLabel, str], ...]:
+    shown = (prospect for prospect in SIGNS if prospect is not Prospect.DOES_NOT_APPLY)
+    return tuple((SIGNS[prospect], context.say(WORDS[prospect])) for prospect in shown)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Neighbouring releases that look alike, in percent of the width."""
+
+    sign: StatusLabel
+    is_mixed: bool
+    is_inferred: bool
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class LifespanRow:
+    """One issue on one class; `label` is its title, or the class where all are of one issue. `name` tells the bar to
+    those who cannot see it; `cells` are the releases as links, where wanted.
+    """
+
+    issue: str
+    label: str
+    address: str
+    is_silent: bool
+    sentence: str
+    name: str
+    stretches: tuple[Stretch, ...]
+    cells: tuple[Place, ...]
+    told: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class LifespanChart:
+    """`own` is the column of the reader's build (None: it is none of these)."""
+
+    heads: tuple[Text, ...]
+    rows: tuple[LifespanRow, ...]
+    own: Place | None
+
+
+def lifespan_chart(
+    context: RequestContext,
+    spans: Lifespans,
+    *,
+    build: str = "",
+    has_cells: bool = True,
+    by_class: bool = False,
+) -> LifespanChart:
+    """`build` is the one whose column is marked. Without `has_cells` a bar is a picture alone, for pages of hundreds.
+    `by_class` names rows by their class.
+    """
+    count = len(spans.builds)
+    own = spans.place_of(build) if build else None
+    return LifespanChart(
+        heads=labels([one.build_id.release for one in spans.builds], TEXT_HEIGHT - 5),
+        rows=tuple(_row(context, one, count, has_cells=has_cells, by_class=by_class) for one in spans.rows),
+        own=Place(build, "", *place(own, count)) if own is not None else None,
+    )
+
+
+def _row(context: RequestContext, one: Lifespan, count: int, *, has_cells: bool, by_class: bool) -> LifespanRow:
+    told = tuple((_releases(run), _standing(context, run.first)) for run in one.runs)
+    return LifespanRow(
+        issue=one.issue.id,
+        label=one.hardware if by_class else context.title_of(one.issue),
+        address=issue_address(one.issue.id, hardware=one.hardware),
+        is_silent=one.issue.silent and not by_class,
+        sentence=" · ".join(context.say(words, **values) for words, values in one.said),
+        name=context.say("; ").join(f"{releases}{context.say(': ')}{standing}" for releases, standing in told),
+        stretches=tuple(_stretch(run, count) for run in one.runs if run.first.prospect is not Prospect.DOES_NOT_APPLY),
+        cells=tuple(
+            Place(
+                f"{segment.release}{context.say(': ')}{_standing(context, segment)}",
+                reached(context, cell_address(one.issue.id, segment.build, one.hardware)),
+                *place(at, count),
+            )
+            for at, segment in enumerate(one.segments)
+        )
+        if has_cells
+        else (),
+        told=told,
+    )
+
+
+def _stretch(run: Run, count: int) -> Stretch:
+    x, width = place(run.start, count)
+    return Stretch(
+        SIGNS[run.first.prospect],
+        run.first.is_mixed,
+        run.first.is_inferred,
+        x,
+        round(100 * len(run.segments) / count, 3) if len(run.segments) > 1 else width,
+    )
+
+
+def _releases(run: Run) -> str:
+    if run.first is run.last:
+        return run.first.release
+    return f"{run.first.release} \N{EN DASH} {run.last.release}"
+
+
+def _standing(context: RequestContext, segment: Segment) -> str:
+    said = [context.say(WORDS[segment.prospect])]
+    if segment.is_mixed and segment.prospect is not Prospect.AS_REPORTED:  # whose words say so
+        said.append(context.say("not with every variant or Python"))
+    if segment.is_inferred:
+        said.append(context.say("inferred"))
+    return context.say(", ").join(said)

@@ -1,0 +1,78 @@
+"""`/charts`: what is known as pictures, each with its table and its data; and the data as CSV."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.domain.verdicts.known import Known
+from knowngood.matrix.charts.drawing import CHARTS, BarChart, pass_rate_chart
+from knowngood.matrix.charts.pass_rate import pass_rate
+from knowngood.matrix.charts.schemas import lifespans_csv, pass_rate_csv
+from knowngood.matrix.charts.service import ChartsQuery, LifespansQuery, lifespans_asked
+from knowngood.web.html.grid import Choice
+from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import API
+
+router = APIRouter(include_in_schema=False)
+
+_CSV = "text/csv; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class ClassCharts:
+    hardware: str
+    charts: tuple[BarChart, ...]
+
+
+@dataclass(frozen=True)
+class ChartsPage:
+    classes: tuple[ClassCharts, ...]
+    choices: tuple[Choice, ...]
+    lifespans_csv: str
+    lifespans_json: str
+    json_address: str
+
+
+@router.get(CHARTS)
+def charts(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response:
+    return context.answer(
+        lambda session: charts_page(context, query, context.known(session)),
+        lambda page: context.page("charts.html", page),
+    )
+
+
+@router.get(f"{CHARTS}/pass-rate.csv")
+def pass_rates_as_csv(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response:
+    return _csv(
+        context,
+        lambda known: pass_rate_csv(pass_rate(known, one) for one in query.classes(known)),
+        "pass-rate.csv",
+    )
+
+
+@router.get(f"{CHARTS}/lifespans.csv")
+def lifespans_as_csv(context: Context, query: Annotated[LifespansQuery, Query()]) -> Response:
+    return _csv(context, lambda known: lifespans_csv(lifespans_asked(known, query)), "lifespans.csv")
+
+
+def _csv(context: RequestContext, write: Callable[[Known], bytes], name: str) -> Response:
+    return context.answer(
+        lambda session: write(context.known(session)),
+        lambda written: Response(written, media_type=_CSV, headers=context.attached(name)),
+    )
+
+
+def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> ChartsPage:
+    asked = query.classes(known)
+    return ChartsPage(
+        classes=tuple(ClassCharts(one, (pass_rate_chart(context, pass_rate(known, one)),)) for one in asked),
+        choices=(
+            Choice(context.say("all measured"), CHARTS, is_chosen=not query.hardware),
+            *(Choice(one, f"{CHARTS}?hardware={one}", list(query.hardware) == [one]) for one in known.hardware),
+        ),
+        lifespans_csv=f"{CHARTS}/lifespans.csv",
+        lifespans_json=f"{API}/lifespans",
+        json_address=f"{API}{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else f"{API}{CHARTS}",
+    )

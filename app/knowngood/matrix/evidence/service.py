@@ -1,0 +1,159 @@
+"""The evidence of a cell, for its page and its JSON: one gathering, one sentence."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from knowngood.domain.builds import build_names
+from knowngood.domain.builds.build import Build, parse_build_id
+from knowngood.domain.hardware_classes import whole_class
+from knowngood.domain.issue import BASELINE, OPERATOR_PROBE, Issue
+from knowngood.domain.measuring.machine import CPU_CLASS, Machine
+from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.inference import DEVICE_RULE
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import concerns_cpu_path
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell
+from knowngood.domain.verdicts.workaround_cost import Timed
+from knowngood.domain.vocabulary import VERDICTS
+from knowngood.matrix.lookups import find_build, find_issue
+from knowngood.matrix.overview.selection import known_classes, known_then
+from knowngood.store.engine import Session
+from knowngood.store.evidence.attempt_summaries import FORKED
+from knowngood.store.queries import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
+from knowngood.web.html.i18n import Language, say
+
+CHANGES_SHOWN = 20
+"""How many steps of a cell's history its page and its JSON tell."""
+
+ATTEMPTS_SHOWN = 100
+"""Of one cell. More would be judged anew for each look at a cell that is measured every night for years; the list of an
+issue's attempts (`/api/v1/attempts`) has them all, in parts.
+"""
+
+_CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
+
+
+@dataclass(frozen=True)
+class CellEvidence:
+    """A cell with its newest attempts, superseded ones too. `classes` are those this issue and build were measured on.
+
+    `telling` is the attempt that says most; None where there was none, or where it was pruned. `ground` is the measured
+    cell that an inferred one stands on (None: this one was measured, or nothing is known), and `supporting` are the
+    attempts of whichever was measured.
+    """
+
+    issue: Issue
+    build: Build
+    cell: Cell
+    classes: tuple[str, ...]
+    attempts: tuple[AttemptRow, ...]
+    telling: AttemptDetail | None
+    ground: Cell | None
+    supporting: tuple[AttemptRow, ...]
+    known: Known
+
+    @property
+    def machine(self) -> Machine | None:
+        """Where the telling attempt ran."""
+        return self.telling.machine.brief if self.telling and self.telling.machine else None
+
+    @property
+    def seen(self) -> Mapping[str, int]:
+        """Which of the probes that the suspect path is known by the telling attempt saw, and how often."""
+        if self.telling is None or self.telling.attempt.arm != BASELINE:
+            return {}
+        probes = self.telling.attempt.record.probes
+        return {probe: probes[probe] for probe in self.issue.arm(BASELINE).exercises if probes.get(probe)}
+
+
+def load_cell_evidence(
+    session: Session, known: Known, issue_id: str, build_id: str, hardware: str, *, at: datetime | None = None
+) -> CellEvidence:
+    """The cell as it is `known`, or as it was known `at` a past moment.
+
+    Raises NotFound for an unknown issue or build, InvalidParameter for a hardware class that was never measured.
+    """
+    issue = find_issue(session, issue_id)
+    found, builds = find_build(session, build_id)
+    build = found if found.python else build_names.find_build(build_id, builds)
+    if at is not None:
+        known = known_then(session, at, issues=[issue.id], builds=[build.id])
+    measured = tuple(one for one in known.classes_of(issue.id) if (issue.id, build.id, one) in known.cells)
+    class_ = _class(hardware, measured)
+    cell = known.cell(issue, build, class_)
+    attempts = load_attempts(session, issue.id, build.id, class_, None if at else ATTEMPTS_SHOWN)
+    if at is not None:
+        attempts = tuple(row for row in attempts if row.attempt.finished_at <= at)
+    ground = known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
+    supporting = attempts
+    if ground is not None:
+        supporting = load_attempts(session, issue.id, ground.build, ground.hardware, ATTEMPTS_SHOWN)
+    return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell), ground, supporting, known)
+
+
+def timed_of(attempts: Iterable[AttemptRow]) -> Iterator[Timed]:
+    """The passes that count, with what they took; as `attempt_summaries.load_timed` reads them."""
+    for row in attempts:
+        if row.counted and row.judgement.outcome is Outcome.PASS:
+            one, record = row.attempt, row.attempt.record
+            is_forked = FORKED in record.sandbox
+            yield Timed(one.arm, one.variant, one.machine, one.lock_digest, is_forked, record.own_s, record.peak_bytes)
+
+
+def _telling(session: Session, cell: Cell) -> AttemptDetail | None:
+    try:
+        return load_attempt(session, cell.evidence) if cell.evidence else None
+    except UnknownAttempt:
+        return None
+
+
+def _class(asked: str, measured: Sequence[str]) -> str:
+    """The class asked for may be unmeasured here: its cell then says not_run. Only its form is checked."""
+    if _CLASS.fullmatch(whole_class(asked)):
+        return asked
+    return known_classes([asked], measured)[0] if asked else next(iter(measured), CPU_CLASS)
+
+
+def cell_sentence(evidence: CellEvidence) -> str:
+    """Why this verdict: "Fails on torch-2.7.1+cu126 (cpu-x86_64): 3 of 3 attempts ...; control passed.".
+
+    The reason of a pass names its proof already; of a failure it is said what it went through before it failed. Of an
+    inferred cell it is told of the measured one, behind what it is inferred from.
+    """
+    known = f"{how_known(evidence.cell.basis)}: " if evidence.cell.basis else ""
+    return f"{known}{measured_sentence(evidence)}"
+
+
+def measured_sentence(evidence: CellEvidence) -> str:
+    """The same without a word of what is inferred; in small letters where that stands before it."""
+    cell = evidence.ground or evidence.cell
+    if concerns_cpu_path([cell]):
+        return f"On {cell.build} ({cell.hardware}) it {cell.reason}."
+    lead = f"{VERDICTS[cell.verdict].lead} {cell.build} ({cell.hardware})"
+    lead = lead[0].lower() + lead[1:] if evidence.ground else lead
+    control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
+    seen = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {n}x" for probe, n in evidence.seen.items())
+    path = f"; path seen ({seen})" if seen and cell.verdict in FAILING else ""
+    return f"{lead}: {cell.reason}{control}{path}."
+
+
+def how_known(basis: Basis, language: Language = Language.ENGLISH) -> str:
+    """`Inferred from Python 3.11 of the same wheel (these Pythons agreed in 149 of 150 cells)`."""
+    if basis.rule != DEVICE_RULE:
+        return say(
+            "Inferred from Python {python} of the same wheel (these Pythons agreed in {agreed} of {all} cells)",
+            language,
+            python=parse_build_id(basis.build).python,
+            agreed=basis.agreed,
+            all=basis.compared,
+        )
+    return say(
+        "Inferred from {hardware}, as it does not depend on the device (the two agreed in {agreed} of {all} cells)",
+        language,
+        hardware=basis.hardware,
+        agreed=basis.agreed,
+        all=basis.compared,
+    )

@@ -1,0 +1,387 @@
+"""`/issues/{id}`: where it fails, what to do about it on your build, what others claim, and the evidence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from markupsafe import Markup
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.hardware_classes import isa_of, whole_classes
+from knowngood.domain.issue import Issue, Link, LinkKind
+from knowngood.domain.verdicts.claims import MeasuredClaim, Standing, doubts_about, held_claims
+from knowngood.domain.verdicts.history import History
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import (
+    Columns,
+    choose_columns,
+    fold,
+    isa_difference,
+    rows_of,
+    stale_cells,
+    telling_build,
+    telling_class,
+)
+from knowngood.domain.verdicts.status import status_of
+from knowngood.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
+from knowngood.domain.verdicts.workaround_cost import Cost
+from knowngood.domain.vocabulary import SEVERITY, StatusLabel
+from knowngood.matrix.charts.drawing import LifespanChart, lifespan_chart
+from knowngood.matrix.charts.lifespans import lifespans_by_class
+from knowngood.matrix.evidence.reproduce import Commands, Subject, commands
+from knowngood.matrix.evidence.service import how_known
+from knowngood.matrix.issues.cell_sections import CellSections, sections_of
+from knowngood.matrix.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
+from knowngood.matrix.lookups import find_issue
+from knowngood.matrix.overview.selection import Words, asked_builds, named_builds, one_class
+from knowngood.store.engine import Session, reading
+from knowngood.store.evidence.attempt_summaries import AttemptSummary, load_glances, load_timed
+from knowngood.store.queries import load_builds
+from knowngood.web.auth.principal import is_from_elsewhere
+from knowngood.web.errors import InvalidParameter
+from knowngood.web.html.grid import CellGlyph, Choice, heads_of, squares_of
+from knowngood.web.html.markdown import markdown, python
+from knowngood.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
+from knowngood.web.html.status_labels import whole_word
+from knowngood.web.my_build import remember
+from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import (
+    API,
+    asking,
+    badge_address,
+    cell_address,
+    embed_address,
+    issue_address,
+)
+
+router = APIRouter(include_in_schema=False)
+
+_ATTEMPTS_SHOWN = 15
+
+STANDING_WORDS = {
+    Standing.CONTRADICTED: "contradicted",
+    Standing.AGREES: "agrees",
+    Standing.IN_PART: "agrees in part",
+    Standing.NOT_MEASURED: "not measured",
+}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The line of releases on one hardware class. The sentence is its history, and what upstream says against that."""
+
+    hardware: str
+    history: History
+    sentence: str
+    squares: tuple[CellGlyph, ...]
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """One measured cell. `k` of the `n` baselines that said anything showed the issue, over all variants."""
+
+    cell: Cell
+    build: Build
+    k: int
+    n: int
+    sign: StatusLabel
+    is_stale: bool
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The build, class and cell that the page is about. `is_remembered` where the reader chose the build before, on
+    this or another page.
+    """
+
+    build: Build
+    hardware: str
+    cell: Cell
+    is_remembered: bool
+
+
+@dataclass(frozen=True)
+class BadgeCode:
+    """`markdown` is for a README, `endpoint` what shields.io reads, `address` the picture itself; `frame` is HTML that
+    shows the lifespan in another page.
+    """
+
+    address: str
+    endpoint: str
+    markdown: str
+    says: str
+    frame: str
+
+
+@dataclass(frozen=True)
+class IssueEvidence:
+    """The store's evidence of an issue: all of its cells, and beside them what is read for this page alone."""
+
+    known: Known
+    cells: Sequence[Cell]
+    chosen: Chosen
+    costs: Mapping[str, Cost]
+    attempts: Sequence[AttemptSummary]
+
+
+@dataclass(frozen=True)
+class IssuePage:
+    issue: Issue
+    summary: Markup
+    strips: tuple[Strip, ...]
+    leading: tuple[Strip, ...]
+    isas: str
+    lifespans: LifespanChart
+    chosen: Chosen
+    builds: tuple[str, ...]
+    classes: tuple[Choice, ...]
+    has_classes: bool
+    standings: Mapping[Standing, str]
+    word: str
+    workarounds: tuple[WorkaroundView, ...]
+    elsewhere: tuple[Elsewhere, ...]
+    helping: int
+    partly: int
+    known: str
+    ground_address: str
+    claims: tuple[MeasuredClaim, ...]
+    links: Mapping[LinkKind, tuple[Link, ...]]
+    evidence: tuple[EvidenceLine, ...]
+    evidence_heads: tuple[SortHead, ...]
+    attempts: Sequence[AttemptSummary]
+    attempts_address: str
+    changes_address: str
+    badge: BadgeCode
+    script: Markup
+    repro_address: str
+    use_address: str
+    commands: Commands
+    json_address: str
+    sections: CellSections | None
+
+
+@router.get("/issues/{issue}")
+def issue(
+    context: Context,
+    issue: str,
+    build: Annotated[Words, Query()] = "",
+    hardware: Annotated[Words, Query()] = "",
+    sort: Annotated[Words, Query()] = "",
+) -> Response:
+    def load(session: Session) -> tuple[Issue, IssueEvidence]:
+        found = find_issue(session, issue)
+        known = context.known(session)
+        builds, cells = known.builds, known.stored(found.id)
+        mine = None if build else context.mine.build_among(builds)
+        own_class = "" if build else context.mine.hardware_among({cell.hardware for cell in cells})
+        chosen = _choose(found, known, cells, mine.id if mine else build, hardware or own_class)
+        timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
+        attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
+        chosen = replace(chosen, is_remembered=mine is not None and not context.mine.is_shared)
+        return found, IssueEvidence(known, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+
+    return context.answer(
+        load,
+        lambda found: context.page("issue.html", issue_page(context, *found, build, sort)),
+    )
+
+
+@router.get("/issues/{issue}/use")
+def use(
+    request: Request,
+    context: Context,
+    issue: str,
+    build: Annotated[Words, Query()] = "",
+    hardware: Annotated[Words, Query()] = "",
+) -> Response:
+    """Keep the reader's build in a cookie and lead to its workarounds. A link: it works without scripts.
+
+    No build means none in particular: what was kept is forgotten. A link of another site leads there and keeps nothing.
+    """
+    with reading(context.state.engine) as session:
+        id_ = named_builds(load_builds(session), [build], "build")[0].id if build else ""
+    response = RedirectResponse(
+        f"{issue_address(issue, build=id_, hardware=hardware)}#use",
+        HTTPStatus.SEE_OTHER,
+        headers={"Cache-Control": "no-store"},
+    )
+    if not is_from_elsewhere(request):
+        remember(response, build=id_)
+    return response
+
+
+@router.get("/issues/{issue}/repro.py")
+def repro(context: Context, issue: str) -> Response:
+    return context.answer(
+        lambda session: find_issue(session, issue),
+        lambda found: context.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py"),
+    )
+
+
+def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
+    """`wanted` and `class_` are what the reader asks for; empty: the newest failing build, the class it failed on."""
+    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
+    hardware = one_class(class_, measured) if class_ else telling_class(cells, measured)
+    builds = known.builds
+    build = asked_builds(builds.values(), [wanted], "build")[0] if wanted else telling_build(builds, cells, hardware)
+    if build is None:
+        raise InvalidParameter("the catalogue has no builds yet; run `knowngood up`")
+    return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=False)
+
+
+def issue_page(
+    context: RequestContext, issue: Issue, telling: IssueEvidence, wanted: str = "", sort: str = ""
+) -> IssuePage:
+    """`wanted` is the build that the address asks for, `sort` the column of the evidence."""
+    builds, cells = telling.known.builds, telling.cells
+    build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
+    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
+    releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
+    workarounds = workarounds_of(issue, build, cell, context, telling.costs)
+    strips = _strips(context, issue, releases, measured or (hardware,), cells, telling.known)
+    leading = tuple(strip for strip in strips if not isa_of(strip.hardware)) or strips
+    return IssuePage(
+        issue=issue,
+        summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
+        strips=strips,
+        leading=leading,
+        isas=isa_difference(issue, telling.known),
+        lifespans=lifespan_chart(
+            context, lifespans_by_class(issue, telling.known, measured or (hardware,)), build=build.id, by_class=True
+        ),
+        chosen=telling.chosen,
+        builds=tuple(
+            one.id for one in choose_columns(builds.values(), {*(one.build for one in cells), build.id}, Columns.ALL)
+        )[::-1],
+        classes=tuple(
+            Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
+            for one in dict.fromkeys([*measured, hardware])
+        ),
+        has_classes=len(measured) > 1,
+        standings=STANDING_WORDS,
+        word=whole_word(cell, issue, telling.known, context.language),
+        workarounds=workarounds,
+        elsewhere=elsewhere_of(issue, build, cell, context),
+        helping=sum(1 for workaround in workarounds if workaround.rank),
+        partly=sum(1 for workaround in workarounds if workaround.verdict is WorkaroundVerdict.PARTIAL),
+        known=how_known(cell.basis, context.language) if cell.basis else "",
+        ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
+        claims=held_claims(issue, [(builds[one.build], one) for one in cells]),
+        links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
+        evidence=_evidence(context, cells, builds, sort),
+        evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
+        attempts=telling.attempts,
+        attempts_address=f"{API}/attempts?{urlencode({'issue': issue.id})}",
+        changes_address=f"/changes?{urlencode({'issues': issue.id})}",
+        badge=_badge(context, issue, build, hardware),
+        script=python(issue.script),
+        repro_address=f"{issue_address(issue.id)}/repro.py",
+        use_address=f"{issue_address(issue.id)}/use",
+        commands=commands(Subject(issue, build, hardware), context.base),
+        json_address=f"{API}{issue_address(issue.id)}",
+        sections=sections_of(context, issue, telling.known, workarounds) if context.is_file else None,
+    )
+
+
+def _strips(
+    context: RequestContext,
+    issue: Issue,
+    chosen: Sequence[Build],
+    classes: Sequence[str],
+    cells: Sequence[Cell],
+    known: Known,
+) -> tuple[Strip, ...]:
+    """One below the other, and so of the same columns: a contradiction on one hardware class unfolds them for all."""
+    columns = fold([issue], chosen, classes, known)
+    heads = heads_of(columns, {cell.build for cell in cells})
+    rows = rows_of([issue], columns, classes, known)
+    strips = []
+    for hardware in classes:
+        row = rows[issue.id, hardware]
+        squares = squares_of(row, heads, stale_cells(row, known.builds, context.now))
+        history = known.history(issue.id, hardware)
+        sentence = "; ".join([history.sentence, *doubts_about(issue, history)])
+        strips.append(Strip(hardware, history, _lead(sentence, hardware, len(whole_classes(classes))), squares))
+    return tuple(strips)
+
+
+def _lead(sentence: str, hardware: str, classes: int) -> str:
+    """`Fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]`; with the class in front where there are several."""
+    return f"{hardware}: {sentence}" if classes > 1 else f"{sentence[0].upper()}{sentence[1:]}"
+
+
+HEAD_WORDS = {
+    "build": "Build",
+    "hardware": "Hardware",
+    "verdict": "Verdict",
+    "failed": "Failed",
+    "measured": "Measured",
+}
+
+_EVIDENCE: Mapping[str, SortColumn[EvidenceLine]] = {
+    "build": SortColumn(HEAD_WORDS["build"], lambda line: line.build.build_id, begins_high=True),
+    "hardware": SortColumn(HEAD_WORDS["hardware"], lambda line: line.cell.hardware),
+    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda line: SEVERITY[line.sign]),
+    "failed": SortColumn(
+        HEAD_WORDS["failed"], lambda line: (line.k / line.n if line.n else -1, line.n), begins_high=True, is_number=True
+    ),
+    "measured": SortColumn(
+        HEAD_WORDS["measured"],
+        lambda line: line.cell.measured_at.timestamp() if line.cell.measured_at else 0,
+        begins_high=True,
+    ),
+}
+
+
+def _evidence(
+    context: RequestContext, cells: Sequence[Cell], builds: Mapping[str, Build], sort: str
+) -> tuple[EvidenceLine, ...]:
+    """Where nothing is asked: newest releases first, one hardware class after the other."""
+    newest_first = sorted(cells, key=lambda cell: builds[cell.build].build_id, reverse=True)
+    lines = [_line(context, cell, builds[cell.build]) for cell in sorted(newest_first, key=lambda cell: cell.hardware)]
+    return tuple(sorted_rows(lines, _EVIDENCE, sort))
+
+
+def _heads(
+    context: RequestContext, issue: Issue, chosen: Chosen, wanted: str, sort: str, *, has_classes: bool
+) -> tuple[SortHead, ...]:
+    """Without a column of classes where there is but one."""
+    columns = {name: column for name, column in _EVIDENCE.items() if has_classes or name != "hardware"}
+    said = {name: replace(column, label=context.say(column.label)) for name, column in columns.items()}
+
+    def address_of(asked: str) -> str:
+        hardware = chosen.hardware if wanted else ""
+        return f"{asking(issue_address(issue.id), build=wanted, hardware=hardware, sort=asked)}#evidence"
+
+    return tuple(sort_heads(said, sort, address_of))
+
+
+def _line(context: RequestContext, cell: Cell, build: Build) -> EvidenceLine:
+    return EvidenceLine(
+        cell=cell,
+        build=build,
+        k=sum(one.k for one in cell.variants),
+        n=sum(one.n for one in cell.variants),
+        sign=status_of(cell),
+        is_stale=is_stale(cell, build, context.now),
+    )
+
+
+_FRAME = '<iframe src="{address}" title="{issue}" width="720" height="220"></iframe>'
+
+
+def _badge(context: RequestContext, issue: Issue, build: Build, hardware: str) -> BadgeCode:
+    picture = badge_address(issue.id, build.id, hardware)
+    page = f"{context.base}{issue_address(issue.id, build=build.id, hardware=hardware)}"
+    says = f"{issue.id} on {build.id}"
+    return BadgeCode(
+        address=picture,
+        endpoint=f"{context.base}{badge_address(issue.id, build.id, hardware, kind='json')}",
+        markdown=f"[![{says}]({context.base}{picture})]({page})",
+        says=says,
+        frame=_FRAME.format(address=f"{context.base}{embed_address(issue.id)}", issue=issue.id),
+    )

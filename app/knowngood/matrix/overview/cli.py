@@ -1,0 +1,68 @@
+"""`knowngood matrix`: what is known now, as a table or as JSON."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from knowngood.cli.choice import Chosen, ended, issues_of, select, verdicts
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.knowledge import known_here
+from knowngood.cli.loading import load
+from knowngood.cli.output import out, print_json
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import Issue
+from knowngood.domain.issue_selectors import find_issue
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import complete
+from knowngood.matrix.overview.table import print_cells, print_line, print_matrix
+from knowngood.query.cli import read_asked
+
+_OWN = "knowngood_workers.host.machine_info:describe_machine"
+_BODY = "knowngood.matrix.overview.schemas:matrix_body"
+
+
+def matrix(
+    *,
+    issue: str,
+    issues: Sequence[str],
+    builds: Sequence[str],
+    hardware: Sequence[str],
+    query: str,
+    as_json: bool,
+    fail_on: Sequence[str],
+    snapshot: str,
+    public_keys: Sequence[str],
+) -> Exit:
+    failing = verdicts(fail_on)
+    asked = read_asked(query)
+    if issue and issues:
+        raise BadRequest(f'name the issue once: "{issue}" or --issues')
+    known = known_here(snapshot, public_keys)
+    one = find_issue(issue, known.issues) if issue else None
+    classes = tuple(hardware) or known.hardware or load(_OWN)().hardware[:1]
+    named = (one,) if one else issues_of(known.issues, issues)
+    chosen = select(known, asked, named, builds, classes, datetime.now(UTC))
+    if query and not chosen.issues and not as_json:
+        out.print("no issue matches the query")
+    elif one and not as_json:
+        _show_cells(known, one, chosen)
+    else:
+        show(known, chosen, as_json=as_json)
+    return ended(known, chosen, failing)
+
+
+def _show_cells(known: Known, issue: Issue, chosen: Chosen) -> None:
+    print_line(out, f"{issue.id} · {issue.title}")
+    for hardware in chosen.hardware:
+        print_cells(out, issue, chosen.builds, hardware, known)
+    print_line(out, f"what helps, and on which build: knowngood issue {issue.id}")
+
+
+def show(known: Known, chosen: Chosen, *, as_json: bool) -> None:
+    """The matrix of what is chosen; `run` ends with it too."""
+    if as_json:
+        cells = complete(chosen.issues, chosen.builds, chosen.hardware, known)
+        body = load(_BODY)(chosen.issues, chosen.builds, cells.values(), datetime.now(UTC))
+        print_json(body.model_dump(mode="json"))
+        return
+    for hardware in chosen.hardware:
+        print_matrix(out, chosen.issues, chosen.builds, hardware, known)

@@ -1,0 +1,155 @@
+"""`knowngood discover`: which releases of torch and Triton the package index has that the catalogue has not."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from packaging.version import InvalidVersion, Version
+
+from knowngood.catalogue.loader import CatalogueProblems, read_builds, shipped_catalogue
+from knowngood.cli.exit_codes import Exit
+from knowngood.domain.builds.build import Build
+from knowngood.domain.errors import BadRequest
+from knowngood.measure.discovery.catalogue_writer import add_builds, as_toml
+from knowngood.measure.discovery.releases import (
+    BuildProposal,
+    Release,
+    foreign_triton,
+    main_wheel,
+    new_releases,
+    propose_build,
+    read_wheel_facts,
+    releases_of,
+    usual_pythons,
+)
+from knowngood_workers.provision.index_config import read_index
+from knowngood_workers.provision.simple_index import SimpleIndex, UnreadableWheel
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """`additions` are builds to add, `undescribed` new releases that no build can be written for, with the reason.
+
+    `older` are releases between those of the catalogue that it leaves out; `yanked` maps withdrawn ones to why.
+    """
+
+    additions: tuple[BuildProposal, ...]
+    undescribed: Mapping[str, str] = field(default_factory=dict)
+    older: tuple[str, ...] = ()
+    yanked: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_news(self) -> bool:
+        return bool(self.additions or self.undescribed)
+
+
+def discover(*, index: str, file: Path | None, since: str, write: bool, as_json: bool) -> Exit:
+    place = file or shipped_catalogue() / "builds.toml"
+    try:
+        builds = read_builds(place)
+    except CatalogueProblems as wrong:
+        raise BadRequest(f"{place} cannot be used: {wrong.problems[0]}") from None
+    least = _version(since)
+    asked = SimpleIndex(read_index(os.environ), only=_address(index))
+    found = look(asked, builds, datetime.now(UTC).date(), least)
+    if write and found.additions:
+        add_builds(place, found.additions)
+    if as_json:
+        click.echo(json.dumps(as_body(found, written=write), indent=2))
+    else:
+        _print(found, place, written=write)
+    return Exit.FINDING if found.is_news else Exit.OK
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:
+        raise BadRequest(f'--since "{text}" is no version; write for example 2.4') from None
+
+
+def _address(text: str) -> str:
+    if text and not text.startswith(("http://", "https://")):
+        raise BadRequest("--index takes an address such as https://mirror.example.org/simple")
+    return text
+
+
+def look(index: SimpleIndex, builds: Sequence[Build], today: date, since: Version | None = None) -> Discovery:
+    """Ask the index. Raises IndexUnusable; a wheel that cannot be read is named, and the others go on."""
+    torches, tritons = releases_of(index.files_of("torch")), releases_of(index.files_of("triton"))
+    fresh, older = new_releases(torches, builds, since)
+    usual = usual_pythons(builds)
+    additions: list[BuildProposal] = []
+    undescribed: dict[str, str] = {}
+    for release in fresh:
+        python, wheel = main_wheel(release, usual)
+        try:
+            words = index.metadata_of(wheel, version_py=True)
+        except UnreadableWheel as problem:
+            undescribed[str(release.version)] = str(problem)
+            continue
+        told = read_wheel_facts(words.metadata, words.version_py, python)
+        made = propose_build(release, told, tritons, usual, today)
+        if isinstance(made, str):
+            undescribed[str(release.version)] = made
+        else:
+            additions.append(made)
+    foreign = foreign_triton(builds, additions, tritons, today)
+    return Discovery(
+        additions=(*additions, *([foreign] if foreign else [])),
+        undescribed=undescribed,
+        older=tuple(str(release.version) for release in older),
+        yanked={**_yanked("torch", torches), **_yanked("triton", tritons)},
+    )
+
+
+def _yanked(project: str, releases: Mapping[Version, Release]) -> dict[str, str]:
+    return {f"{project} {one.version}": one.yanked for one in releases.values() if one.yanked is not None}
+
+
+def as_body(found: Discovery, *, written: bool) -> dict[str, Any]:
+    return {
+        "builds": [
+            {
+                "torch": one.torch,
+                "local": one.local,
+                "cuda": one.cuda,
+                "triton": one.triton,
+                "with_triton": one.with_triton,
+                "git": one.git,
+                "python": one.python,
+                "pythons": list(one.pythons),
+                "as_of": one.as_of.isoformat(),
+                "released": one.released.isoformat() if one.released else None,
+                "remarks": list(one.remarks),
+                "toml": as_toml(one),
+            }
+            for one in found.additions
+        ],
+        "undescribed": dict(found.undescribed),
+        "older": list(found.older),
+        "yanked": dict(found.yanked),
+        "written": written and bool(found.additions),
+    }
+
+
+def _print(found: Discovery, place: Path, *, written: bool) -> None:
+    """TOML on the standard output, ready to paste; what else there is to say on the standard error."""
+    for one in found.additions:
+        click.echo("\n".join([*(f"# {remark}" for remark in one.remarks), as_toml(one), ""]))
+    for version, reason in found.undescribed.items():
+        click.echo(f"torch {version} is new, and no build can be written for it: {reason}", err=True)
+    for name, reason in found.yanked.items():
+        click.echo(f"{name} was withdrawn from the index (yanked){f': {reason}' if reason else ''}", err=True)
+    if found.older:
+        more = "older releases that the catalogue leaves out (--since VERSION proposes them)"
+        click.echo(f"{more}: {', '.join(found.older)}", err=True)
+    if written and found.additions:
+        click.echo(f"{len(found.additions)} added to {place}; `knowngood next` plans them", err=True)
+    if not found.is_news:
+        click.echo("nothing new: the catalogue has every release since its newest", err=True)

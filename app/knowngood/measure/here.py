@@ -1,0 +1,206 @@
+"""`knowngood here`: the catalogue run inside a Python environment as it is, beside all stores.
+
+What is found is true of that environment alone: it may be patched, or be no release at all. So it is kept in a store of
+its own, named after all that is installed there, and never mixed with what is known of builds.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+from rich.console import Console
+
+from knowngood.catalogue.loader import read_catalogue
+from knowngood.cli.choice import Chosen, ended, verdicts
+from knowngood.cli.context import make_data_dir, opened, root
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.output import err, out, print_json
+from knowngood.cli.signals import stoppable
+from knowngood.cli.stored import known_now, pick_issues
+from knowngood.domain.builds.build import Build, BuildId, difference
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import Issue, digest
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.matrix import complete
+from knowngood.domain.verdicts.status import partly_working, working
+from knowngood.domain.verdicts.verdict import Cell, Verdict, is_silent
+from knowngood.matrix.overview.table import sign_in_colour
+from knowngood.measure.jobs import FURTHER, Work, own_hardware, plan, run_planned, tell_warnings
+from knowngood.serialization.marks import mark_of
+from knowngood.settings import read_settings
+from knowngood.store.catalogue import save_catalogue
+from knowngood.store.engine import unit_of_work
+from knowngood_workers.dispatch.dispatcher import utc_now
+from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
+from knowngood_workers.provision.resolver import ProvisionFailure
+
+LOCAL = "local"
+"""The origin of a build that came from no index we know."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """An environment: its interpreter, the build it holds, and a name that changes with anything installed in it."""
+
+    python: Path
+    build: Build
+    in_words: str
+    name: str
+    is_column: bool
+
+
+def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail_on: Sequence[str]) -> Exit:
+    failing = verdicts(fail_on)
+    settings = read_settings()
+    catalogue = read_catalogue(settings.folders, with_drafts=False)
+    found = look(python, catalogue.builds)
+    make_data_dir(settings)
+    store = root(settings) / "here"
+    store.mkdir(exist_ok=True)
+    engine = opened(settings.model_copy(update={"data_dir": store / found.name, "database_url": ""}))
+    with unit_of_work(engine) as s:
+        save_catalogue(s, catalogue.issues, [found.build], utc_now())
+    work = Work(settings, None, {found.build.id: found.python})
+    chosen = Chosen(pick_issues(engine, issues), (found.build,), own_hardware())
+    tell_warnings(chosen.issues)
+    err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
+    asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
+    wanted = PlanRequest(force=force, where_affected=True, now=utc_now())
+    with stoppable() as stop:
+        for _ in range(1 + FURTHER):
+            planned = work.able(plan(engine, chosen, wanted))
+            if planned and not stop():
+                run_planned(engine, work, planned, asked, stop)
+            wanted = replace(wanted, force=False)
+    known = known_now(engine)
+    every = complete(chosen.issues, chosen.builds, chosen.hardware, known).values()
+    cells = [cell for cell in every if cell.verdict is not Verdict.NOT_RUN]
+    if as_json:
+        print_json(as_body(found, cells))
+    else:
+        print_found(out, found, chosen.issues, cells)
+    return ended(known, chosen, failing)
+
+
+def look(python: str, builds: Iterable[Build]) -> Here:
+    """The environment of `python`; empty is the interpreter that runs this. Raises BadRequest where it has no torch."""
+    program = shutil.which(python) if python else sys.executable
+    if program is None:
+        raise BadRequest(f"--python {python} is no program here")
+    path = Path(program).absolute()
+    try:
+        found = inspect_interpreter(path, os.environ)
+    except ProvisionFailure as failure:
+        advice = "name the environment's interpreter: knowngood here --python /path/to/venv/bin/python"
+        raise BadRequest(f"{path} cannot be used: {failure.trouble.sentence}; {advice}") from failure
+    column = next((one for one in builds if difference(one, found.imported, {}) is None), None)
+    name = digest(f"{path} {found.imported} {found.lock}")[:16]
+    return Here(path, column or _build_of(found), found.in_words, name, column is not None)
+
+
+def _build_of(found: AdoptedEnvironment) -> Build:
+    """A build that no catalogue has. Its Triton counts as its own pin: nobody has said otherwise."""
+    said = found.imported
+    try:
+        version = Version(said["torch"])
+    except InvalidVersion:
+        raise BadRequest(
+            f'{found.python} holds torch "{said["torch"]}", whose version is none by PEP 440; it cannot be named here'
+        ) from None
+    python = ".".join(said["python"].split(".")[:2])
+    triton = said["triton"] or None
+    today = datetime.now(UTC).date()
+    return Build(
+        id=str(BuildId(str(version), python=python)),
+        torch=said["torch"],
+        requirement=version.public,
+        cuda=said["cuda"] or None,
+        triton=triton,
+        pinned_triton=triton,
+        python=python,
+        origin=LOCAL,
+        as_of=today,
+        git=said["git"],
+    )
+
+
+def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:
+    """First the answer, then every issue that is seen here with what helps here and the thread upstream."""
+    found = {(cell.issue, cell.hardware): cell for cell in cells}
+    for hardware in sorted({hardware for _, hardware in found}):
+        rows = [(issue, found[issue.id, hardware]) for issue in issues if (issue.id, hardware) in found]
+        console.print(f"{_answer(rows)} on {hardware}: {here.in_words}", markup=False, soft_wrap=True)
+        for issue, cell in sorted(rows, key=lambda row: (_MOST_SEVERE_FIRST.index(_kind(row[1])), row[0].id)):
+            if _kind(cell) in _TOLD:
+                _print_row(console, issue, cell)
+
+
+def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
+    silent = ", wrong numbers without an error" if is_silent(issue, cell) and cell.verdict is Verdict.AFFECTED else ""
+    console.print("  ", sign_in_colour(cell), " ", sep="", end="")
+    console.print(f"{issue.id}: {issue.title} ({mark_of(cell).word}{silent})", markup=False, soft_wrap=True)
+    if cell.verdict is not Verdict.AFFECTED:
+        console.print(f"      {cell.reason}", markup=False, soft_wrap=True)
+    for id_ in working(cell):
+        console.print(f"      use {id_}: {_title(issue, id_)}", markup=False, soft_wrap=True)
+    for id_ in partly_working(cell):
+        said = f"{_title(issue, id_)} ({cell.workarounds[id_].note})"
+        console.print(f"      helps in part: {id_}: {said}", markup=False, soft_wrap=True)
+    if issue.report:
+        console.print(f"      {issue.report.url}", markup=False, highlight=False, soft_wrap=True)
+
+
+def as_body(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
+    rows = [
+        {
+            "issue": cell.issue,
+            "hardware": cell.hardware,
+            "verdict": cell.verdict.value,
+            "reason": cell.reason,
+            "effective_workarounds": list(working(cell)),
+            "partial_workarounds": list(partly_working(cell)),
+        }
+        for cell in cells
+    ]
+    return {"python": str(here.python), "build": here.build.id, "is_column": here.is_column, "cells": rows}
+
+
+_MOST_SEVERE_FIRST = ("fails", "partly", "cured", "differs", "unsure", "passes", "other")
+_TOLD = frozenset(_MOST_SEVERE_FIRST[:5])
+_KINDS = {
+    Verdict.DIFFERENT_FAILURE: "differs",
+    Verdict.FLAKY: "differs",
+    Verdict.INCONCLUSIVE: "unsure",
+    Verdict.NOT_AFFECTED: "passes",
+}
+
+
+def _kind(cell: Cell) -> str:
+    if cell.verdict is Verdict.AFFECTED:
+        return "cured" if working(cell) else "partly" if partly_working(cell) else "fails"
+    return _KINDS.get(cell.verdict, "other")
+
+
+def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
+    kinds = [_kind(cell) for _, cell in rows]
+    failing = kinds.count("fails") + kinds.count("partly") + kinds.count("cured")
+    parts = [f"{failing} {'issue fails' if failing == 1 else 'issues fail'} here"]
+    if failing:
+        partly = f", {kinds.count('partly')} with one that helps in part" if "partly" in kinds else ""
+        parts[0] += f" ({kinds.count('cured')} with a workaround{partly})"
+    parts += [
+        f"{kinds.count(kind)} {word}"
+        for kind, word in (("differs", "fail otherwise"), ("unsure", "cannot be said"), ("passes", "pass"))
+        if kinds.count(kind)
+    ]
+    return ", ".join(parts)
+
+
+def _title(issue: Issue, id_: str) -> str:
+    return next((one.title for one in issue.workarounds if one.id == id_), id_)

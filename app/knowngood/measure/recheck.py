@@ -1,0 +1,57 @@
+"""`knowngood recheck`: cells with an answer asked once more."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from secrets import token_hex
+
+import click
+
+from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.output import err, out, print_json
+from knowngood.cli.signals import stoppable
+from knowngood.cli.stored import pick_builds, pick_issues
+from knowngood.domain.measuring.planning import Sample
+from knowngood.health.quality import cli_recheck as again
+from knowngood.measure.jobs import Work, own_hardware, run_planned, tell_troubles
+from knowngood.measure.scheduling.pricing import price_as_json, tell_price
+from knowngood.settings import read_settings
+
+
+def recheck(
+    *,
+    cells: int,
+    seed: str,
+    python: str,
+    builds: Sequence[str],
+    issues: Sequence[str],
+    hardware: Sequence[str],
+    dry_run: bool,
+    sizes: bool,
+    as_json: bool,
+) -> Exit:
+    settings = read_settings()
+    engine = opened_with_catalogue(settings)
+    work = Work(settings)
+    sample = Sample(cells, seed or token_hex(4), python)
+    columns, rows = pick_builds(engine, builds, lambda _: True), pick_issues(engine, issues)
+    drawn = again.draw(engine, rows, columns, tuple(hardware) or own_hardware(), sample)
+    err.print(f"{len(drawn.cells)} cells drawn with --seed {sample.seed}", markup=False)
+    if dry_run:
+        if as_json:
+            print_json(price_as_json(engine, work.place(asks=sizes), drawn.jobs))
+        else:
+            tell_price(engine, work.place(asks=sizes), drawn.jobs)
+        return Exit.OK
+    with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what came until then is told
+        run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
+    tell_troubles(engine, work)
+    found = again.compare(engine, rows, drawn)
+    if as_json:
+        print_json(again.as_json(found, sample.seed))
+    else:
+        again.print_rechecked(out, found, sample.seed)
+    rate = again.rate_of(found)
+    if rate.part:
+        return Exit.FINDING
+    return Exit.OK if rate.whole else Exit.INSUFFICIENT

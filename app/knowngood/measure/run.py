@@ -1,0 +1,159 @@
+"""`knowngood run`: what is not known yet is run, stored and printed."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.choice import Chosen, ended, verdicts
+from knowngood.cli.context import root
+from knowngood.cli.exit_codes import Exit
+from knowngood.cli.output import err, print_json
+from knowngood.cli.signals import stoppable
+from knowngood.cli.stored import known_now, pick_builds, pick_issues
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.measuring.planning import PlannedJob, PlanRequest
+from knowngood.logging_setup import configure
+from knowngood.matrix.overview.cli import show
+from knowngood.measure.jobs import (
+    FURTHER,
+    Work,
+    own_hardware,
+    places_of,
+    plan,
+    run_planned,
+    tell_found,
+    tell_troubles,
+    tell_warnings,
+)
+from knowngood.measure.scheduling.cli import proposed
+from knowngood.measure.scheduling.pricing import price_as_json, tell_price
+from knowngood.settings import Settings, read_settings
+from knowngood.share.bundles.cli import write_bundle
+from knowngood.store.engine import Engine, reading
+from knowngood.store.queries import load_builds
+from knowngood_workers.dispatch.dispatcher import utc_now
+from knowngood_workers.pack.builder import OpenedPack, open_pack
+from knowngood_workers.provision.adopted_env import adopt
+
+Names = Sequence[str]
+
+
+def run(
+    *,
+    builds: Names,
+    issues: Names,
+    hardware: Names,
+    repeat: int,
+    confirm: bool,
+    force: bool,
+    where_affected: bool,
+    no_workarounds: bool,
+    next_up: bool,
+    minutes: float,
+    dry_run: bool,
+    sizes: bool,
+    pack: Path | None,
+    python: Names,
+    output: Path | None,
+    as_json: bool,
+    fail_on: Names,
+) -> Exit:
+    failing = verdicts(fail_on)
+    others = (builds, issues, pack, python, repeat > 1, confirm, force, where_affected, no_workarounds)
+    if next_up and any(others):
+        raise BadRequest("--next chooses what to run; of the others it takes --minutes, --hardware and --dry-run")
+    settings = read_settings()
+    configure(settings.log_format, settings.log_level or "warning")
+    unpacked = open_pack(pack, root(settings), tell=lambda line: err.print(line, soft_wrap=True)) if pack else None
+    settings = _with_catalogue_of(settings, unpacked)
+    engine = opened_with_catalogue(settings)
+    work = Work(settings, unpacked, _adopt(engine, python))
+    chosen = _chosen_for(engine, work, builds, issues, hardware)
+    wanted = PlanRequest(
+        repeat=repeat,
+        confirm=confirm,
+        force=force,
+        where_affected=where_affected,
+        workarounds=not no_workarounds,
+        now=utc_now(),
+    )
+    if next_up:
+        planned, chosen = _proposed(engine, settings, chosen, minutes)
+    else:
+        planned = work.able(plan(engine, chosen, wanted))
+    if dry_run:
+        if as_json:
+            print_json(price_as_json(engine, work.place(asks=sizes), planned))
+        else:
+            tell_price(engine, work.place(asks=sizes), planned)
+        return Exit.OK
+    tell_warnings(chosen.issues)
+    asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
+    places = set(places_of(planned))
+    with stoppable() as stop:
+        try:
+            run_planned(engine, work, planned, asked, stop)
+            for _ in range(FURTHER if confirm or where_affected else 0):
+                planned = work.able(plan(engine, chosen, replace(wanted, force=False)))
+                if planned and not stop():
+                    places.update(places_of(planned))
+                    run_planned(engine, work, planned, asked, stop)
+        finally:
+            if unpacked or output:
+                _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), unpacked)
+    known, is_kept = known_now(engine), tell_troubles(engine, work)
+    show(known, chosen, as_json=as_json)
+    tell_found(settings, known, places)
+    return Exit.UNUSABLE if is_kept else ended(known, chosen, failing)
+
+
+def _with_catalogue_of(settings: Settings, pack: OpenedPack | None) -> Settings:
+    """A pack brings the catalogue it was made with; what is installed here may be another state of it."""
+    if pack is None:
+        return settings
+    return settings.model_copy(update={"shipped": False, "catalogue": os.pathsep.join(map(str, pack.catalogue))})
+
+
+def _adopt(engine: Engine, pythons: Sequence[str]) -> dict[str, Path]:
+    """The builds that these interpreters hold. Raises BadRequest for one that is no column."""
+    if not pythons:
+        return {}
+    with reading(engine) as s:
+        builds = load_builds(s)
+    found = dict(adopt(python, builds, os.environ) for python in pythons)
+    for id_, path in found.items():
+        err.print(f"{path} is {id_}: used as it is", soft_wrap=True)
+    return found
+
+
+def _chosen_for(engine: Engine, work: Work, builds: Names, issues: Names, hardware: Names) -> Chosen:
+    """Issues and builds that are named; else what the pack is for and what was adopted; else the default builds."""
+    ids = {*(work.pack.builds if work.pack else ()), *work.adopted}
+    if work.pack and not issues:
+        issues = list(work.pack.issues)
+    return Chosen(
+        pick_issues(engine, issues),
+        pick_builds(engine, builds, lambda build: build.id in ids if ids else build.default),
+        tuple(hardware) or own_hardware(),
+    )
+
+
+def _proposed(
+    engine: Engine, settings: Settings, chosen: Chosen, minutes: float
+) -> tuple[tuple[PlannedJob, ...], Chosen]:
+    """The jobs of `next` in its order, and what they are about."""
+    planned = tuple(one.job for one in proposed(engine, settings, chosen.hardware, minutes))
+    issues = {arm.issue for job in planned for arm in job.arms}
+    about = Chosen(
+        tuple(issue for issue in pick_issues(engine, ()) if issue.id in issues),
+        pick_builds(engine, (), lambda build: build.id in {job.build.id for job in planned}),
+        tuple(class_ for class_ in chosen.hardware if any(job.hardware == class_ for job in planned)),
+    )
+    return planned, about
+
+
+def _write_results(engine: Engine, chosen: Chosen, output: Path, pack: OpenedPack | None) -> None:
+    origin = f"pack {pack.id}" if pack else "knowngood"
+    write_bundle(engine, output, origin, issues={i.id for i in chosen.issues}, builds={b.id for b in chosen.builds})

@@ -1,0 +1,85 @@
+"""`knowngood next`: what is worth measuring now, in which order, why, and what that costs."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.console import in_words
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.measuring.planning import ENVIRONMENT_S
+from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext, appraise, sizes_as_json, tell_price
+from knowngood.measure.scheduling.priority import ProposedJob, SchedulingState, propose, watched_by
+from knowngood.settings import Settings, read_settings
+from knowngood.store.engine import Engine, reading
+from knowngood.store.jobs.durations import load_environment_s
+from knowngood.store.jobs.workers import load_waiting_cells
+from knowngood.store.queries import load_builds, load_durations, load_issues, load_known_attempts
+from knowngood.store.watch_lists import load_watch_lists
+from knowngood_workers.host.machine_info import describe_machine
+
+
+def next_(*, minutes: float, hardware: Sequence[str], offline: bool, as_json: bool) -> None:
+    settings = read_settings()
+    engine = opened_with_catalogue(settings)
+    proposals = proposed(engine, settings, hardware or describe_machine().hardware, minutes)
+    planned, place = [one.job for one in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
+    if as_json:
+        *_, last = appraise(engine, place, planned)
+        click.echo(json.dumps(as_body(proposals) | sizes_as_json(last.estimate), indent=2, ensure_ascii=False))
+    elif not proposals:
+        click.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
+    else:
+        _print(proposals)
+        tell_price(engine, place, planned)
+
+
+def proposed(
+    engine: Engine, settings: Settings, hardware: Sequence[str], minutes: float | None
+) -> tuple[ProposedJob, ...]:
+    """Jobs in the order to run them, of at most so many minutes. Raises BadRequest for a class that is none."""
+    for class_ in hardware:
+        if not class_.startswith(("cpu-", "cuda-sm_")):
+            raise BadRequest(f'"{class_}" is no hardware class; write for example cpu-x86_64 or cuda-sm_90')
+    with reading(engine) as s:
+        issues = load_issues(s)
+        scheduling_state = SchedulingState(
+            issues=issues,
+            builds=load_builds(s),
+            hardware=tuple(hardware),
+            known=load_known_attempts(s),
+            now=datetime.now(UTC),
+            watched=watched_by(load_watch_lists(s).values(), {one.id: one for one in issues}, hardware),
+            waiting=load_waiting_cells(s),
+            durations=load_durations(s),
+            environment_s=load_environment_s(s) or ENVIRONMENT_S,
+            slots=settings.slots,
+        )
+    return propose(scheduling_state, None if minutes is None else minutes * 60)
+
+
+def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:
+    jobs = [
+        {
+            "build": one.job.build.id,
+            "hardware": one.job.hardware,
+            "packages": list(one.job.request.packages),
+            "reason": one.reason,
+            "watched_by": list(one.watchers),
+            "value": one.value,
+            "minutes": round(one.seconds / 60, 2),
+            "arms": len(one.job.arms),
+            "cells": [{"issue": due.issue, "why": due.why.value, "reason": due.words} for due in one.due],
+        }
+        for one in proposals
+    ]
+    return {"jobs": jobs, "minutes": round(sum(one.seconds for one in proposals) / 60, 1)}
+
+
+def _print(proposals: Sequence[ProposedJob]) -> None:
+    for number, one in enumerate(proposals, 1):
+        cells = f"{len(one.due)} cell{'s' if len(one.due) > 1 else ''}, {in_words(one.seconds)}"
+        click.echo(f"{number:3} {one.job.request.name} on {one.job.hardware} ({cells})\n    {one.reason}")

@@ -1,0 +1,142 @@
+"""The price of jobs, told before they are run: at once from what is known here, then with what the index says.
+
+Every command that tells a price tells this one.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from knowngood.cli.console import in_words, print_price, print_sizes, to_do_in_words
+from knowngood.cli.context import root
+from knowngood.cli.output import err, out
+from knowngood.domain.issue import EnvironmentRequest
+from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
+from knowngood.domain.vocabulary import many
+from knowngood.settings import Settings
+from knowngood.store.engine import Engine, reading
+from knowngood.store.jobs.durations import load_environment_s, load_locks
+from knowngood.store.knowledge.model import Recorded
+from knowngood.store.knowledge.shipped import recorded_with_shipped
+from knowngood.store.queries import load_builds, load_durations, load_issues
+from knowngood_workers.provision.download_estimate import Estimate
+from knowngood_workers.provision.provisioner import Provisioner
+from knowngood_workers.provision.pylock import Lock, read_lock
+
+SIZES_S = 20.0
+"""How long the package index is asked. What it says is kept: the next time goes on from there."""
+
+
+@dataclass(frozen=True)
+class PricingContext:
+    """Where jobs would be run, and how many seconds the package index may be asked for what is not known there."""
+
+    settings: "Settings"
+    seconds: float = SIZES_S
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    adopted: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Appraisal:
+    """The price of jobs, as far as it is known. `is_final` where nobody will be asked for more."""
+
+    price: Price
+    estimate: "Estimate"
+    is_final: bool
+
+
+def appraise(
+    engine: Engine,
+    place: PricingContext,
+    planned: Sequence[PlannedJob],
+    on_asked: Callable[[int, int], None] = lambda _at, _of: None,
+) -> Iterator[Appraisal]:
+    """First what is known without asking anybody; then, where that leaves sizes open, with what the index said.
+
+    No wheel is fetched.
+    """
+    settings = place.settings
+    with reading(engine) as s:
+        known = recorded_with_shipped(Recorded(load_durations(s), load_environment_s(s)))
+        stored = _readable(load_locks(s, load_issues(s), load_builds(s)))
+    provisioner = Provisioner(
+        root(settings), limit_bytes=settings.envs_limit, environ=place.environ, adopted=place.adopted
+    )
+    pairs = [(job.build, job.request) for job in planned]
+
+    def told(estimate: Estimate, *, is_final: bool) -> Appraisal:
+        slots, ready = settings.slots, estimate.ready
+        environment_s = known.environment_s or ENVIRONMENT_S
+        price = price_of(planned, known.durations, slots=slots, environment_s=environment_s, ready=ready)
+        return Appraisal(price, estimate, is_final)
+
+    here = provisioner.estimate(pairs, stored)
+    is_final = not place.seconds or not here.is_open
+    yield told(here, is_final=is_final)
+    if not is_final:
+        troubles = provisioner.look_up(pairs, stored, seconds=place.seconds, on_asked=on_asked)
+        yield told(provisioner.estimate(pairs, stored, troubles), is_final=True)
+
+
+def _readable(texts: Mapping[EnvironmentRequest, str]) -> dict[EnvironmentRequest, Lock]:
+    locks = {}
+    for request, text in texts.items():
+        with suppress(ValueError, KeyError):  # the list of what a machine had already
+            locks[request] = read_lock(text)
+    return locks
+
+
+def tell_price(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> None:
+    """Print what the jobs would cost: at once what is known here, then what the index adds to it."""
+    if not planned:
+        out.print("nothing to run: every cell asked for has its answer (--force runs it again)")
+        return
+    out.print(to_do_in_words(planned))
+    with _asking(place.seconds) as on_asked:
+        for number, one in enumerate(appraise(engine, place, planned, on_asked)):
+            if not number:
+                print_price(out, one.price, one.estimate)
+            print_sizes(out, one.estimate, is_final=one.is_final)
+
+
+def price_as_json(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:
+    *_, one = appraise(engine, place, planned)
+    return {**vars(one.price), **sizes_as_json(one.estimate)}
+
+
+@contextmanager
+def _asking(seconds: float) -> Iterator[Callable[[int, int], None]]:
+    """A function that tells how far the index was asked: a line that goes away, or in a log one that stays."""
+    status = err.status("")
+
+    def tell(at: int, of: int) -> None:
+        status.update(f"asking the package index for what is not known here: {at} of {many(of, 'environment')}")
+        if at == of:
+            status.stop()
+        elif not at and err.is_terminal:
+            status.start()
+        elif not at:
+            err.print(f"asking the package index about {many(of, 'environment')}, for at most {in_words(seconds)}")
+
+    try:
+        yield tell
+    finally:
+        status.stop()
+
+
+def sizes_as_json(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "ready": estimate.ready,
+        "download_bytes": estimate.download_bytes,
+        "guessed_bytes": estimate.guessed_bytes,
+        "disk_bytes": estimate.disk_bytes,
+        "free_bytes": estimate.space.free_bytes,
+        "fit": estimate.fit.value,
+        "unknown": list(estimate.unknown),
+        "unresolved": estimate.unresolved,
+        "cannot_be_made": {name: trouble.sentence for name, trouble in estimate.troubles.items()},
+    }

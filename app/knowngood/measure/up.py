@@ -1,0 +1,75 @@
+"""`knowngood up`: the dashboard over the shipped results, while the default set is measured here."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.choice import Chosen
+from knowngood.cli.output import err
+from knowngood.cli.signals import stoppable, wait
+from knowngood.cli.stored import known_now, pick_builds, pick_issues
+from knowngood.commands.migrate import derive_anew
+from knowngood.commands.serve import Server, listen
+from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.verdicts.verdict import CellPlace
+from knowngood.logging_setup import configure
+from knowngood.measure.jobs import (
+    UP,
+    Work,
+    is_led,
+    own_hardware,
+    places_of,
+    plan,
+    run_planned,
+    tell_found,
+    tell_troubles,
+    unfinished_ups,
+)
+from knowngood.measure.scheduling.pricing import tell_price
+from knowngood.settings import read_settings
+from knowngood.share.bundles.cli import import_bundle
+from knowngood.share.bundles.shipped import shipped_evidence
+from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.job_queue import cancel_run
+from knowngood_workers.dispatch.dispatcher import utc_now
+
+
+def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool) -> None:
+    settings = read_settings()
+    configure(settings.log_format, settings.log_level or "warning")
+    engine = opened_with_catalogue(settings)
+    derive_anew(engine)
+    if settings.shipped:
+        for file in shipped_evidence():
+            import_bundle(engine, file, alone=True)
+    listening, address = listen(host or settings.host, settings.port if port is None else port)
+    with stoppable() as stop, Server(engine, settings, listening).beside():
+        err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
+        if not is_led(engine):
+            _give_up_earlier(engine)
+        every = pick_issues(engine, ())
+        small = tuple(issue for issue in every if issue.default)
+        chosen = Chosen(small or every, pick_builds(engine, builds, lambda build: build.default), own_hardware())
+        work, seen, places = Work(settings), set[str](), set[CellPlace]()
+        while "" not in seen:  # after what another `up` measured or cancelled, the rest
+            replan = partial(plan, engine, chosen, PlanRequest(), only_local=True)
+            planned = replan()
+            tell_price(engine, work.place(), planned)
+            places.update(places_of(planned))
+            asked = {"builds": [b.id for b in chosen.builds], "by": UP}
+            seen.add(run_planned(engine, work, planned, asked, stop, seen, replan))
+        tell_troubles(engine, work)
+        tell_found(settings, known_now(engine), places)
+        if once:
+            return
+        err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)
+        wait(stop)
+
+
+def _give_up_earlier(engine: Engine) -> None:
+    """Cancel what an interrupted `up` left queued: its answers are known, and the rest is planned anew."""
+    with reading(engine) as s:
+        left = unfinished_ups(s)
+    for run_id in left:
+        with unit_of_work(engine) as s:
+            cancel_run(s, run_id, utc_now())

@@ -1,0 +1,1 @@
+"""Two builds: what moving from one to the other gains and loses."""

@@ -1,0 +1,215 @@
+"""An upgrade as Markdown, fit for a pull request: what to change, what is gained and lost, which workarounds go in and
+out, what is not known.
+
+Free text is escaped as in the gate's Markdown. Snippets are Markdown by their author's hand and stand in block quotes,
+folded; for as many as there is room, the others are linked.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from urllib.parse import quote, urlencode
+
+from knowngood.domain.issue import Issue, Link
+from knowngood.gate.renderers.json import address
+from knowngood.gate.renderers.markdown import escaped, link, quoted
+from knowngood.move.compare.renderers import marks_of, notes_of
+from knowngood.move.upgrade.candidates import Candidate, Item, Tally
+from knowngood.move.upgrade.ranking import UpgradeAdvice
+from knowngood.move.upgrade.wording import (
+    COLUMN_WORDS,
+    MEASURED_WORDS,
+    SECTION_WORDS,
+    EnvironmentChange,
+    WorkaroundStep,
+    answer,
+    changes,
+    index_of,
+    measured,
+    requirements,
+    sections,
+    steps,
+)
+
+LONGEST = 80
+"""Lines that a note for a team's list has room for; one for dozens of issues takes what it takes, without snippets."""
+
+_THREAD = re.compile(r"https://github\.com/[\w.-]+/([\w.-]+)/(?:issues|pull|discussions)/(\d+)")
+
+
+def migration_note(
+    advice: UpgradeAdvice, candidate: Candidate, *, base: str = "", page: str = "", now: datetime
+) -> str:
+    """The note for moving to `candidate`, recommended or not. `page` is the path of the page that says the same.
+
+    Without `base`, the server's address, links lead to the reports alone.
+    """
+    blocks = [
+        f"## Upgrade torch: {escaped(advice.start.id)} to {escaped(candidate.build.id)}",
+        _first_line(advice, candidate),
+        _notes(advice),
+        *_change(advice, candidate),
+        _table([advice.base, candidate]),
+        *_issues(candidate, base),
+    ]
+    below = [*_find_out(candidate), _foot(advice, base, page, now)]
+    room = LONGEST - _joined([*blocks, *below]).count("\n")
+    return _joined([*blocks, *_workarounds(candidate, base, room), *below])
+
+
+def answer_note(advice: UpgradeAdvice, *, base: str = "", page: str = "", now: datetime) -> str:
+    """The answer where nothing is recommended: no word of what an upgrade would change."""
+    blocks = [f"**{escaped(answer(advice))}**", _notes(advice)]
+    for one in advice.find_out:
+        blocks += [f"{escaped(str(one.what))}:", "\n".join(["```sh", *one.commands, "```"])]
+    told = [one for one in advice.candidates if one.answered_by]
+    return _joined([*blocks, _table([advice.base, *told]), _foot(advice, base, page, now)])
+
+
+def _joined(blocks: Iterable[str]) -> str:
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _first_line(advice: UpgradeAdvice, candidate: Candidate) -> str:
+    if advice.best is candidate:
+        return f"**{escaped(answer(advice))}**"
+    return f"**Not recommended: {escaped(str(candidate.why))}.** The advice is: {escaped(answer(advice))}"
+
+
+def _notes(advice: UpgradeAdvice) -> str:
+    return "\n".join(f"- Note: {escaped(note)}" for note in advice.notes)
+
+
+def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
+    before = [f"-{line}" for line in requirements(advice.start, advice.constraints.packages)]
+    after = [f"+{line}" for line in requirements(candidate.build, advice.constraints.packages)]
+    yield "\n".join(["```diff", *before, *after, "```"])
+    told = "; ".join(_changed(one) for one in changes(advice.start, candidate.build))
+    yield f"{index_of(candidate.build)} What changes: {told}."
+
+
+def _changed(one: EnvironmentChange) -> str:
+    driver = f" (needs NVIDIA driver {one.driver} or newer)" if one.driver else ""
+    return f"{one.name} {escaped(one.before)} to {escaped(one.after)}{driver}"
+
+
+def _table(rows: Sequence[Candidate]) -> str:
+    heads = ["", *COLUMN_WORDS.values(), MEASURED_WORDS[0]]
+    lines = [f"| {' | '.join(heads)} |", f"| --- {'| ---: ' * (len(heads) - 1)}|"]
+    for one in rows:
+        figures = [_figure(one, tally) for tally in COLUMN_WORDS]
+        lines.append(f"| {' | '.join([escaped(one.build.id), *figures, str(measured(one))])} |")
+    return "\n".join(lines)
+
+
+def _figure(one: Candidate, tally: Tally) -> str:
+    count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
+    if tally is Tally.FAILS and one.counts[Tally.UNTRIED]:
+        return f"{count} ({one.counts[Tally.UNTRIED]} with a workaround not tried)"
+    return f"{count} ({eased} with a workaround)" if tally is Tally.LOST and eased else str(count)
+
+
+_TOLD = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
+
+
+def _issues(candidate: Candidate, base: str) -> Iterator[str]:
+    found = sections(candidate)
+    for tally in _TOLD:
+        if tally in found:
+            yield f"### {SECTION_WORDS[tally]} ({len(found[tally])})"
+            yield "\n".join(_line(item, base) for item in found[tally])
+
+
+def _line(item: Item, base: str) -> str:
+    """The issue with its thread upstream, what the claim rests on, and a link to the evidence."""
+    said = [_upstream(item.issue)]
+    if item.is_silent:
+        said.append("∆ wrong numbers, no error")
+    if item.helps:
+        said.append(f"has a workaround ({escaped(item.helps.rests_on)})")
+    elif item.is_untried:
+        said.append("workaround not tried there")
+    said += [escaped(mark) for mark in marks_of(item)]
+    notes = [words.format(**values) for words, values in notes_of(item) if "inferred" in words or "{what}" in words]
+    said += map(escaped, notes)
+    if item.after.measured_at is None:
+        said.append(escaped(item.after.reason))
+    elif base:
+        said.append(_evidence(item, base))
+    return f"- {escaped(item.issue.title)} ({'; '.join(part for part in said if part)})"
+
+
+def _upstream(issue: Issue) -> str:
+    """`pytorch#151290, closed as of 2026-11-20`, linked to the thread; the id of an issue that names none."""
+    report = issue.report
+    if report is None:
+        return escaped(issue.id)
+    found = _THREAD.match(report.url)
+    name = f"{found[1]}#{found[2]}" if found else issue.id
+    return f"{link(name, report.url)}{_state(report)}"
+
+
+def _state(report: Link) -> str:
+    if not report.state:
+        return ""
+    return f", {escaped(report.state)}" + (f" as of {report.seen:%Y-%m-%d}" if report.seen else "")
+
+
+def _evidence(item: Item, base: str) -> str:
+    cell = item.after
+    path = f"/cells/{quote(cell.issue, safe='')}/{quote(cell.build, safe='')}?{urlencode({'hardware': cell.hardware})}"
+    return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, path))
+
+
+_STEPS = {
+    "add": "Workarounds to add",
+    "keep": "Workarounds to keep",
+    "remove": "Workarounds no longer needed",
+    "avoid": "Workarounds to take out",
+}
+
+
+def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
+    """Workarounds to add, keep and take out. `room` is how many lines there are for all of it: snippets are folded in
+    for as long as they fit.
+    """
+    groups = steps(candidate)
+    told = {_STEPS[name]: [_told(step, base) for step in group] for name, group in groups.items() if group}
+    room -= sum(len(lines) + 3 for lines in told.values())
+    for name in ("add", "keep"):
+        for place, step in enumerate(groups[name]):
+            folded = f"<details><summary>snippet</summary>\n\n{quoted(step.workaround.body)}\n\n</details>"
+            lines = folded.count("\n") + 3  # with an empty line on either side
+            if lines <= room:
+                room -= lines
+                told[_STEPS[name]][place] += f"\n\n{folded}\n"
+    return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in told.items()]
+
+
+def _told(step: WorkaroundStep, base: str) -> str:
+    said = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [step.why]
+    told = "; ".join(escaped(part) for part in said if part)
+    return f"- **{escaped(step.workaround.title)}**{f' ({told})' if told else ''}, for: {_where(step.item.issue, base)}"
+
+
+def _where(issue: Issue, base: str) -> str:
+    """The issue by its title, linked to where its snippets stand."""
+    path = f"/issues/{quote(issue.id, safe='')}"
+    return link(issue.title, address(base, path)) if base else escaped(issue.title)
+
+
+def _find_out(candidate: Candidate) -> Iterator[str]:
+    commands = candidate.missing.commands(candidate.build.id)
+    if commands:
+        yield f"To find out what is not known there (about {candidate.missing.price.minutes} min):"
+        yield "\n".join(["```sh", *commands, "```"])
+
+
+def _foot(advice: UpgradeAdvice, base: str, page: str, now: datetime) -> str:
+    musts = advice.constraints.in_words
+    parts = [
+        f"{len(advice.watched)} issues watched",
+        f"must have: {', '.join(map(escaped, musts))}" if musts else "",
+        f"{link('Known Good', address(base, page)) if base and page else 'Known Good'}, {now:%Y-%m-%d}",
+    ]
+    return f"---\n\n{'; '.join(part for part in parts if part)}."

@@ -1,0 +1,233 @@
+"""A request for advice on an upgrade, in words, and the question that it is: for pages, programs and terminals
+alike.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.build_names import asked_build, find_build, read_build_name
+from knowngood.domain.builds.package_names import canonical_package
+from knowngood.domain.builds.packages import concerns, named_by
+from knowngood.domain.builds.platforms import TAKEN, platform_of_gpus, platform_said, why_not_tested
+from knowngood.domain.errors import NotTested, OtherPython, UnknownBuild
+from knowngood.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
+from knowngood.domain.issue import Issue, parse_capability
+from knowngood.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
+from knowngood.domain.measuring.planning import ENVIRONMENT_S
+from knowngood.environments.resolve import ResolvedBuild, resolve_build
+from knowngood.environments.service import stated_build
+from knowngood.gate.policy import Policy, filled
+from knowngood.gate.request import WATCHED, BadField, about
+from knowngood.move.upgrade.constraints import (
+    Constraints,
+    read_cuda,
+    read_driver,
+    read_pin,
+    read_python,
+)
+from knowngood.move.upgrade.ranking import ENOUGH, LEAST, UpgradeQuestion
+from knowngood.store.knowledge.model import Knowledge, Recorded
+
+
+@dataclass(frozen=True)
+class UpgradeRequest:
+    """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
+    `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
+    `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said). `enough` is
+    a percentage (None: the usual one).
+    """
+
+    start: str = ""
+    watch: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    component: tuple[str, ...] = ()
+    package: tuple[str, ...] = ()
+    severity: str = ""
+    python: str = ""
+    cuda: str = ""
+    driver: str = ""
+    hardware: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    packages: Mapping[str, str] | None = None
+    is_whole: bool = True
+    platform: str = ""
+    enough: int | None = None
+
+
+class UnknownStart(BadField):
+    """The build one is on is none of the catalogue; `nearest` are ids that may be meant."""
+
+    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__("from", message)
+        self.nearest = tuple(nearest)
+
+
+class UntestedStart(UnknownStart, NotTested):
+    """The environment that one is on was understood, and nothing here is measured of it."""
+
+
+def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Recorded) -> UpgradeQuestion:
+    """Raises BadField, which names the part that cannot be understood."""
+    start, assumed = _start(asked, knowledge)
+    watched, policy, notes = _watched(asked, knowledge)
+    named = named_by(policy.watch, watched, knowledge.known.names)
+    concerned, left_out = _concerned(watched, named, asked)
+    constraints = _constraints(asked, knowledge, policy.hardware)
+    of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
+    against = tuple(f"where you are: {said}" for said in of_wheel if said)
+    gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
+    return UpgradeQuestion(
+        start=start,
+        watched=concerned,
+        constraints=constraints,
+        enough=_enough(asked.enough),
+        durations=times.durations,
+        environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
+        notes=(*against, *several_gpus(gpus), *assumed, *notes, *left_out),
+    )
+
+
+def start_of(
+    name: str, content: str, python: str, knowledge: Knowledge, groups: Sequence[str] = (), platform: str = ""
+) -> ResolvedBuild:
+    """The build that an environment is (`pip freeze`, a lock file, a pyproject.toml). Raises BadField.
+
+    `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
+    One may set out from what nobody measured.
+    """
+    builds = knowledge.known.builds
+    with about("platform"):
+        platforms = platform_said(platform)
+    with about("environment"):
+        try:
+            return stated_build(content, builds, builds, name=name, python=python, groups=groups, platforms=platforms)
+        except OtherPython:
+            return stated_build(content, builds, builds, name=name, groups=groups, platforms=platforms)
+
+
+def start_name(found: ResolvedBuild) -> str:
+    """The build of an environment as `start` names it: a Python that the environment leaves open stays open."""
+    build = found.build or ""
+    return build.removeprefix("torch-") if len(found.pythons) > 1 else build
+
+
+def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
+    """The GPUs of an environment that may be asked about, by name."""
+    return tuple(one for one in found.gpus if parse_capability(class_named(one, ())))
+
+
+def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
+    builds = knowledge.known.builds
+    written = asked.start.strip()
+    if not written:
+        raise UnknownStart("say which build you are on: its id, or the version of torch")
+    with about("platform"):
+        platforms = {**platform_of_gpus(asked.hardware), **platform_said(asked.platform)}
+    if other := why_not_tested(platforms):
+        raise UntestedStart(other)
+    try:
+        is_named = asked.python or any(pin.strip().casefold().startswith("python") for pin in asked.pin)
+        start = _with_python((find_build if is_named else asked_build)(written, builds), asked.python, builds)
+    except UnknownBuild as error:
+        raise UnknownStart(str(error), error.nearest) from None
+    known = read_build_name(written).python or start.python if asked.python else ""
+    note = resolve_build(written, builds, builds, python=known).note
+    return start, (*([note] if note else []), *([] if platforms else [TAKEN]))
+
+
+def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
+    """The same build with the Python that is asked for, where there is one: evidence of one Python is compared."""
+    if not python:
+        return start
+    same = start.build_id.apart_from_python
+    alike = (one for one in builds.values() if one.build_id.apart_from_python == same and one.python == python)
+    return next(alike, start)
+
+
+def _watched(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
+    """The issues, the policy that watches them with its lists filled in, and notes."""
+    issues = knowledge.known.issues
+    with about("severity"):
+        named = Watch(asked.issues, asked.component, asked.package, read_severity(asked.severity), asked.watch)
+    if named.is_empty or any(map(is_all, asked.issues)):
+        return tuple(issues[id_] for id_ in sorted(issues) if not issues[id_].is_smoke), Policy(watch=named), ()
+    with about("watch"):
+        policy = filled(Policy(watch=named), knowledge.lists)
+    with about(next(name for name in WATCHED if getattr(asked, name))):
+        found, notes = watched_issues(policy.watch, issues, knowledge.known.names)
+    if not found:
+        raise BadField("watch", "what is watched names no issue of this catalogue")
+    return found, policy, notes
+
+
+NO_PACKAGE = "none"
+
+
+def packages_of(has: Sequence[str]) -> dict[str, str] | None:
+    """The packages that somebody says to have, without versions: `none` alone is none of them, nothing at all is that
+    nothing is known.
+    """
+    names = {canonical_package(name): "" for name in has if name.strip()}
+    return {name: version for name, version in names.items() if name != NO_PACKAGE} if names else None
+
+
+def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
+    """Of an environment's packages those that some issue concerns, or that are built for one minor release of torch:
+    what `packages_of` reads.
+    """
+    concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
+    bound = {one.package for build in knowledge.known.builds.values() for one in build.companions}
+    return tuple(sorted(name for name in packages if name in concerned | bound)) or (NO_PACKAGE,)
+
+
+def _concerned(
+    watched: Sequence[Issue], named: Collection[str], asked: UpgradeRequest
+) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+    """The issues that concern the environment, and a note on those that do not."""
+    concerned = tuple(issue for issue in watched if concerns(issue, asked.packages, named=issue.id in named))
+    others = Counter(issue.requires.package for issue in watched if issue not in concerned)
+    if not others:
+        return concerned, ()
+    told = ", ".join(f"{package} ({n})" for package, n in sorted(others.items()))
+    if not concerned:
+        raise BadField("watch", f"what is watched concerns packages that are not known to be there: {told}")
+    if asked.packages is None:
+        why = "the packages beside torch are not known: give the environment, say which it has, or name the issues"
+    elif asked.is_whole:
+        why = "the environment does not have them"
+    else:
+        why = "the project does not ask for them by itself; whether its dependencies bring them is not known"
+    return concerned, (f"issues of these packages are not watched, because {why}: {told}",)
+
+
+def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
+    """The classes of watch lists count where none are named; of those that nobody measured only GPUs that somebody
+    names can: the wheels' lists say something of them.
+    """
+    measured = knowledge.known.hardware
+    names = {
+        class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in asked.hardware
+    }
+    gpus = [one for one in names if parse_capability(one)]
+    with about("python"):
+        python = read_python(asked.python.strip())
+    with about("cuda"):
+        cuda = read_cuda(asked.cuda.strip())
+    with about("driver"):
+        driver = read_driver(asked.driver.strip())
+    with about("pin"):
+        pins = tuple(read_pin(text) for text in asked.pin)
+    with about("hardware"):
+        hardware = measured_classes(list(names) or [one for one in classes if one in measured], [*measured, *gpus])
+    return Constraints(python, driver, hardware, (*cuda, *pins), names, tuple(sorted(asked.packages or ())))
+
+
+def _enough(percent: int | None) -> float:
+    if percent is None:
+        return ENOUGH
+    least = round(LEAST * 100)
+    if not least <= percent <= 100:  # noqa: PLR2004 - per cent
+        raise BadField("enough", f"is a percentage from {least} to 100: of less than half nothing is said")
+    return percent / 100

@@ -1,0 +1,176 @@
+"""An upgrade's answer as JSON."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from knowngood.domain.builds.packages import coming_along
+from knowngood.domain.builds.release_age import ReleaseAge
+from knowngood.domain.issue import Severity
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.verdict import Assurance, Verdict
+from knowngood.move.compare.comparison import Group
+from knowngood.move.upgrade.candidates import Candidate, Missing, Rating, Tally
+from knowngood.move.upgrade.constraints import Constraints
+from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision
+from knowngood.move.upgrade.wording import answer, requirements
+from knowngood.web.json_body import Body, CellUrl, read_from
+from knowngood.web.urls import build_address, issue_address
+
+
+class ItemBody(Body):
+    """One watched issue on one candidate. `group` is what became of it, as `/api/v1/compare` has it; `runs` how many
+    attempts each side rests on at least, and `assurance` that of the weaker side. `measured_on` is the build whose cell
+    the answer stands on. `workarounds` are those that help there.
+    """
+
+    issue: str = read_from("issue", "id")
+    title: str = read_from("issue", "title")
+    severity: Severity = read_from("issue", "severity")
+    silent: bool = read_from("issue", "silent")
+    prospect: Prospect
+    group: Group
+    assurance: Assurance = read_from("pair", "assurance")
+    runs: int = read_from("pair", "runs")
+    hardware: str = read_from("after", "hardware")
+    before: Verdict = read_from("before", "verdict")
+    after: Verdict = read_from("after", "verdict")
+    measured_on: Annotated[str, BeforeValidator(lambda cell: (cell.basis or cell).build)] = read_from("after")
+    measured_at: datetime | None = read_from("after", "measured_at")
+    workarounds: list[str]
+    url: Annotated[str, BeforeValidator(lambda cell: issue_address(*cell.key))] = read_from("after")
+    evidence_url: CellUrl = read_from("after", "key")
+
+
+class MissingBody(Body):
+    """The watched issues without an answer: `to_run` were never run there, `to_ask_again` gave no answer, `closed`
+    cannot be run. `seconds` is an estimate of the commands' time, one arm after another; `guessed` of its `arms` were
+    never timed.
+    """
+
+    to_run: list[str]
+    to_ask_again: list[str]
+    closed: list[str]
+    arms: int = read_from("price", "arms")
+    guessed: int = read_from("price", "guessed")
+    seconds: float = read_from("price", "seconds")
+    commands: list[str]
+
+
+class CandidateBody(Body):
+    """`measured` of the `applicable` issues were run on the very class, `from_python` of these with another Python;
+    `from_cpu` more have an answer of the CPU. `coverage` is the share that has an answer, of all or of those that are
+    run on that class, whichever is less; `assurance` the share of those not known to fail there that are known to pass:
+    it decides whether enough is measured. `gain` is the weight of what is gained, less that of what newly needs a
+    workaround. `packages` are those of the environment that are built for one minor release of torch, each with the
+    release that goes with the build. `age` says how long its minor release has been out and how many issues of the
+    catalogue were first reported since (null: not known).
+    """
+
+    build: str
+    packages: dict[str, str]
+    age: ReleaseAge | None
+    rating: Rating
+    why: str
+    counts: dict[Tally, int]
+    measured: int
+    from_python: int
+    from_cpu: int
+    applicable: int
+    coverage: float
+    assurance: float
+    gain: int
+    missing: MissingBody
+    items: list[ItemBody]
+    url: str
+
+
+class LeftOutBody(Body):
+    """A newer build that breaks a constraint."""
+
+    build: str = read_from("build", "id")
+    reasons: list[str]
+
+
+class FindOutBody(Body):
+    """A measurement that is needed before more can be said."""
+
+    what: Annotated[str, BeforeValidator(str)]
+    commands: list[str]
+
+
+class UpgradeBody(Body):
+    """`base` is the build one is on, held to the same standard as the `candidates`, which stand best first. `build` and
+    `requirements` are those of the recommended one.
+    """
+
+    decision: UpgradeDecision
+    answer: str
+    start: str
+    build: str | None
+    requirements: list[str]
+    watched: list[str]
+    hardware: list[str]
+    constraints: list[str]
+    enough: float
+    failing: list[str]
+    find_out: list[FindOutBody]
+    base: CandidateBody
+    candidates: list[CandidateBody]
+    left_out: list[LeftOutBody]
+    notes: list[str]
+
+
+def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
+    best = advice.best
+    return UpgradeBody(
+        decision=advice.decision,
+        answer=answer(advice),
+        start=advice.start.id,
+        build=best.build.id if best else None,
+        requirements=list(requirements(best.build, advice.constraints.packages)) if best else [],
+        watched=[issue.id for issue in advice.watched],
+        hardware=list(advice.hardware),
+        constraints=list(advice.constraints.in_words),
+        enough=advice.enough,
+        failing=list(advice.failing),
+        find_out=[FindOutBody.of(one) for one in advice.find_out],
+        base=_candidate(advice.base, advice.constraints),
+        candidates=[_candidate(one, advice.constraints) for one in advice.candidates],
+        left_out=[LeftOutBody.of(one) for one in advice.left_out],
+        notes=list(advice.notes),
+    )
+
+
+def _candidate(one: Candidate, constraints: Constraints) -> CandidateBody:
+    return CandidateBody(
+        build=one.build.id,
+        packages=coming_along(one.build, constraints.packages),
+        age=one.age,
+        rating=one.rating,
+        why=str(one.why),
+        counts=dict(one.counts),
+        measured=one.measured,
+        from_python=one.from_python,
+        from_cpu=one.from_cpu,
+        applicable=one.applicable,
+        coverage=round(one.coverage, 4),
+        assurance=round(one.assurance, 4),
+        gain=one.gain,
+        missing=_missing(one.missing, one.build.id),
+        items=[ItemBody.of(item) for item in one.items],
+        url=build_address(one.build.id),
+    )
+
+
+def _missing(missing: Missing, build: str) -> MissingBody:
+    return MissingBody(
+        to_run=list(missing.to_run),
+        to_ask_again=list(missing.to_ask_again),
+        closed=list(missing.closed),
+        arms=missing.price.arms,
+        guessed=missing.price.guessed,
+        seconds=missing.price.seconds,
+        commands=list(missing.commands(build)),
+    )

@@ -1,0 +1,291 @@
+"""Words that all forms of an upgrade's answer share: the answer itself, what to install, what becomes of
+workarounds.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.builds.packages import coming_along
+from knowngood.domain.issue import Workaround
+from knowngood.domain.verdicts.verdict import WorkaroundFinding
+from knowngood.environments.resolve import index_of_variant
+from knowngood.move.compare.comparison import Group, WorkaroundTurn
+from knowngood.move.upgrade.candidates import Candidate, Item, Message, Rating, Tally
+from knowngood.move.upgrade.constraints import OLDEST_DRIVER
+from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision
+
+Say = Callable[[Message], str]
+
+RATING_WORDS: Mapping[Rating, str] = {
+    Rating.HERE: "where you are",
+    Rating.RECOMMENDED: "recommended",
+    Rating.ALSO_GOOD: "also good",
+    Rating.TOO_NEW: "too new to judge",
+    Rating.NOT_CONFIRMED: "to be confirmed",
+    Rating.MAY_LOSE: "may lose something",
+    Rating.NO_GAIN: "gains too little",
+    Rating.LOSES: "loses something",
+    Rating.NOT_ENOUGH: "not enough measured",
+}
+
+COLUMN_WORDS: Mapping[Tally, str] = {
+    Tally.PASSES: "passes",
+    Tally.NEEDS_WORKAROUND: "workaround",
+    Tally.FAILS: "fails",
+    Tally.NOT_KNOWN: "not known",
+    Tally.GAINED: "gained",
+    Tally.LOST: "lost",
+    Tally.NEW: "new",
+}
+"""Heads of the columns that are counts; `measured` follows them."""
+
+MEASURED_WORDS = (
+    "measured",
+    "{measured} of {applicable}",
+    "{measured} of {applicable}, and {n} from the CPU",
+    "{measured} of {applicable}, {m} with another Python",
+    "{measured} of {applicable}, {m} with another Python, and {n} from the CPU",
+)
+
+REPORTED_WORDS = "reported since"
+"""The last column: issues of the catalogue first reported after the release came out."""
+
+SECTION_WORDS: Mapping[Tally, str] = {
+    Tally.LOST: "Lost: passed, and fails there",
+    Tally.GAINED: "Gained: failed, and passes there",
+    Tally.NEW: "Fails in new features",
+    Tally.NOT_KNOWN_BEFORE: "Fails there, not known before",
+    Tally.NOT_KNOWN: "Not known there",
+    Tally.FAILS: "Still fails",
+    Tally.NEEDS_WORKAROUND: "Still needs a workaround",
+    Tally.PASSES: "Passes too",
+    Tally.DOES_NOT_APPLY: "Cannot exist there",
+}
+
+_BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
+
+
+def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
+    """Its items, each once: by what turned, and else by what they do there. None is empty."""
+    found: dict[Tally, list[Item]] = {tally: [] for tally in SECTION_WORDS}
+    for item in candidate.items:
+        found[_section(item)].append(item)
+    return {tally: tuple(items) for tally, items in found.items() if items}
+
+
+def _section(item: Item) -> Tally:
+    if item.group is Group.NOT_KNOWN_BEFORE and item.fails:
+        return Tally.NOT_KNOWN_BEFORE
+    return _BY_GROUP.get(item.group, Tally(item.prospect.value))
+
+
+def measured(candidate: Candidate) -> Message:
+    n, m = candidate.from_cpu, candidate.from_python
+    words = MEASURED_WORDS[1 + bool(n) + 2 * bool(m)]
+    return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=n, m=m)
+
+
+def reported(candidate: Candidate) -> str:
+    return str(candidate.age.reported) if candidate.age else "?"
+
+
+def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
+    """The first sentence: what to do."""
+    match advice.decision:
+        case UpgradeDecision.GO if advice.best:
+            build = advice.best.build
+            found = ", ".join(f"{name} {one}" for name, one in coming_along(build, advice.constraints.packages).items())
+            return say(Message(_GO_WORDS[bool(found)], build=build.id, packages=found))
+        case UpgradeDecision.STAY:
+            return say(Message("Stay on {build}.", build=advice.start.id))
+        case _:
+            return say(Message("Cannot say yet."))
+
+
+_GO_WORDS = ("Go to {build}.", "Go to {build} with {packages}.")
+
+
+def because(advice: UpgradeAdvice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
+    """The reasons that follow it, in one sentence or two, what stands beside them, and what of the environment's
+    packages comes along.
+    """
+    beside = [say(part) for part in (*advice.beside, *_packages(advice, say, comma))]
+    best, base = advice.best, advice.base
+    if best is None:
+        return " ".join([*map(say, advice.why), *beside])
+    told = Message(
+        "Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base))
+    )
+    return " ".join([f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}", *beside])
+
+
+def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:
+    """Of each package that is built for one minor release of torch: its release for each candidate, newest first, and
+    for which newer releases there is none.
+    """
+    python = advice.constraints.python or advice.start.python
+    candidates = [one.build for one in advice.candidates]
+    left = (one.build for one in advice.left_out if one.build.python == python)
+    newer = sorted((*candidates, *left), key=lambda build: build.build_id)
+    bound = {one.package: one.asked for build in newer for one in build.companions}
+    for name in (name for name in advice.constraints.packages if name in bound):
+        pairs = [
+            say(Message("{torch} with {package} {release}", torch=build.requirement, package=name, release=release))
+            for build in reversed(newer)
+            for release in coming_along(build, (name,)).values()
+            if build in candidates
+        ]
+        if pairs:
+            told = comma.join(dict.fromkeys(pairs))
+            yield Message(
+                "By what upstream says, {package} is built for one minor release of torch: {pairs}.",
+                package=name,
+                pairs=told,
+            )
+        minors = list(dict.fromkeys(build.minor for build in newer))
+        held = [build.minor for build in newer if coming_along(build, (name,))]
+        above = minors[minors.index(held[-1]) + 1 :] if held else minors
+        lacking = [*(one for one in minors if one not in (*held, *above)), *above[:1]]
+        if lacking:
+            words, for_python = _LACKING_WORDS[len(above) > 1], python or DEFAULT_PYTHON
+            yield Message(words, package=name, minors=comma.join(lacking), python=for_python, asked=bound[name])
+
+
+_LACKING_WORDS = (
+    "There is no {package} for torch {minors} (PyPI for Python {python}, asked {asked}).",
+    "There is no {package} for torch {minors} and newer (PyPI for Python {python}, asked {asked}).",
+)
+
+
+def answer(advice: UpgradeAdvice) -> str:
+    return f"{verdict(advice)} {because(advice)}"
+
+
+def situation(advice: UpgradeAdvice) -> str:
+    """The question, in one line."""
+    n = len(advice.watched)
+    must = advice.constraints.in_words
+    parts = [f"You are on {advice.start.id}.", f"You watch {n} {'issue' if n == 1 else 'issues'}."]
+    return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
+
+
+def told_of(advice: UpgradeAdvice) -> Candidate | None:
+    """The candidate whose issues are told of where nobody asks for another: the recommended one; else the first, of
+    which at least something is known. None where it could not be compared.
+    """
+    if advice.best or advice.decision is UpgradeDecision.STAY:
+        return advice.best or next(iter(advice.candidates), None)
+    return next((one for one in advice.candidates if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
+
+
+def left_out_by_reason(advice: UpgradeAdvice) -> dict[str, list[str]]:
+    """The builds that break a constraint, in release order, by the first that they break."""
+    found: dict[str, list[str]] = {}
+    for one in advice.left_out:
+        found.setdefault(one.reasons[0], []).append(one.build.id)
+    return found
+
+
+@dataclass(frozen=True)
+class EnvironmentChange:
+    """One fact of an environment, on both builds. `driver` is the oldest NVIDIA driver of a new major version of CUDA
+    (empty: nothing new).
+    """
+
+    name: str
+    before: str
+    after: str
+    driver: str = ""
+
+
+def changes(start: Build, build: Build) -> tuple[EnvironmentChange, ...]:
+    """The differences between the two environments."""
+    found = (
+        EnvironmentChange("torch", start.torch, build.torch),
+        EnvironmentChange("CUDA", start.cuda or "none", build.cuda or "none", _new_driver(start, build)),
+        EnvironmentChange("Triton", start.triton or "none", build.triton or "none"),
+        EnvironmentChange("Python", start.python, build.python),
+    )
+    return tuple(one for one in found if one.before != one.after)
+
+
+def _new_driver(start: Build, build: Build) -> str:
+    before, after = ((one.cuda or "").partition(".")[0] for one in (start, build))
+    return str(OLDEST_DRIVER.get(int(after), "")) if after and before != after else ""
+
+
+def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...]:
+    """Lines of a requirements.txt that install the very wheels that were measured, and of `packages` the releases that
+    are built for them.
+    """
+    if build.origin == "default":
+        lines = [f"torch=={build.requirement}"]
+    else:
+        lines = [f"--extra-index-url {index_of_variant(build.origin)}", f"torch=={build.torch}"]
+    lines += [f"triton=={build.triton}"] if build.is_mismatched and build.triton else []
+    return (*lines, *(f"{name}=={release}" for name, release in coming_along(build, packages).items()))
+
+
+def index_of(build: Build) -> Message:
+    """In words, where the wheels come from, as Markdown."""
+    if build.origin == "default":
+        return Message(
+            "From PyPI, without an extra index: `torch=={requirement}` there is {torch}. An index line of PyTorch's "
+            "that stands in the file would bring another CUDA variant.",
+            requirement=build.requirement,
+            torch=build.torch,
+        )
+    return Message(
+        "The index holds the {origin} wheels; with uv the same is `--torch-backend {origin}`.", origin=build.origin
+    )
+
+
+@dataclass(frozen=True)
+class WorkaroundStep:
+    """Something to do about one workaround of one issue, and why. `helps` is what was found of one to add or keep."""
+
+    item: Item
+    workaround: Workaround
+    why: str = ""
+    helps: WorkaroundFinding | None = None
+
+
+def steps(candidate: Candidate) -> dict[str, list[WorkaroundStep]]:
+    """The steps for each workaround, by what to do: `add` and `keep` are workarounds for what fails on the
+    candidate, one for each issue; `remove` are not needed there any more; `avoid` do harm, or no longer help.
+
+    Those in place are not known: those that help on the build one is on stand in.
+    """
+    needed = [step for item in candidate.of(Tally.NEEDS_WORKAROUND) if (step := _step(item))]
+    kept = [step for step in needed if step.item.turns.get(step.workaround.id) is WorkaroundTurn.STILL_WORKS]
+    return {
+        "add": [step for step in needed if step not in kept],
+        "keep": kept,
+        "remove": list(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: ""})),
+        "avoid": list(_turned(candidate.items, _AVOIDED)),
+    }
+
+
+_AVOIDED = {
+    WorkaroundTurn.HARMFUL: "does harm there",
+    WorkaroundTurn.STOPPED_WORKING: "helps now, and does not there",
+}
+
+
+def _step(item: Item) -> WorkaroundStep | None:
+    """The first that helped on both, so that nothing need be changed; else the first that helps there."""
+    turns = item.turns
+    kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
+    chosen = next(iter([*kept, *item.workarounds]), "")
+    return WorkaroundStep(item, item.issue.workaround(chosen), helps=item.after.workarounds[chosen]) if chosen else None
+
+
+def _turned(items: Iterable[Item], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:
+    for item in items:
+        for one in item.issue.workarounds:
+            turn = item.turns.get(one.id)
+            if turn is not None and turn in wanted:
+                finding = item.after.workarounds.get(one.id)
+                note = finding.note if finding and wanted[turn] else ""
+                yield WorkaroundStep(item, one, ": ".join(part for part in (wanted[turn], note) if part))

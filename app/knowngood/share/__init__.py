@@ -1,0 +1,1 @@
+"""Evidence and answers for others: bundles, exports, changes."""

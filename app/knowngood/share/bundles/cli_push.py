@@ -1,0 +1,122 @@
+"""`knowngood push`: a bundle to a server, from a host that nobody reaches from outside.
+
+A push that was cut off is sent once more as a whole: the server knows a bundle that it has by its contents, and of one
+that came in in part it takes the rest.
+"""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from email.message import Message
+from http.client import HTTPException
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request
+
+import click
+
+from knowngood.cli.exit_codes import Exit
+from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
+from knowngood.gate.cli.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
+
+_TIMEOUT_S = 600  # a large bundle is answered when it is stored
+_FIRST_WAIT_S = 2.0
+_MOST_WAIT_S = 60.0
+_NOT_TAKEN = frozenset({413, 422})
+
+
+def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int) -> Exit:
+    address = _address(server)
+    token = _token(token_file)
+    refused = False
+    for file in files:
+        report = _push(address, token, file, tries)
+        click.echo(f"{file.name}: {_told(report)}")
+        refused = refused or bool(report["refused"])
+    return Exit.UNUSABLE if refused else Exit.OK
+
+
+def _address(server: str) -> str:
+    parts = urlsplit(server)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        raise BadRequest(f'--server "{server}" is no address; write for example https://knowngood.example.org')
+    return f"{server.rstrip('/')}/api/v1/results"
+
+
+def _token(file: Path | None) -> str:
+    """Never an argument: those are read by everybody on the host."""
+    try:
+        token = file.read_text() if file else os.environ.get("KNOWNGOOD_TOKEN", "")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"--token-file {file} cannot be read: {error}") from None
+    if not token.strip() or not token.strip().isprintable():
+        raise BadRequest("this needs a token with the scope submit: --token-file FILE, or KNOWNGOOD_TOKEN")
+    return token.strip()
+
+
+def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]:
+    wait_s = _FIRST_WAIT_S
+    for left in reversed(range(tries)):
+        try:
+            return _post(address, token, file)
+        except HTTPError as error:
+            if not left or error.code not in BUSY:
+                raise _refusal(address, file, error) from None
+            wait_s = max(wait_s, _asked_wait_s(error.headers))
+        except (URLError, HTTPException, OSError) as error:
+            if not left:
+                reason = getattr(error, "reason", error)
+                raise ServerUnusable(f"{place_of(address)} cannot be reached: {reason}; push again later") from None
+        click.echo(f"{file.name}: {place_of(address)} does not take it now; again in {wait_s:.0f} s", err=True)
+        time.sleep(wait_s)
+        wait_s = min(2 * wait_s, _MOST_WAIT_S)
+    raise ServerUnusable(f"{place_of(address)} does not answer")
+
+
+def _post(address: str, token: str, file: Path) -> dict[str, object]:
+    try:
+        body = file.open("rb")
+    except OSError as error:
+        raise BadBundle(f"{file} cannot be read: {error.strerror or error}") from None
+    with body:
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(file.stat().st_size),
+            "User-Agent": "knowngood",
+        }
+        request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
+        with opener.open(request, timeout=_TIMEOUT_S) as answer:
+            try:
+                told = json.loads(answer.read(1 << 20))
+                named = {name: told[name] for name in ("added", "known", "voided", "superseded", "unknown", "changed")}
+                return {**named, **{name: told.get(name, 0) for name in ("replaced", "refused")}}
+            except (ValueError, TypeError, KeyError):
+                raise ServerUnusable(
+                    f"{place_of(address)} does not answer as a Known Good server would; is the address right?"
+                ) from None
+
+
+_TOLD = ("superseded", "unknown", "voided", "replaced", "refused")
+
+
+def _told(report: dict[str, object]) -> str:
+    said = [f"{report['added']} attempts added", f"{report['known']} were there already"]
+    said += [f"{report[what]} {what}" for what in _TOLD if report[what]]
+    return ", ".join([*said, f"{report['changed']} cells changed"])
+
+
+def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
+    detail = detail_of(error)
+    if error.code in NOT_LET_IN:
+        return ServerUnusable(f"{place_of(address)} takes nothing with this token: {detail}")
+    if error.code in _NOT_TAKEN:
+        return BadBundle(f"{place_of(address)} does not take {file.name}: {detail}")
+    return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
+
+
+def _asked_wait_s(headers: Message) -> float:
+    asked = headers.get("Retry-After", "")
+    return min(float(asked), _MOST_WAIT_S) if asked.isdigit() else 0.0

@@ -1,0 +1,165 @@
+"""Verdict changes as an Atom feed (RFC 4287). The same changes give the same bytes.
+
+Written with the standard library: feedgenerator dates a feed without entries with the clock, and raises on a log's
+control characters (2.2.1, tried 2026-11-21).
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from html import escape
+from typing import cast
+from xml.etree import ElementTree as ET
+
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.changes import Cause, CellTurn, Change, CureNews, CureTurn
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.vocabulary import VERDICTS, WORKAROUNDS, many
+from knowngood.share.exports.extract import Links, utc, xml_text
+
+MEDIA = "application/atom+xml"
+_NAMESPACE = "http://www.w3.org/2005/Atom"
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_LINES = 50
+
+
+def atom_feed(
+    changes: Iterable[Change], issues: Mapping[str, Issue], links: Links, *, address: str, page: str, about: str = ""
+) -> bytes:
+    """`address` is the feed's own, `page` shows the same to people; `issues` are those of the catalogue, by id.
+
+    `about` is the part of the changes that it tells, in a few words; empty: all. An entry is the part of a change that
+    is told, so entries of feeds about other things have other ids.
+    """
+    changes = list(changes)
+    feed = ET.Element("feed", {"xmlns": _NAMESPACE})
+    _add(feed, "id", _id(address))
+    _add(feed, "title", f"Known Good: what changed ({about})" if about else "Known Good: what changed")
+    _add(feed, "updated", utc(max((change.at for change in changes), default=_NEVER)))
+    ET.SubElement(feed, "link", {"rel": "self", "type": MEDIA, "href": xml_text(address)})
+    ET.SubElement(feed, "link", {"rel": "alternate", "type": "text/html", "href": xml_text(page)})
+    _add(ET.SubElement(feed, "author"), "name", "Known Good")
+    for change in changes:
+        feed.append(_entry(change, issues, links, page=page, about=about))
+    return cast("bytes", ET.tostring(feed, encoding="utf-8", xml_declaration=True))
+
+
+def _id(name: str) -> str:
+    """The same for the same name, for good; a server's own address may change, and its entries stay what they are."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, name).urn
+
+
+def _add(parent: ET.Element, tag: str, text: str, **attributes: str) -> None:
+    ET.SubElement(parent, tag, attributes).text = xml_text(text)
+
+
+def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: str, about: str) -> ET.Element:
+    entry = ET.Element("entry")
+    _add(entry, "id", _id(f"knowngood change {change.key} {about}".rstrip()))
+    _add(entry, "title", title_of(change))
+    _add(entry, "updated", utc(change.at))
+    alternate = links.issue(change.issues[0]) if len(change.issues) == 1 else page
+    ET.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": xml_text(alternate)})
+    for component in dict.fromkeys(issues[id_].component for id_ in change.issues if id_ in issues):
+        ET.SubElement(entry, "category", {"term": xml_text(component)})
+    _add(entry, "content", "".join(_content(change, issues, links)), type="html")
+    return entry
+
+
+def title_of(change: Change) -> str:
+    """`pytorch-151290: fails on 2 builds`; several issues by their number."""
+    named = change.issues
+    return f"{named[0] if len(named) == 1 else f'{len(named)} issues'}: {summary(change.turns)}"
+
+
+def summary(turns: Iterable[CellTurn]) -> str:
+    """`fails on 2 cells, passes on 1 cell; workaround eager_mask stopped working on 1 cell`.
+
+    First measurements come last, and are said to be that.
+    """
+    turned = [turn for turn in turns if turn.is_turned]
+    cures = [(id_, one) for turn in turns for id_, one in turn.workarounds.items()]
+    told = Counter(cure_words(id_, one) for id_, one in cures if one.news in _WORTH_A_TITLE)
+    helped = [f"{words} on {many(n, 'cell')}" for words, n in told.items()]
+    tried = len({id_ for id_, one in cures if one.news is CureNews.FIRST_MEASURED})
+    first = [
+        *_counted(turn.after for turn in turned if turn.is_first),
+        *([f"{tried} {'workaround' if tried == 1 else 'workarounds'}"] if tried else []),
+    ]
+    parts = [
+        ", ".join(_counted(turn.after for turn in turned if not turn.is_first)),
+        ", ".join([*helped[:_NAMED], *([f"{len(helped) - _NAMED} more workarounds"] if len(helped) > _NAMED else [])]),
+        f"measured for the first time: {', '.join(first)}" if first else "",
+    ]
+    return "; ".join(part for part in parts if part) or "workarounds to be verified anew"
+
+
+_NAMED = 4  # workarounds in a title
+_WORTH_A_TITLE = frozenset(
+    {CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.NOW_WORKS, CureNews.NOW_HELPS_IN_PART}
+)
+
+
+def cure_words(id_: str, turn: CureTurn) -> str:
+    """`workaround flags stopped working (does harm)`."""
+    return f"workaround {id_} {_NEWS_WORDS.get(turn.news, '{after}').format(after=WORKAROUNDS[turn.after].as_clause)}"
+
+
+_NEWS_WORDS = {
+    CureNews.NO_LONGER_NEEDED: "is no longer needed",
+    CureNews.STOPPED_WORKING: "stopped working ({after})",
+    CureNews.NOW_WORKS: "works now",
+    CureNews.NOW_HELPS_IN_PART: "helps in part now",
+}
+
+
+def _counted(verdicts: Iterable[Verdict]) -> list[str]:
+    counts = Counter(verdicts)
+    return [f"{VERDICTS[one].as_clause} on {many(n, 'cell')}" for one in map(Verdict, VERDICTS) if (n := counts[one])]
+
+
+def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:
+    yield f"<p>{escape(because(change))}</p>"
+    left = _LINES
+    for id_ in change.issues:
+        turns = [turn for turn in change.turns if turn.issue == id_]
+        if left <= 0:
+            break
+        title = f": {escape(issues[id_].title)}" if id_ in issues else ""
+        yield f'<p><a href="{escape(links.issue(id_))}">{escape(id_)}</a>{title}</p><ul>'
+        for turn in turns[:left]:
+            address = links.cell(id_, turn.build, turn.hardware)
+            place = f"{escape(turn.build)} on {escape(turn.hardware)}"
+            yield f'<li><a href="{escape(address)}">{place}</a>: {_told(turn)}</li>'
+        yield "</ul>"
+        left -= len(turns)
+    if left < 0 or len(change.turns) > _LINES:
+        yield f"<p>and {len(change.turns) - _LINES} more</p>"
+
+
+def because(change: Change) -> str:
+    """The cause of the change, as a phrase."""
+    return _CAUSE_WORDS[change.cause].format(run=change.run, origin=change.origin)
+
+
+_CAUSE_WORDS: Mapping[Cause, str] = {
+    Cause.RUN: "measured here, run {run}",
+    Cause.IMPORT: "results imported from {origin}",
+    Cause.CATALOGUE: "derived anew from the stored evidence after an edit of the catalogue",
+    Cause.NOTE: "voided or restored by a person",
+    Cause.VOID: "results of a worker were voided",
+    Cause.UNVOID: "voided results of a worker count again",
+    Cause.DERIVED: "derived anew from the stored evidence by other rules",
+}
+
+
+def _told(turn: CellTurn) -> str:
+    said = []
+    if turn.is_first:
+        said.append(f"measured for the first time: <b>{VERDICTS[turn.after].as_clause}</b>")
+    elif turn.is_turned:
+        was = f" (it last said: {VERDICTS[turn.earlier].as_clause})" if turn.earlier else ""
+        said.append(f"{VERDICTS[turn.before].as_clause}{was} → <b>{VERDICTS[turn.after].as_clause}</b>")
+    said += [escape(cure_words(id_, one)) for id_, one in turn.workarounds.items()]
+    return "; ".join(said) + (f". {escape(turn.reason)}" if turn.reason else "")

@@ -1,0 +1,194 @@
+"""`/changes`: verdicts that became other ones, newest first; and the same as feeds, of everything or of one thing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.changes import CellTurn, Change, CureNews, CureTurn
+from knowngood.domain.vocabulary import VERDICTS, WORKAROUNDS
+from knowngood.serialization.marks import VerdictMark
+from knowngood.share.changes.atom import MEDIA, atom_feed, title_of
+from knowngood.share.changes.service import ChangesQuery, News, feed_of, load_changes
+from knowngood.share.exports.service import links_at
+from knowngood.web.html.status_labels import CAUSES, shown
+from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import API, CHANGES_FEED, cell_address, issue_address, run_address
+
+router = APIRouter(include_in_schema=False)
+
+_LINES = 20
+
+NEWS_WORDS = {
+    CureNews.NO_LONGER_NEEDED: "workaround {id} is no longer needed",
+    CureNews.STOPPED_WORKING: "workaround {id} stopped working",
+    CureNews.NOW_WORKS: "workaround {id} works now",
+    CureNews.NOW_HELPS_IN_PART: "workaround {id} helps in part now",
+}
+
+
+@dataclass(frozen=True)
+class TurnLine:
+    """A cell before and after. `before` is None where the verdict stayed, or where there was none; `workarounds` are
+    sentences, `earlier` is a verdict from before its repro became another one.
+    """
+
+    build: str
+    hardware: str
+    address: str
+    before: VerdictMark | None
+    earlier: VerdictMark | None
+    after: VerdictMark
+    is_first: bool
+    reason: str
+    workarounds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class IssueLines:
+    """One issue of a change; `address` is empty where it left the catalogue."""
+
+    issue: str
+    title: str
+    address: str
+    lines: tuple[TurnLine, ...]
+
+
+@dataclass(frozen=True)
+class ChangeEntry:
+    """`more` counts the cells that are not among the lines."""
+
+    change: Change
+    title: str
+    cause: str
+    run_address: str
+    parts: tuple[IssueLines, ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class ChangesPage:
+    """`about` is what was asked for in words; `other_address` is the same with first measurements, or without."""
+
+    entries: tuple[ChangeEntry, ...]
+    about: str
+    has_first: bool
+    other_address: str
+    feed: str
+    json_address: str
+
+
+@router.get("/changes")
+def changes(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
+    return context.answer(
+        lambda session: load_changes(session, query),
+        lambda found: context.page("changes.html", changes_page(context, query, found)),
+    )
+
+
+def changes_page(context: RequestContext, query: ChangesQuery, found: News) -> ChangesPage:
+    without = found.query.removesuffix("first=true").rstrip("?&")
+    other = without if query.first else f"{found.query}{'&' if found.query else '?'}first=true"
+    return ChangesPage(
+        entries=tuple(_entry(context, change, found.issues) for change in found.changes),
+        about=found.about,
+        has_first=query.first,
+        other_address=f"/changes{other}",
+        feed=feed_of(found.asked, found.query),
+        json_address=f"{API}/changes{found.query}",
+    )
+
+
+@router.get(CHANGES_FEED)
+def feed(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
+    return _feed(context, query, "changes.atom")
+
+
+@router.get("/feeds/issues/{issue}.atom")
+def issue_feed(context: Context, issue: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[issue]), "issue.atom")
+
+
+@router.get("/feeds/components/{component:path}.atom")
+def component_feed(context: Context, component: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[], component=component), "component.atom")
+
+
+@router.get("/feeds/lines/{line}.atom")
+def line_feed(context: Context, line: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[], line=line), "line.atom")
+
+
+@router.get("/feeds/watchlists/{name}.atom")
+def watch_list_feed(context: Context, name: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[], watch=name), "watchlist.atom")
+
+
+def _feed(context: RequestContext, query: ChangesQuery, file_name: str) -> Response:
+    def show(found: News) -> Response:
+        body = atom_feed(
+            found.changes,
+            found.issues,
+            links_at(context.base),
+            address=f"{context.base}{feed_of(found.asked, found.query)}",
+            page=f"{context.base}/changes{found.query}",
+            about=found.about,
+        )
+        return context.text(body, f"{MEDIA}; charset=utf-8", file_name)
+
+    return context.answer(lambda session: load_changes(session, query), show)
+
+
+def _entry(context: RequestContext, change: Change, issues: Mapping[str, Issue]) -> ChangeEntry:
+    shown = change.turns[:_LINES]
+    return ChangeEntry(
+        change=change,
+        title=context.told(title_of(change)),
+        cause=context.say(CAUSES[change.cause], origin=change.origin),
+        run_address=run_address(change.run) if change.run else "",
+        parts=tuple(
+            IssueLines(
+                issue=id_,
+                title=context.title_of(issues[id_]) if id_ in issues else "",
+                address=issue_address(id_) if id_ in issues else "",
+                lines=tuple(_line(context, turn) for turn in turns),
+            )
+            for id_, turns in groupby(shown, key=lambda turn: turn.issue)
+        ),
+        more=max(0, len(change.turns) - _LINES),
+    )
+
+
+def _line(context: RequestContext, turn: CellTurn) -> TurnLine:
+    is_stated = turn.is_turned and not turn.is_first
+    return TurnLine(
+        build=turn.build,
+        hardware=turn.hardware,
+        address=cell_address(turn.issue, turn.build, turn.hardware),
+        before=shown(VERDICTS[turn.before], context.language) if is_stated else None,
+        earlier=shown(VERDICTS[turn.earlier], context.language) if turn.earlier else None,
+        after=shown(VERDICTS[turn.after], context.language),
+        is_first=turn.is_first,
+        reason=turn.reason,
+        workarounds=_workarounds(context, turn),
+    )
+
+
+def _workarounds(context: RequestContext, turn: CellTurn) -> tuple[str, ...]:
+    """The news that matters to users first, each by itself; all others that turned alike in one line."""
+    ordered = sorted(turn.workarounds.items(), key=lambda item: (list(CureNews).index(item[1].news), item[0]))
+    stated = [(id_, one) for id_, one in ordered if one.news in NEWS_WORDS]
+    others = ((id_, one) for id_, one in ordered if one.news not in NEWS_WORDS)
+    alike = grouped(others, lambda item: _steps(context, item[1]))
+    return (
+        *(f"{context.say(NEWS_WORDS[one.news], id=id_)} ({_steps(context, one)})" for id_, one in stated),
+        *(f"{', '.join(id_ for id_, _ in some)}: {steps}" for steps, some in alike.items()),
+    )
+
+
+def _steps(context: RequestContext, turn: CureTurn) -> str:
+    return f"{context.say(WORKAROUNDS[turn.before].word)} → {context.say(WORKAROUNDS[turn.after].word)}"

@@ -1,0 +1,49 @@
+"""Changes of verdicts, as JSON."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from knowngood.domain.verdicts.changes import Cause, CureTurn
+from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.share.changes.atom import summary as in_summary
+from knowngood.web.json_body import Body, CellUrl, OfCellBody, read_from
+from knowngood.web.urls import run_address
+
+
+class CellTurnBody(OfCellBody):
+    """One cell before and after. `workarounds` are those whose verdict is another one, by id.
+
+    `first` says that nobody had ever measured it. `earlier` is the last verdict of a cell whose repro has become
+    another one since, so that it was not run.
+    """
+
+    before: Verdict
+    after: Verdict
+    first: bool = read_from("is_first")
+    earlier: Verdict | None
+    reason: str
+    at: datetime
+    workarounds: dict[str, CureTurn]
+    url: CellUrl = read_from("key")
+
+
+class ChangeBody(Body):
+    """The changes by one cause. `run` and `run_url` where the cause is a run, `origin` where it is an import."""
+
+    key: str
+    at: datetime
+    cause: Cause
+    run: str
+    run_url: Annotated[str | None, BeforeValidator(lambda run: run_address(run) if run else None)] = read_from("run")
+    origin: str
+    issues: list[str]
+    summary: Annotated[str, BeforeValidator(in_summary)] = read_from("turns")
+    cells: list[CellTurnBody] = read_from("turns")
+
+
+class ChangesBody(Body):
+    """Newest first."""
+
+    changes: list[ChangeBody]

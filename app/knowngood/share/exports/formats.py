@@ -1,0 +1,51 @@
+"""The forms in which a part of the matrix leaves: by name, with media type and ending."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from knowngood.share.exports.csv import table
+from knowngood.share.exports.extract import Extract
+from knowngood.share.exports.junit import junit_matrix
+from knowngood.share.exports.markdown import matrix_markdown
+from knowngood.share.exports.osv import osv_document
+
+
+class Format(StrEnum):
+    """`bundle` is the evidence itself, which another installation imports; the others tell what follows from it."""
+
+    OSV = "osv"
+    CSV = "csv"
+    JUNIT = "junit"
+    MARKDOWN = "markdown"
+    BUNDLE = "bundle"
+
+
+@dataclass(frozen=True)
+class FormatInfo:
+    """`folded` where Pythons that agree share a line."""
+
+    media: str
+    ending: str
+    folded: bool = False
+
+
+FORMATS = {
+    Format.OSV: FormatInfo("application/json", "osv.json"),
+    Format.CSV: FormatInfo("text/csv; charset=utf-8; header=present", "csv"),
+    Format.JUNIT: FormatInfo("application/xml", "junit.xml"),
+    Format.MARKDOWN: FormatInfo("text/markdown; charset=utf-8", "md", folded=True),
+    Format.BUNDLE: FormatInfo("application/gzip", "jsonl.gz"),
+}
+
+_WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {
+    Format.OSV: lambda extract: iter((osv_document(extract),)),
+    Format.CSV: table,
+    Format.JUNIT: junit_matrix,
+    Format.MARKDOWN: matrix_markdown,
+}
+
+
+def write_extract(format_: Format, extract: Extract) -> Iterator[bytes]:
+    """The document in pieces. A bundle is no extract: the store writes it (`export_bundle`)."""
+    return _WRITERS[format_](extract)

@@ -1,0 +1,136 @@
+"""Everything the gate knows, in one value, brought up to date by what changed since."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from sys import intern
+
+import sqlalchemy as sa
+
+from knowngood.domain.hardware_classes import whole_classes
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, CellPlace
+from knowngood.store import unreadable
+from knowngood.store.engine import Session
+from knowngood.store.evidence import documents
+from knowngood.store.evidence.time_travel import load_cells_at
+from knowngood.store.knowledge.lazy_cells import LazyCells
+from knowngood.store.knowledge.model import Knowledge
+from knowngood.store.queries import load_builds, load_generation, load_issues, load_readable_builds
+from knowngood.store.state.wheel_code import count_environments, load_wheel_code
+from knowngood.store.tables import cells, issues
+from knowngood.store.watch_lists import load_watch_lists
+
+
+@dataclass(frozen=True)
+class KnowledgeSnapshot:
+    """The knowledge at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
+    the store was last seen to be at that generation, `environments` how many had been imported
+    by then. It `is_whole` unless an issue or a build could not be read.
+    """
+
+    generation: int
+    knowledge: Knowledge
+    revisions: Mapping[str, str]
+    cells: LazyCells[str]
+    known_at: datetime
+    flaky: frozenset[CellPlace] = frozenset()
+    environments: int = 0
+    is_whole: bool = True
+
+
+def load_knowledge(
+    s: Session, now: datetime, before: KnowledgeSnapshot | None = None, *, whole: bool = True
+) -> KnowledgeSnapshot:
+    """The knowledge of now, from that of `before`; that itself where the store has not moved since. Raises
+    Unreadable where an issue or a build cannot be read; without `whole` it is left out.
+
+    Only cells written since are read. Their generation says which: writers come one after the other, and each begins
+    with raising it (`cells.touch`). A store that went backwards was put in the place of another and is read anew.
+    """
+    generation = load_generation(s)
+    if before is not None and before.generation == generation:
+        return before
+    if before is not None and before.generation > generation:
+        before = None
+    found, flaky = _cells(s, before)
+    revisions, known_issues = _issues(s, before, whole=whole)
+    readable, left_out = load_readable_builds(s, whole=whole)
+    number = count_environments(s)
+    is_same = before is not None and before.environments == number
+    wheels = before.knowledge.known.wheels if before is not None and is_same else load_wheel_code(s)
+    known = Known(
+        issues=known_issues,
+        builds={build.id: build for build in readable},
+        cells=found,
+        hardware=whole_classes(hardware for _, _, hardware in found),
+        as_of=now,
+        flaky=flaky,
+        wheels=wheels,
+    )
+    tested = frozenset(build for _, build, _ in found)
+    knowledge = Knowledge(known, tested, load_watch_lists(s))
+    is_whole = not left_out and len(known_issues) == len(revisions)
+    return KnowledgeSnapshot(generation, knowledge, revisions, found, now, flaky, number, is_whole)
+
+
+def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
+    """Revision and issue by id; only what has another revision than before is read."""
+    listed = s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all()
+    revisions = {row.id: row.revision for row in sorted(listed)}
+    kept = {
+        id_: before.knowledge.known.issues[id_]
+        for id_, revision in revisions.items()
+        if before is not None and before.revisions.get(id_) == revision and id_ in before.knowledge.known.issues
+    }
+    query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
+    wanted = sorted(revisions.keys() - kept.keys())
+    read = s.execute(query.where(issues.c.id.in_(wanted)) if kept else query) if wanted else ()
+    found = kept | {one.id: one for one in unreadable.readable("issues", read, documents.parse_issue, whole=whole)}
+    return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
+
+
+def _cells(s: Session, before: KnowledgeSnapshot | None) -> tuple[LazyCells[str], frozenset[CellPlace]]:
+    """The cells, and which of them are flaky. A cell that is gone leaves no trace but in the number of them; then all
+    are read anew.
+    """
+    texts = _texts(s, since=before.generation if before else None)
+    flaky = documents.flaky_places(texts)
+    if before is None:
+        return LazyCells(documents.read_cell, texts), flaky
+    found = before.cells.with_changes(texts)
+    number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
+    return (found, (before.flaky - texts.keys()) | flaky) if len(found) == number else _cells(s, None)
+
+
+def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:
+    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
+    if since is not None:
+        query = query.where(cells.c.changed > since)
+    # A name stands in thousands of rows, and each row of the driver brings a copy of its own.
+    return {
+        (intern(issue), intern(build), intern(hardware)): doc for issue, build, hardware, doc in s.execute(query).all()
+    }
+
+
+def load_known(s: Session, now: datetime) -> Known:
+    """Everything that is known now, less what cannot be read."""
+    return load_knowledge(s, now, whole=False).knowledge.known
+
+
+def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) -> Known:
+    """The same as it was known at a past moment, of the issues, builds or classes that are `wanted`: what was measured.
+
+    Nothing is inferred of the past, because the evidence that rules rest on is not at hand. Raises BadRequest where too
+    many attempts would have to be judged anew.
+    """
+    found: dict[CellPlace, Cell] = {cell.key: cell for cell in load_cells_at(s, at, **wanted)}
+    return Known(
+        issues={issue.id: issue for issue in load_issues(s)},
+        builds={build.id: build for build in load_builds(s)},
+        cells=found,
+        hardware=whole_classes(hardware for _, _, hardware in found),
+        as_of=at,
+        infers=False,
+    )

@@ -1,0 +1,170 @@
+"""`issue`, `find` and `env` as real commands without any store, and every asking command over a snapshot file."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from knowngood.catalogue.script_analysis import STANDALONE
+from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.signed_snapshot import make_key, public_key, write_snapshot
+from tests.forked_commands import run_command
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+BAD = "torch-2.7.1+cu126"
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Run:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "nobody"), "CUDA_VISIBLE_DEVICES": ""}
+        return run_command(arguments, environment, timeout_s=120)
+
+    return run
+
+
+def test_an_issue_is_told_for_the_environment_of_a_project(ask: Run, tmp_path: Path) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text(f'[project]\nname = "x"\nrequires-python = "==3.12.*"\ndependencies = ["torch=={BAD[6:]}"]\n')
+    told = ask("issue", "pytorch/pytorch#151290", "-r", str(project))
+    assert told.returncode == 0, told.stderr
+    assert "cpu-x86_64: fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]" in told.stdout
+    assert f"build     {BAD}~py312" in told.stdout
+    assert f"workaround that works, run on {BAD} (" in " ".join(told.stdout.split()), "with 3.12 it was not tried"
+    assert 'torch.compile(create_block_mask, backend="aot_eager")' in told.stdout
+
+
+def test_of_an_issue_programs_get_the_issue_of_the_api_and_the_gates_answer(ask: Run) -> None:
+    told = json.loads(ask("issue", "151290", "--build", BAD, "--json").stdout)
+    assert (told["id"], told["is_example"], told["here"]["build"]) == ("pytorch-151290", False, BAD)
+    assert told["history"][0]["sentence"] == "fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]"
+    assert told["links"][0]["state"] == "closed"
+    assert [one["issue"] for one in told["here"]["reasons"]] == ["pytorch-151290"]
+    assert any(one["verdict"] == "effective" and one["snippet"] for one in told["here"]["reasons"][0]["workarounds"])
+
+
+def test_the_script_of_an_issue_is_one_file_that_needs_nothing_else(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ask("issue", "151290", "--script").stdout)
+    done = subprocess.run([sys.executable, tmp_path / "mine.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "No module named 'torch'" in done.stderr
+    assert (tmp_path / "mine.py").read_text().endswith(STANDALONE.read_text())
+
+
+def test_a_search_is_that_of_the_matrix(ask: Run) -> None:
+    found = {one["id"] for one in json.loads(ask("find", "stride", "status:affected", "--json").stdout)["issues"]}
+    shown = json.loads(ask("matrix", "--query", "stride status:affected", "--json").stdout)["issues"]
+    assert found
+    assert found == {one["id"] for one in shown}
+    assert "no issue matches" in ask("find", "zzzqqq").stdout
+
+
+@pytest.mark.parametrize("query", ["exists(build:2.7 status:flaky)", "exists(..)", "status:affected (stride"])
+def test_a_query_that_cannot_be_read_is_refused_beside_what_its_words_find(ask: Run, query: str) -> None:
+    told, as_json = ask("find", query), ask("find", query, "--json")
+    assert (told.returncode, as_json.returncode) == (2, 2), told.stderr
+    assert told.stdout.startswith("This is no query that can be read: column ")
+    assert json.loads(as_json.stdout)["search"]["note"].startswith("This is no query that can be read: column ")
+
+
+def test_an_environment_is_told_in_words_and_in_json(ask: Run) -> None:
+    told = json.loads(ask("env", "--build", f"{BAD}~py312", "--hardware", "cpu-x86_64", "--json").stdout)
+    assert (told["build"], told["pythons"], told["hardware"]) == (f"{BAD}~py312", ["3.12"], ["cpu-x86_64"])
+    assert told["reasons"][0]["severity"] == "high"
+    here = ask("env")
+    assert here.returncode == 3
+    assert "What fails here is not known: no tested build is this environment." in here.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("issue", "pytorch-15129"), 2, 'no issue is called "pytorch-15129" here; nearest: pytorch-151290'),
+        (("issue", "151290", "--build", BAD, "--here"), 2, "--build and --here exclude each other"),
+        (("issue", "151290", "-r", "nowhere.txt"), 2, "nowhere.txt cannot be read"),
+        (("issue", "151290", "--build", "2.5.9"), 3, ""),
+        (("find", "satus:affected"), 2, 'the words: column 1: there is no field "satus" (did you mean "status"?)'),
+        (("env", "--build", BAD, "--groups", "dev"), 2, "groups: names extras and groups of a pyproject.toml"),
+        (("upgrade", "--from", "2.5.1", "--groups", "dev"), 2, "--groups names extras and groups of a pyproject.toml"),
+        (("env", "--snapshot", "nowhere", "--unsigned"), 4, "the snapshot nowhere cannot be read"),
+        (("matrix", "151290", "--issues", "xla-8464"), 2, 'name the issue once: "151290" or --issues'),
+    ],
+)
+def test_wrong_input_says_what_to_do(ask: Run, arguments: tuple[str, ...], code: int, words: str) -> None:
+    done = ask(*arguments)
+    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The file, which knows one issue alone, and the key that signed it."""
+    found, private = read_shipped().knowledge, make_key()
+    keep = "pytorch-151290"
+    known = found.known
+    less = type(known)(
+        {keep: known.issues[keep]},
+        known.builds,
+        {place: known.cells[place] for place in known.cells if place[0] == keep},
+        ("cpu-x86_64",),
+        datetime(2026, 1, 2, tzinfo=UTC),
+    )
+    path = tmp_path_factory.mktemp("snapshot") / "known.snapshot"
+    path.write_bytes(write_snapshot(type(found)(less, frozenset(place[1] for place in less.cells)), private))
+    return str(path), public_key(private)
+
+
+ASKED = {
+    "issue 151290": 0,
+    "find .. --json": 0,
+    f"env --build {BAD}": 0,
+    "compare 2.6.0 2.7.1": 0,
+    "upgrade --from 2.7.1": 0,
+    f"explain {__file__}": 3,
+    "matrix": 0,
+    "matrix 151290": 0,
+}
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_a_snapshot_answers_alone_and_says_so(ask: Run, question: str, snapshot: tuple[str, str]) -> None:
+    file, key = snapshot
+    done = ask(*question.replace("..", "torch").split(), "--snapshot", file, "--public-key", key)
+    assert done.returncode == ASKED[question], done.stderr
+    assert f"answered from {file}, a snapshot of 2026-01-02, " in done.stderr
+    assert "was not checked" not in done.stderr
+    assert "xla-8464" not in done.stdout
+
+
+def test_a_snapshot_of_somebody_else_is_not_believed(ask: Run, snapshot: tuple[str, str]) -> None:
+    file, _ = snapshot
+    done = ask("issue", "151290", "--snapshot", file, "--public-key", public_key(make_key()))
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "which is none of the keys given" in done.stderr
+    unchecked = ask("issue", "151290", "--snapshot", file, "--unsigned")
+    assert (unchecked.returncode, "was not checked against a key that you know" in unchecked.stderr) == (0, True)
+
+
+# -- the table of the matrix -------------------------------------------------------------------------------------------
+
+
+def test_in_a_pipe_the_matrix_is_a_line_per_issue_with_the_newest_builds(ask: Run) -> None:
+    lines = ask("matrix", "--hardware", "cpu-x86_64").stdout.splitlines()
+    known = read_shipped().knowledge.known
+    assert len(lines) < len(known.issues) + 12
+    newest = max((known.builds[build] for _, build, _ in known.cells), key=lambda build: build.build_id)
+    assert newest.id.removeprefix("torch-").partition("+")[0] in lines[1]
+    assert any("older builds (" in line and "are left out; --builds names others" in line for line in lines)
+
+
+def test_of_one_issue_the_matrix_tells_each_cell_with_its_reason(ask: Run) -> None:
+    told = ask("matrix", "151290").stdout
+    assert "cpu-x86_64  fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]" in told
+    assert "  2.7.1+cu126   ✓✕  passes as reported, fails in a variant: on avx2, avx512: " in told
+    assert told.index("2.15.0+cu132") < told.index("2.7.1+cu126")
+    assert "to measure: knowngood run --issues pytorch-151290 --builds torch-2.5.0+cu124," in told
+    assert told.endswith("what helps, and on which build: knowngood issue pytorch-151290\n")

@@ -1,0 +1,153 @@
+"""The numbers of the charts, counted once more from the cells, in other words than the charts'."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.history import history_of
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.matrix.charts.lifespans import history_in_brief, lifespans_by_class, lifespans_of
+from knowngood.matrix.charts.pass_rate import pass_rate
+from knowngood.matrix.charts.releases import short_labels
+from tests.make import make_build
+from tests.random_stores import CLASSES, ISSUES, random_patterns, store_of
+
+SEEDS = range(2)
+
+
+def chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - repeatable on purpose
+
+
+def stands(cell: Cell) -> str:
+    """How a cell stands, spelled out."""
+    match cell.verdict.value:
+        case "not_applicable":
+            return "does_not_apply"
+        case "not_affected":
+            return "passes"
+        case "different_failure":
+            return "fails"
+        case "affected" if cell.as_reported and cell.as_reported.verdict.value == "not_affected":
+            return "as_reported"
+        case "affected" | "flaky":
+            helps = any(one.verdict.value == "effective" for one in cell.workarounds.values())
+            return "needs_workaround" if helps else "fails"
+        case _:
+            return "not_known"
+
+
+def lines_of(known: Known, hardware: str) -> dict[str, list[Build]]:
+    """By release of the default index with its own Triton, of which any Python was measured: all, the default first."""
+    found: dict[str, list[Build]] = {}
+    for build in sorted(
+        known.builds.values(), key=lambda build: (build.build_id.version, build.python != "3.11", build.python)
+    ):
+        if build.origin == "default" and build.triton == build.pinned_triton:
+            found.setdefault(build.torch.partition("+")[0], []).append(build)
+    measured = {build for _, build, class_ in known.cells if class_ == hardware}
+    return {release: builds for release, builds in found.items() if any(one.id in measured for one in builds)}
+
+
+def standing(known: Known, issue: Issue, builds: Sequence[Build], hardware: str) -> Cell:
+    """The first Python's with an answer that was run there, else with one from the CPU, unless two contradict each
+    other; where none has one, the first that was tried, or else may be.
+    """
+    cells = [known.cell(issue, build, hardware) for build in builds]
+    answers = [cell for cell in cells if stands(cell) in {"passes", "as_reported", "needs_workaround", "fails"}]
+    told = [cell for cell in answers if cell.basis is None] or answers
+    if {stands(cell) == "passes" for cell in told} == {True, False}:
+        return Cell(issue.id, told[0].build, hardware, Verdict.INCONCLUSIVE, "")
+    tried = [cell for cell in cells if cell.measured_at]
+    possible = [cell for cell in cells if cell.verdict.value != "not_applicable"]
+    return (told or tried or possible or cells)[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("hardware", CLASSES)
+def test_the_pass_rate_counts_each_issue_once_on_each_measured_release(seed: int, hardware: str) -> None:
+    known = store_of(random_patterns(chance(seed), 0.5))
+    told = {
+        one.release: ({stand.value: n for stand, n in one.counts.items() if n}, one.rate)
+        for one in pass_rate(known, hardware).releases
+    }
+    expected = {}
+    for release, builds in lines_of(known, hardware).items():
+        counts = Counter(stands(standing(known, issue, builds, hardware)) for issue in known.issues.values())
+        answered = sum(counts[stand] for stand in ("passes", "as_reported", "needs_workaround", "fails"))
+        expected[release] = (dict(counts), counts["passes"] / answered if answered else None)
+        assert sum(counts.values()) == len(known.issues)
+    assert told == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("hardware", CLASSES)
+def test_a_lifespan_has_a_segment_for_each_measured_release_and_says_what_its_cell_says(
+    seed: int, hardware: str
+) -> None:
+    known = store_of(random_patterns(chance(seed), 0.5))
+    lines = lines_of(known, hardware)
+    spans = lifespans_of(known.issues.values(), known, hardware)
+    shown = {row.issue.id: row for row in spans.rows}
+    for issue in known.issues.values():
+        cells = {release: standing(known, issue, builds, hardware) for release, builds in lines.items()}
+        if all(stands(cell) == "does_not_apply" for cell in cells.values()):
+            assert issue.id not in shown
+            continue
+        row = shown[issue.id]
+        assert [(one.release, one.build, one.prospect.value, one.is_inferred) for one in row.segments] == [
+            (release, cell.build, stands(cell), cell.basis is not None) for release, cell in cells.items()
+        ]
+        for segment, builds in zip(row.segments, lines.values(), strict=True):
+            verdicts = {one.verdict for one in standing(known, issue, builds, hardware).variants}
+            if len(builds) > 1:
+                verdicts |= {known.cell(issue, build, hardware).verdict for build in builds}
+            said = {one.value for one in verdicts} & {"affected", "not_affected", "flaky", "different_failure"}
+            assert segment.is_mixed is ("flaky" in said or ("not_affected" in said and len(said) > 1))
+        assert [one for run in row.runs for one in run.segments] == list(row.segments)
+        assert [run.start for run in row.runs] == [
+            at for at, one in enumerate(row.segments) if not at or one.look != row.segments[at - 1].look
+        ]
+
+
+def test_on_several_classes_the_bars_of_an_issue_have_the_same_releases() -> None:
+    known = store_of(random_patterns(chance(1), 0.3))
+    releases = {release for hardware in CLASSES for release in lines_of(known, hardware)}
+    spans = lifespans_by_class(ISSUES["any-1"], known, CLASSES)
+    assert {row.hardware for row in spans.rows} == set(CLASSES)
+    for row in spans.rows:
+        assert [one.release for one in row.segments] == sorted(releases)
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        pytest.param("", ["no release answered yet"], id="nothing measured"),
+        pytest.param("  x ", ["fails on 2.7.1, the one that answered"], id="one that fails"),
+        pytest.param("o   ", ["passes on 2.5.1, the one that answered"], id="one that passes"),
+        pytest.param("oooo", ["passes on all 4 that answered"], id="never failed"),
+        pytest.param("xx x", ["fails on all 3 that answered"], id="always failed"),
+        pytest.param("oxxo", ["broke 2.6.0", "fixed 2.8.0"], id="came and went"),
+        pytest.param("xxoo", ["fails up to 2.6.0", "fixed 2.7.1"], id="nothing older passes"),
+        pytest.param("oxxx", ["broke 2.6.0", "still fails in 2.8.0"], id="nothing newer passes"),
+        pytest.param("o xo", ["broke in (2.5.1, 2.7.1]", "fixed 2.8.0"], id="unmeasured before it"),
+        pytest.param("ox o", ["broke 2.6.0", "fixed in (2.6.0, 2.8.0]"], id="unmeasured after it"),
+        pytest.param("xoxo", ["fails up to 2.5.1", "fixed 2.6.0", "broke 2.7.1", "fixed 2.8.0"], id="twice"),
+    ],
+)
+def test_the_history_in_brief(answers: str, told: list[str]) -> None:
+    builds = [make_build(f"{one}+cu126") for one in ("2.5.1", "2.6.0", "2.7.1", "2.8.0")]
+    verdicts = {"x": Verdict.AFFECTED, "o": Verdict.NOT_AFFECTED, " ": Verdict.NOT_RUN}
+    history = history_of([(build, verdicts[one]) for build, one in zip(builds, answers, strict=False)])
+    assert [words.format(**values) for words, values in history_in_brief(history)] == told
+
+
+def test_labels_name_the_minor_once() -> None:
+    assert short_labels(["2.7.0", "2.7.1", "2.8.0", "2.10.0", "2.10.1"]) == ("2.7", ".1", "2.8", "2.10", ".1")
+    # A minor that begins with its patch is named by the minor too: the table and the bar's name have it in full.
+    assert short_labels(["2.1.2", "2.2.2"]) == ("2.1", "2.2")

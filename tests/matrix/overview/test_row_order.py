@@ -1,0 +1,78 @@
+"""The order of rows, and their groups in it."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from knowngood.matrix.overview.page import MatrixPage
+from knowngood.web.urls import MATRIX
+from tests.web.asking import shown
+from tests.web.given import ISSUES
+
+SEVERITIES = {issue.id: issue.severity.value for issue in ISSUES}
+
+
+def groups_of(client: TestClient, sort: str) -> dict[str, list[str]]:
+    page = shown(client, f"{MATRIX}?sort={sort}", MatrixPage)
+    return {group.label: [row.issue.id for row in group.rows] for group in page.groups}
+
+
+def test_rows_stand_by_component_unless_another_order_is_asked_for(client: TestClient) -> None:
+    by_component = groups_of(client, "component")
+    assert list(by_component) == ["Dynamo", "Inductor C++"]
+    page = shown(client, MATRIX, MatrixPage)
+    assert [group.label for group in page.groups] == list(by_component)
+    assert [(one.label, one.is_chosen) for one in page.orders] == [
+        ("component", True),
+        ("severity", False),
+        ("newest change", False),
+        ("id", False),
+    ]
+
+
+def test_by_severity_the_gravest_come_first(client: TestClient) -> None:
+    ranks = ["critical", "high", "medium", "low"]
+    groups = groups_of(client, "severity")
+    assert sorted(groups, key=ranks.index) == list(groups)
+    assert all(SEVERITIES[id_] == label for label, ids in groups.items() for id_ in ids)
+
+
+def test_by_change_the_release_at_which_most_recently_something_came_or_went_is_first(client: TestClient) -> None:
+    assert groups_of(client, "changed") == {
+        "came or went in 2.8.0": ["pytorch-151290"],
+        "no change known": ["fla-160", "pytorch-154771"],
+    }
+
+
+def test_by_id_numbers_count_as_numbers(client: TestClient) -> None:
+    assert groups_of(client, "id") == {"all issues": ["fla-160", "pytorch-151290", "pytorch-154771"]}
+
+
+@pytest.mark.parametrize("sort", ["component", "severity", "changed", "id"])
+def test_the_twin_sorts_by_the_words_of_the_page(client: TestClient, sort: str) -> None:
+    rows = [id_ for ids in groups_of(client, sort).values() for id_ in ids]
+    asked = {"sort": sort, "hardware": "cpu-x86_64", "fields": "issue", "issues": ",".join(rows)}
+    cells = client.get("/api/v1/matrix", params=asked).json()["cells"]
+    assert list(dict.fromkeys(cell["issue"] for cell in cells)) == rows
+
+    asked |= {"sort": f"-{sort}", "limit": "1"}
+    last = client.get("/api/v1/matrix", params=asked).json()
+    assert last["next"]
+    never = groups_of(client, "changed").get("no change known", []) if sort == "changed" else []
+    assert last["cells"][0]["issue"] in {one for one in rows if one not in never}
+
+
+@pytest.mark.parametrize("sort", ["severity", "changed", "id"])
+def test_the_groups_of_every_order_fold(client: TestClient, sort: str) -> None:
+    first = shown(client, f"{MATRIX}?sort={sort}", MatrixPage).groups[0]
+    folded = shown(client, first.fold.address, MatrixPage)
+    assert folded.groups[0].fold.is_folded
+    assert f"sort={sort}" in first.fold.address
+    for order in folded.orders:
+        assert "fold=" not in order.address
+
+
+def test_an_order_that_there_is_not_is_refused_with_those_there_are(client: TestClient) -> None:
+    answer = client.get(f"{MATRIX}?sort=colour")
+    assert answer.status_code == 422
+    assert "component" in answer.text
+    assert "severity" in answer.text

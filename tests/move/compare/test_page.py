@@ -1,0 +1,274 @@
+"""Two builds side by side on a page, as JSON and as Markdown."""
+
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from knowngood.domain.vocabulary import StatusLabel
+from knowngood.move.compare.comparison import Group, Transition, WorkaroundTurn
+from knowngood.move.compare.page import ComparePage, PairLine
+from knowngood.store.engine import Engine
+from tests.make import HARDWARE
+from tests.web.asking import shown
+from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, GPU_CLASS, ISSUES, MASK, MISMATCHED, NEW, OLD, SILENT, save
+
+
+def address(before: str, after: str, **more: str) -> str:
+    asked = {"a": before, "b": after, **more}
+    return "/compare?" + "&".join(f"{name}={value.replace('+', '%2B')}" for name, value in asked.items())
+
+
+def lines_of(page: ComparePage) -> dict[str, PairLine]:
+    assert page.answer is not None
+    lines = (line for section in page.answer.sections for line in section.lines)
+    return {line.issue: line for line in lines if isinstance(line, PairLine)}
+
+
+def told(client: TestClient, before: str, after: str, **more: str) -> dict[str, Any]:
+    response = client.get(f"/api/v1{address(before, after, **more)}")
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+def test_the_first_line_is_the_answer(client: TestClient) -> None:
+    text = client.get(address(BAD.id, GOOD.id)).text
+    whole = " ".join(text.split("<h1")[1].split("</h1>")[0].replace("<span", " <span").split())
+    assert "From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86_64" in whole
+    assert "none newly broken, 1 fixed, 1 not known there" in whole
+
+
+def test_every_issue_stands_in_the_group_of_what_became_of_it(client: TestClient) -> None:
+    page = shown(client, address(OLD.id, BAD.id), ComparePage)
+    assert page.answer is not None
+    groups = {section.id: [line.issue for line in section.lines] for section in page.answer.sections}
+    assert groups == {
+        Group.NEWLY_BROKEN: [MASK.id],
+        Group.FIXED: [DYNAMO.id],
+        Group.STILL_FAILS: [SILENT.id],
+        Group.NOWHERE: ["pytorch-151589"],
+    }
+    assert list(groups) == [Group.NEWLY_BROKEN, Group.FIXED, Group.STILL_FAILS, Group.NOWHERE]
+    folded = [section.id for section in page.answer.sections if section.is_folded]
+    assert folded == [Group.STILL_FAILS, Group.NOWHERE]
+
+
+def test_each_side_says_how_many_runs_it_rests_on(client: TestClient) -> None:
+    line = lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))[MASK.id]
+    assert (line.before.rests_on, line.after.rests_on) == ("2 runs", "2 runs")
+    line = lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[DYNAMO.id]
+    assert line.before.rests_on == "1 run"
+    pair = next(one for one in told(client, OLD.id, BAD.id)["pairs"] if one["issue"] == DYNAMO.id)
+    assert (pair["runs"], pair["assurance"]) == (1, "measured")
+
+
+def test_an_environment_that_broke_down_fixes_nothing(client: TestClient) -> None:
+    """The silent issue is flaky on 2.7.1; on 2.8.0 its host had no compiler."""
+    lines = lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))
+    assert lines[SILENT.id].transition is Transition.NOW_UNKNOWN
+    assert lines[SILENT.id].reason == "no C++ compiler; install g++"
+
+
+def test_each_line_leads_to_both_cells_and_to_the_issue(client: TestClient) -> None:
+    line = lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))[MASK.id]
+    assert (line.before.sign, line.after.sign) == (StatusLabel.WORKAROUND, StatusLabel.PASSES)
+    assert line.before.address == f"/cells/{MASK.id}/torch-2.7.1%2Bcu126?hardware={HARDWARE}"
+    assert line.after.address == f"/cells/{MASK.id}/torch-2.8.0%2Bcu128?hardware={HARDWARE}"
+    for leads_to in (line.address, line.before.address, line.after.address):
+        assert client.get(leads_to).status_code == 200
+
+
+def test_workarounds_are_followed_too(client: TestClient) -> None:
+    assert lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))[MASK.id].notes == (
+        "workaround no longer needed: Make it eagerly",
+    )
+    assert lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[MASK.id].notes == (
+        "needs a workaround there; measured to help: Make it eagerly",
+    )
+
+
+def test_silent_wrong_numbers_and_old_evidence_are_marked(client: TestClient) -> None:
+    line = lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[SILENT.id]
+    assert line.is_silent
+    assert (line.before.is_old, line.after.is_old) == (True, False)
+    assert "wrong numbers without an error" in client.get(address(OLD.id, BAD.id)).text
+
+
+def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
+    page = shown(client, address(OLD.id, BAD.id), ComparePage)
+    assert page.answer is not None
+    body = client.get(page.json_address).json()
+    assert {one["issue"]: one["transition"] for one in body["pairs"]} == {
+        line.issue: line.transition.value for line in lines_of(page).values()
+    }
+    assert body["sentence"] == f"{page.answer.whence}: {page.answer.told}"
+    assert sum(body["counts"].values()) == sum(body["groups"].values()) == len(ISSUES)
+    assert client.get(body["url"]).status_code == 200
+
+
+def test_the_twin_gives_both_cells_whole(client: TestClient) -> None:
+    pair = next(one for one in told(client, BAD.id, GOOD.id)["pairs"] if one["issue"] == MASK.id)
+    for side, build in (("before", BAD), ("after", GOOD)):
+        cell = client.get(f"/api/v1/cells/{MASK.id}/{build.id.replace('+', '%2B')}?hardware={HARDWARE}").json()
+        assert pair[side] == {name: cell[name] for name in pair[side]}
+    assert pair["workarounds"] == {"eager_mask": WorkaroundTurn.NO_LONGER_NEEDED}
+
+
+def test_the_other_way_round_swaps_what_is_fixed_and_what_breaks(client: TestClient) -> None:
+    there, back = told(client, OLD.id, BAD.id)["counts"], told(client, BAD.id, OLD.id)["counts"]
+    for one, other in (("fixed", "regressed"), ("appeared", "disappeared"), ("now_unknown", "was_unknown")):
+        assert (there[one], there[other]) == (back[other], back[one])
+    page = shown(client, address(OLD.id, BAD.id, hardware=HARDWARE, q="mask"), ComparePage)
+    assert page.answer is not None
+    turned = shown(client, page.answer.swapped_address, ComparePage)
+    assert turned.answer is not None
+    assert (turned.answer.before.label, turned.answer.after.label) == (BAD.id, OLD.id)
+    assert (turned.hardware, turned.query.q) == (HARDWARE, "mask")
+
+
+def test_another_hardware_class_is_one_link_away(client: TestClient) -> None:
+    page = shown(client, address(OLD.id, BAD.id), ComparePage)
+    (gpu,) = [one for one in page.classes if one.label == GPU_CLASS]
+    elsewhere = shown(client, gpu.address, ComparePage)
+    assert elsewhere.hardware == GPU_CLASS
+    assert lines_of(elsewhere)["pytorch-151589"].transition is Transition.WAS_UNKNOWN
+
+
+def test_a_mismatched_triton_is_compared_with_its_own_torch(client: TestClient) -> None:
+    page = shown(client, address(BAD.id, MISMATCHED.id), ComparePage)
+    assert {urlsplit(line.after.address).path.split("/")[-1] for line in lines_of(page).values()} == {
+        quote(MISMATCHED.id)
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "issues"),
+    [
+        ({"q": "bmm"}, [SILENT.id]),
+        ({"q": "silent:yes"}, [SILENT.id]),
+        ({"q": "build:2.7.1 status:affected"}, [MASK.id]),
+        ({"q": "(build:2.5.1 status:not_affected) (build:2.7.1 status:affected)"}, [MASK.id]),
+        ({"component": "Dynamo"}, [DYNAMO.id]),
+        ({"issues": f"{MASK.id},{DYNAMO.id}"}, [DYNAMO.id, MASK.id]),
+    ],
+)
+def test_issues_can_be_chosen(client: TestClient, more: dict[str, str], issues: list[str]) -> None:
+    page = shown(client, address(OLD.id, BAD.id, **more), ComparePage)
+    assert sorted(lines_of(page)) == issues
+    assert sorted(one["issue"] for one in told(client, OLD.id, BAD.id, **more)["pairs"]) == issues
+
+
+def test_a_query_that_cannot_be_read_is_refused_at_its_place(client: TestClient) -> None:
+    refused = client.get(f"/api/v1{address(OLD.id, BAD.id, q='colour:red')}")
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "q"
+    assert "<mark>" in client.get(address(OLD.id, BAD.id, q="colour:red")).text
+
+
+def test_every_order_is_a_link_and_shows_the_same_issues(client: TestClient) -> None:
+    page = shown(client, address(OLD.id, BAD.id), ComparePage)
+    assert page.answer is not None
+    shown_by_default = set(lines_of(page)) - {"pytorch-151589"}  # what applies to neither is in no other order
+    orders = {}
+    for choice in page.answer.sortings[1:]:
+        ordered = shown(client, choice.address, ComparePage)
+        orders[choice.label] = list(lines_of(ordered))
+        assert set(orders[choice.label]) == shown_by_default
+    assert orders["issue"] == sorted(shown_by_default)
+    assert orders["verdict afterwards"][0] == MASK.id
+
+
+def test_without_builds_the_page_asks_for_two_and_offers_steps(client: TestClient) -> None:
+    page = shown(client, "/compare", ComparePage)
+    assert page.answer is None
+    assert page.offered[0].label == f"{BAD.id} → {GOOD.id}"
+    assert {option.id for option in page.options} == {build.id for build in BUILDS}
+    assert [option.id for option in page.options if not option.is_measured] == [
+        NEW.id,
+        "torch-2.7.1+cpu",
+    ]
+    for one in page.offered:
+        assert shown(client, one.address, ComparePage).answer is not None
+
+
+def test_with_one_build_it_offers_what_to_compare_it_with(client: TestClient) -> None:
+    page = shown(client, f"/compare?a={OLD.id.replace('+', '%2B')}", ComparePage)
+    assert [one.label for one in page.offered] == [f"{OLD.id} → {one.id}" for one in (GOOD, BAD)]
+
+
+def test_a_build_nobody_knows_names_the_nearest_and_keeps_the_rest(client: TestClient) -> None:
+    page = client.get(address("torch-2.7.2+cu126", GOOD.id, q="mask"))
+    assert page.status_code == 404
+    assert "no build is called &#34;torch-2.7.2+cu126&#34; here" in page.text
+    near = "/compare?a=torch-2.7.1%2Bcu126&amp;b=torch-2.8.0%2Bcu128&amp;q=mask"
+    assert near in page.text
+    problem = client.get(f"/api/v1{address(BAD.id, 'torch-next')}")
+    assert problem.status_code == 404
+    assert problem.json()["detail"].startswith('b: "torch-next" names no build')
+
+
+@pytest.mark.parametrize("query", ["", "?a=torch-2.7.1%2Bcu126", "?a=x&b=y&hardwear=cpu"])
+def test_the_twin_takes_two_builds_and_no_misspelt_parameter(client: TestClient, query: str) -> None:
+    assert client.get(f"/api/v1/compare{query}").status_code == 422
+
+
+def test_a_class_or_issue_nobody_knows_is_refused_by_name(client: TestClient) -> None:
+    refused = client.get(f"/api/v1{address(BAD.id, GOOD.id, hardware='cuda-sm_42')}")
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "hardware"
+    assert client.get(address(BAD.id, GOOD.id, issues="pytorch-1")).status_code == 422
+
+
+def test_a_plus_and_a_space_mean_the_same(client: TestClient) -> None:
+    assert client.get("/compare?a=torch-2.7.1+cu126&b=torch-2.8.0+cu128").status_code == 200
+
+
+def test_a_build_beside_itself_differs_in_nothing(client: TestClient) -> None:
+    text = client.get(address(BAD.id, BAD.id)).text
+    assert "Both are the same build: nothing can differ." in text
+    counts = told(client, BAD.id, BAD.id)["counts"]
+    assert (counts["fixed"], counts["regressed"]) == (0, 0)
+
+
+def test_where_nothing_can_be_compared_the_page_says_what_would_measure_it(client: TestClient) -> None:
+    page = shown(client, address(GOOD.id, NEW.id), ComparePage)
+    assert page.answer is not None
+    assert page.answer.is_blind
+    command = f"knowngood run --builds {GOOD.id},{NEW.id} --hardware {HARDWARE}"
+    assert command in client.get(address(GOOD.id, NEW.id)).text
+    assert told(client, GOOD.id, NEW.id)["blind"] is True
+
+
+def test_the_markdown_is_ready_to_be_pasted(client: TestClient) -> None:
+    page = shown(client, address(BAD.id, GOOD.id), ComparePage)
+    assert page.answer is not None
+    response = client.get(page.answer.markdown_address)
+    assert response.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert response.text == page.answer.markdown
+    first, *_ = response.text.splitlines()
+    assert first == (
+        "**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: "
+        "none newly broken, 1 fixed, 1 not known there.**"
+    )
+    assert f"({MASK.id})](<http://testserver/issues/{MASK.id}>)" in response.text
+    assert "<script" not in response.text
+
+
+def test_with_nothing_in_the_store_the_page_still_asks(own: TestClient) -> None:
+    page = shown(own, "/compare", ComparePage)
+    assert (page.options, page.offered) == ((), ())
+
+
+def test_with_builds_and_no_result_nothing_is_claimed(own: TestClient, own_engine: Engine) -> None:
+    save(own_engine, ISSUES, BUILDS)
+    body = told(own, BAD.id, GOOD.id)
+    assert body["blind"] is True
+    assert (body["counts"]["fixed"], body["counts"]["still_ok"]) == (0, 0)
+
+
+def test_the_page_speaks_chinese(client: TestClient) -> None:
+    text = client.get(address(BAD.id, GOOD.id), headers={"Cookie": "lang=zh"}).text
+    assert "没有新坏的，1 个已修好，1 个在那里不知道" in text  # noqa: RUF001 - Chinese has its own comma
+    assert "不再需要解法：不编译" in text  # noqa: RUF001 - and its own colon
