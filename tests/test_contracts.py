@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
     ("file", "line", "said"),
     [
         ("gate/rules.py", "from knowngood.ask.front import page", "knowngood.gate.rules -> knowngood.ask.front.page"),
+        ("../../workers/knowngood_workers/host/nvml.py", "import knowngood.settings", "nvml -> knowngood.settings"),
         ("domain/issue.py", "import sqlalchemy", "knowngood.domain.issue -> sqlalchemy"),
     ],
 )

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from knowngood.domain.builds.package_index import IndexFile
 from knowngood.domain.errors import IndexUnusable
-from knowngood.measure.discovery.releases import IndexFile
 from knowngood_workers.provision.index_config import Index
 from knowngood_workers.provision.simple_index import SimpleIndex, UnreadableWheel, printable
 from tests.workers.registry import NATIVE, Registry, answering, make_torch, make_wheel, serve

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
@@ -17,6 +17,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, minor_of
+from knowngood.domain.builds.package_index import IndexFile
 from knowngood.domain.verdicts.history import is_release
 
 _SETTLED = timedelta(days=21)  # `as_of` stands some weeks after a release: its users' packages, and no later ones
@@ -27,19 +28,6 @@ _VERSION_LINE = re.compile(
 _GIT = re.compile(r"[0-9a-f]{40}")
 _LOCAL = re.compile(r"[a-z0-9]+(?:\.[a-z0-9]+)*")
 _INTERPRETER = re.compile(r"(?:cp|py)3(\d{1,2})?")
-
-
-@dataclass(frozen=True)
-class IndexFile:
-    """One file of a project. `uploaded` is None where the index does not tell; `yanked` is None where it is not, else
-    the reason, which may be empty. `metadata` is None where it has no METADATA beside it, else its SHA-256 or "".
-    """
-
-    name: str
-    url: str
-    uploaded: datetime | None = None
-    yanked: str | None = None
-    metadata: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,17 @@
+"""What a package index says of its files, as values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class IndexFile:
+    """One file of a project. `uploaded` is None where the index does not tell; `yanked` is None where it is not, else
+    the reason, which may be empty. `metadata` is None where it has no METADATA beside it, else its SHA-256 or "".
+    """
+
+    name: str
+    url: str
+    uploaded: datetime | None = None
+    yanked: str | None = None
+    metadata: str | None = None
