@@ -14,56 +14,58 @@ from knowngood.cli.removed import REMOVED
 from knowngood.domain.errors import KnownGoodError
 from knowngood.gc_tuning import collect_seldom, leave_quickly
 
-_DECLARED = "knowngood.cli.declared"
-
 TABLE = {
-    "Look": {
-        "matrix": (f"{_DECLARED}.look:MATRIX", "Print what is known now."),
-        "issue": (f"{_DECLARED}.look:ISSUE", "Say where one issue fails, where it is fixed, and what helps."),
-        "find": (f"{_DECLARED}.look:FIND", "Find issues, builds and hardware by whatever names them."),
-        "env": (f"{_DECLARED}.look:ENV", "Say what an environment is, and what fails there."),
-        "explain": (f"{_DECLARED}.look:EXPLAIN", "Say which issue a pasted failure is, and what helps."),
-        "status": (f"{_DECLARED}.look:STATUS", "Say what answers questions here, and how fresh it is."),
-        "site": (f"{_DECLARED}.look:SITE", "Write the pages as files, for whoever looks without a server."),
-        "hygiene": (f"{_DECLARED}.look:HYGIENE", "Where upstream's word and the measurements drift apart."),
-        "export": (f"{_DECLARED}.look:EXPORT", "Write evidence to a bundle, or the matrix as CSV, OSV, JUnit, ..."),
+    "Ask": {
+        "env": ("knowngood.ask.lookup.cli:env", "Say what an environment is, and what fails there."),
+        "issue": ("knowngood.ask.lookup.cli:issue", "Say where one issue fails, where it is fixed, and what helps."),
+        "explain": ("knowngood.ask.explain.cli:explain", "Say which issue a pasted failure is, and what helps."),
+        "find": ("knowngood.ask.lookup.cli:find", "Find issues, builds and hardware by name or by words."),
+        "matrix": ("knowngood.matrix.overview.cli:matrix", "Print what is known now."),
+        "status": ("knowngood.commands.status:status", "Say what answers questions here, and how fresh it is."),
     },
-    "Decide": {
-        "gate": (f"{_DECLARED}.decide:GATE", "Say whether an environment may be used, and why."),
-        "compare": (f"{_DECLARED}.decide:COMPARE", "Compare two builds, issue by issue."),
-        "upgrade": (f"{_DECLARED}.decide:UPGRADE", "Rank newer builds for what you watch."),
-        "watch": (f"{_DECLARED}.decide:WATCH", "Keep watch lists, which the gate can be asked with."),
-        "snapshot": (f"{_DECLARED}.decide:SNAPSHOT", "Write what the gate knows to a signed file."),
+    "Choose": {
+        "upgrade": ("knowngood.move.upgrade.cli:upgrade", "Rank newer builds for what you watch."),
+        "compare": ("knowngood.move.compare.cli:compare", "Compare two builds, issue by issue."),
+    },
+    "CI": {
+        "gate": ("knowngood.gate.cli.command:ask", "Say whether an environment may be used, and why."),
+        "watch": ("knowngood.gate.watchlists.cli:WATCH", "Keep watch lists, which the gate can be asked with."),
+        "snapshot": ("knowngood.gate.cli.snapshot:snapshot", "Write what the gate knows to a signed file."),
     },
     "Measure": {
-        "run": (f"{_DECLARED}.measure:RUN", "Run what is not known yet, and print the matrix."),
-        "next": (f"{_DECLARED}.measure:NEXT", "Say what is worth measuring next, and why."),
-        "bisect": (f"{_DECLARED}.measure:BISECT", "Find the build that broke an issue, or mended it."),
-        "recheck": (f"{_DECLARED}.measure:RECHECK", "Ask cells with an answer, drawn by chance, once more."),
-        "here": (f"{_DECLARED}.measure:HERE", "Run the catalogue inside a Python environment as it is."),
-        "pack": (f"{_DECLARED}.measure:PACK", "Pack builds and issues for a machine without network."),
-        "doctor": (f"{_DECLARED}.measure:DOCTOR", "Say whether this machine is able to measure."),
+        "run": ("knowngood.measure.run:run", "Run what is not known yet, and print the matrix."),
+        "here": ("knowngood.measure.here:here", "Run the catalogue inside a Python environment as it is."),
+        "bisect": ("knowngood.measure.bisect:bisect", "Find the build that broke an issue, or mended it."),
+        "next": ("knowngood.measure.scheduling.cli:next_", "Say what is worth measuring next, and why."),
+        "recheck": ("knowngood.measure.recheck:recheck", "Ask cells with an answer, drawn by chance, once more."),
+        "pack": ("knowngood.measure.pack:pack", "Pack builds and issues for a machine without network."),
+        "doctor": ("knowngood.measure.doctor:doctor", "Say whether this machine is able to measure."),
+    },
+    "Serve": {
+        "up": ("knowngood.measure.up:up", "Serve the dashboard, and measure the default set here."),
+        "serve": ("knowngood.commands.serve:serve", "Serve the dashboard and the API."),
+        "dispatch": ("knowngood.measure.dispatch:dispatch", "Run queued jobs until stopped, here or on a fleet."),
+        "worker": ("knowngood.health.fleet.cli:worker", "Join a fleet and measure for it."),
+        "push": ("knowngood.share.bundles.cli_push:push", "Send bundles of results to a server."),
+        "token": ("knowngood.commands.token:TOKEN", "Make, list and revoke tokens."),
+    },
+    "Share": {
+        "site": ("knowngood.commands.site.command:site", "Write the pages as files, to read without a server."),
+        "export": ("knowngood.share.export:export", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
+        "import": ("knowngood.share.bundles.cli:take_in", "Take in bundles of results."),
     },
     "Catalogue": {
-        "check": (f"{_DECLARED}.catalogue:CHECK", "Validate the whole catalogue at once."),
-        "new-issue": (f"{_DECLARED}.catalogue:NEW_ISSUE", "Scaffold an issue."),
-        "discover": (f"{_DECLARED}.catalogue:DISCOVER", "Look for new releases of torch and Triton."),
-    },
-    "Serve and fleet": {
-        "up": (f"{_DECLARED}.serve:UP", "Serve the dashboard, and measure the default set here."),
-        "serve": (f"{_DECLARED}.serve:SERVE", "Serve the dashboard and the API."),
-        "dispatch": (f"{_DECLARED}.serve:DISPATCH", "Run queued jobs until stopped, here or on a fleet."),
-        "worker": (f"{_DECLARED}.serve:WORKER", "Join a fleet and measure for it."),
-        "push": (f"{_DECLARED}.serve:PUSH", "Send bundles of results to a server."),
-        "token": (f"{_DECLARED}.serve:TOKEN", "Make, list and revoke tokens."),
+        "check": ("knowngood.commands.catalogue:check", "Validate the whole catalogue at once."),
+        "new-issue": ("knowngood.commands.catalogue:new_issue", "Scaffold an issue."),
+        "discover": ("knowngood.measure.discovery.cli:discover", "Look for new releases of torch and Triton."),
+        "hygiene": ("knowngood.health.coverage.cli:hygiene", "Where upstream's word and the measurements drift apart."),
     },
     "Upkeep": {
-        "migrate": (f"{_DECLARED}.upkeep:MIGRATE", "Bring the database to this release's tables."),
-        "import": (f"{_DECLARED}.upkeep:IMPORT", "Take in bundles of results."),
-        "prune": (f"{_DECLARED}.upkeep:PRUNE", "Remove what nothing counts on any more."),
-        "reclassify": (f"{_DECLARED}.upkeep:RECLASSIFY", "Derive every verdict anew from stored evidence."),
-        "void": (f"{_DECLARED}.upkeep:VOID", "Keep all results of a worker in a span of time from counting."),
-        "unvoid": (f"{_DECLARED}.upkeep:UNVOID", "Let what was voided count again."),
+        "migrate": ("knowngood.commands.migrate:migrate", "Bring the database to this release's tables."),
+        "prune": ("knowngood.commands.prune:prune", "Remove what nothing counts on any more."),
+        "reclassify": ("knowngood.commands.migrate:reclassify", "Derive every verdict anew from stored evidence."),
+        "void": ("knowngood.health.annotations.cli:void", "Keep a worker's results in a span of time from counting."),
+        "unvoid": ("knowngood.health.annotations.cli:unvoid", "Let what was voided count again."),
     },
 }
 

@@ -1,9 +1,9 @@
-"""Commands whose options are known at once, and whose modules are imported when they run."""
+"""Commands, declared at the functions that they call; the module of one is imported when it is run."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.exceptions import NoSuchCommand
@@ -18,52 +18,57 @@ _EXTRAS = {"ray": "ray", "psycopg": "postgres"}
 _SERVER = "server"
 """Who asks needs none; whatever else is missing comes with this one."""
 
-
-def command(target: str, help_: str, *params: click.Parameter, example: str) -> click.Command:
-    """A command that is the function at `target`, called with its parameters by name; it gives the exit code."""
-    return click.Command(
-        None,
-        callback=partial(_call, target),
-        params=list(params),
-        help=help_,
-        epilog=f"\b\nExample:\n  knowngood {example}",
-        context_settings=_SETTINGS,
-    )
+_COMMAND = "click_command"  # the attribute of a function that holds its command
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _call(target: str, /, **asked: Any) -> int | None:  # noqa: ANN401 - what was declared
+def command(help_: str, *params: click.Parameter, example: str) -> Callable[[_Function], _Function]:
+    """Make a function a command: it is called with its parameters by name, and gives the exit code."""
+
+    def declared(function: _Function) -> _Function:
+        made = click.Command(
+            None,
+            callback=partial(_call, function),
+            params=list(params),
+            help=help_,
+            epilog=f"\b\nExample:\n  knowngood {example}",
+            context_settings=_SETTINGS,
+        )
+        setattr(function, _COMMAND, made)
+        return function
+
+    return declared
+
+
+def _call(function: Callable[..., int | None], /, **asked: Any) -> int | None:  # noqa: ANN401 - what was declared
+    if "structlog" in sys.modules:  # what may log imports it; unless told otherwise it would write among the answers
+        load(_CONFIGURE)("text", "warning")
     try:
-        run = load(target)
-        if (
-            "structlog" in sys.modules
-        ):  # what may log imports it; unless told otherwise it would write among the answers
-            load(_CONFIGURE)("text", "warning")
-        code: int | None = run(**asked)
+        return function(**asked)
     except ModuleNotFoundError as error:
-        raise _not_installed(error) from error
-    return code
+        raise _not_installed(error, click.get_current_context().command_path) from error
 
 
-def _not_installed(error: ModuleNotFoundError) -> Exception:
+def _not_installed(error: ModuleNotFoundError, command_path: str) -> Exception:
     """The extra that brings the missing package; the error itself where a module of ours or of Python's is missing."""
     package = (error.name or "").partition(".")[0]
-    if package in {"", "knowngood"} or package in sys.stdlib_module_names:
+    if package in {"", "knowngood", "knowngood_workers"} or package in sys.stdlib_module_names:
         return error
-    command = click.get_current_context().command_path
     how = load(_HOW_TO_INSTALL)(_EXTRAS.get(package, _SERVER))
-    return NotInstalled(f"{command} needs {package}, which is not installed; {how}")
+    return NotInstalled(f"{command_path} needs {package}, which is not installed; {how}")
 
 
-def group(help_: str, **commands: click.Command) -> click.Group:
+def group(help_: str, **functions: Callable[..., Any]) -> click.Group:
     """Commands below a command, all about one thing."""
+    commands: dict[str, click.Command] = {name: getattr(one, _COMMAND) for name, one in functions.items()}
     for name, one in commands.items():
         one.name = name
-    return click.Group(None, dict(commands), help=help_, context_settings=_SETTINGS)
+    return click.Group(None, commands, help=help_, context_settings=_SETTINGS)
 
 
 class LazyTable(click.Group):
-    """The root: heading -> name -> (where the command is declared, its one line). A declaration is imported for the
-    command that is run, or whose help is asked for. `removed`: name -> the sentence that says what takes its place.
+    """The root: heading -> name -> (the function, its one line). The module of a function is imported for the command
+    that is run, or whose help is asked for. `removed`: name -> the sentence that says what takes its place.
     """
 
     def __init__(
@@ -88,7 +93,11 @@ class LazyTable(click.Group):
         if name not in self._rows:
             return None
         target, line = self._rows[name]
-        found: click.Command = load(target)
+        try:
+            value = load(target)
+        except ModuleNotFoundError as error:
+            raise _not_installed(error, f"{ctx.command_path} {name}") from error
+        found: click.Command = getattr(value, _COMMAND, value)
         found.name, found.short_help = name, line
         return found
 

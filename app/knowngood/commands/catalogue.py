@@ -3,17 +3,27 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from knowngood.catalogue import scaffold
 from knowngood.catalogue.hostile_text import slow_signatures
 from knowngood.catalogue.loader import read_what_is_sound
 from knowngood.catalogue.problems import CatalogueProblems, FileProblem
 from knowngood.catalogue.warnings.rows import row_warnings
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import PATH, argument, flag, option
 from knowngood.cli.output import out
 from knowngood.domain.issue import Comparison, SignatureKind
 from knowngood.settings import read_settings
 
 
+@command(
+    "Validate the whole catalogue at once; problems and warnings come with file and line.",
+    argument("folders", "Folders of issues; the shipped ones without a word.", nargs=-1, type=PATH),
+    flag("--strict", help_="End in 1 where there are warnings that no waiver answers, too."),
+    example="check repros",
+)
 def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     asked = list(folders or read_settings().folders)
     problems: list[FileProblem] = []
@@ -47,6 +57,18 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     return Exit.FINDING if warnings and strict else Exit.OK
 
 
+@command(
+    "Scaffold an issue; `check` then says what is left to write.",
+    argument("id_", "<project>-<number>, such as pytorch-151290.", metavar="ID"),
+    option("--title", required=True, help="What breaks, in one line."),
+    option(
+        "--kind",
+        type=click.Choice(("message", "wrong_result", "signal", "hang")),
+        help="How it fails, where that is known: the scaffold is written for it.",
+    ),
+    option("--folder", type=PATH, help="Where the issue's folder goes; the first of KNOWNGOOD_CATALOGUE, else repros."),
+    example='new-issue pytorch-151290 --title "Softmax over a mask dies" --kind signal',
+)
 def new_issue(id_: str, title: str, kind: str | None, folder: Path | None) -> None:
     place = folder or next(iter(read_settings().catalogue_folders), Path("repros"))
     made = scaffold.new_issue(place, id_, title, SignatureKind(kind) if kind else None)

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 from knowngood.cli.catalogue import opened_with_catalogue, take_in_catalogue
 from knowngood.cli.context import make_data_dir
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON
 from knowngood.cli.output import out, print_json
 from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, connect, unit_of_work
@@ -12,6 +14,10 @@ from knowngood.store.records import CellChange
 from knowngood.store.state.migrations import bring_up
 
 
+@command(
+    "Bring the database to this release's tables; safe while others use it, and where there is nothing to do.",
+    example="migrate",
+)
 def migrate() -> None:
     settings = read_settings()
     if not settings.database_url:
@@ -22,6 +28,11 @@ def migrate() -> None:
     out.print("the database is at this release")
 
 
+@command(
+    "Derive every verdict anew from stored evidence, without running anything, and tell what came out differently.",
+    AS_JSON,
+    example="reclassify",
+)
 def reclassify(*, as_json: bool) -> None:
     news = [
         {"issue": one.issue, "build": one.build, "hardware": one.hardware, "before": before, "after": after}

@@ -14,12 +14,15 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
+import click
 import structlog
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from knowngood.cli.context import opened
+from knowngood.cli.lazy import command
+from knowngood.cli.options import HOST, PORT, option
 from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable, wait
 from knowngood.domain.errors import PortTaken
@@ -41,6 +44,13 @@ _BACKLOG = 2048  # as uvicorn has it, which says so once more when it begins
 _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
 
+@command(
+    "Serve the dashboard and the API.",
+    HOST,
+    PORT,
+    option("--processes", type=click.IntRange(1, 64), help="How many answer side by side; 1 unless set."),
+    example="serve --host 0.0.0.0 --processes 4",
+)
 def serve(host: str | None, port: int | None, processes: int | None) -> None:
     settings = read_settings()
     configure(settings.log_format, settings.log_level or "info")

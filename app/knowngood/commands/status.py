@@ -12,7 +12,9 @@ from typing import Any
 
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import has_store, shipped
+from knowngood.cli.lazy import command
 from knowngood.cli.loading import load
+from knowngood.cli.options import AS_JSON
 from knowngood.settings import Settings, read_settings
 from knowngood.store.knowledge.shipped import age_in_words
 from knowngood.store.knowledge.snapshot import Snapshot
@@ -20,6 +22,11 @@ from knowngood.store.knowledge.snapshot import Snapshot
 _EXTENT = "knowngood.store.knowledge.local:read_extent"
 
 
+@command(
+    "Say what answers questions here, and how fresh it is: a server, the local store, what comes with this release.",
+    AS_JSON,
+    example="status",
+)
 def status(*, as_json: bool) -> Exit:
     settings = read_settings()
     told = {

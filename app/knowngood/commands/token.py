@@ -9,6 +9,8 @@ import click
 
 from knowngood.cli.choice import one_of
 from knowngood.cli.context import opened, operator
+from knowngood.cli.lazy import command, group
+from knowngood.cli.options import AS_JSON, argument, option, text
 from knowngood.domain.access import Scope, Token
 from knowngood.domain.errors import BadRequest
 from knowngood.settings import read_settings
@@ -20,6 +22,24 @@ _SPAN = re.compile(r"([1-9][0-9]{0,3})([hdw])\Z")
 _FOREVER = "never"
 
 
+@command(
+    "Make a token. It is shown this once: only its digest is stored. `triage` includes `read`, `admin` everything.",
+    option("--name", required=True, help="Who holds it: what evidence and the audit log will call them."),
+    option(
+        "--scope",
+        multiple=True,
+        required=True,
+        metavar="NAMES",
+        help="read, submit, triage, admin; repeated or comma-separated.",
+    ),
+    text(
+        "--expires",
+        "When it ends: 90d, 12h, 4w, a date such as 2027-01-31 (its last day), or never.",
+        "TIME",
+        default="90d",
+    ),
+    example="token create --name ci --scope submit",
+)
 def create(name: str, scope: Sequence[str], expires: str) -> None:
     now = datetime.now(UTC)
     named = [part.strip() for text in scope for part in text.split(",") if part.strip()]
@@ -34,6 +54,11 @@ def create(name: str, scope: Sequence[str], expires: str) -> None:
     click.echo(made.secret)
 
 
+@command(
+    "All tokens there ever were, without their secrets.",
+    AS_JSON,
+    example="token list",
+)
 def tell_all(*, as_json: bool) -> None:
     now = datetime.now(UTC)
     with reading(opened(read_settings())) as s:
@@ -49,6 +74,11 @@ def tell_all(*, as_json: bool) -> None:
         click.echo(f"{one.name}  {PREFIX}{one.id}  {','.join(one.scopes)}  {ends}, {used}")
 
 
+@command(
+    "End a token, and every session that was opened with it, at once.",
+    argument("name", "Its name, or the kg_... that `token list` shows."),
+    example="token revoke ci",
+)
 def revoke(name: str) -> None:
     with unit_of_work(opened(read_settings())) as s:
         gone = revoke_token(s, name, by=operator(), now=datetime.now(UTC))
@@ -74,3 +104,11 @@ def _fields(one: Token, now: datetime) -> dict[str, object]:
     times = {"created_at": one.created_at, "expires_at": one.expires_at, "revoked_at": one.revoked_at}
     told = {name: at.isoformat() if at else None for name, at in {**times, "last_used_at": one.last_used_at}.items()}
     return {"id": one.id, "name": one.name, "scopes": list(one.scopes), "in_force": not one.ended(now), **told}
+
+
+TOKEN = group(
+    "Make, list and revoke the tokens that writes (and closed reads) ask for.",
+    create=create,
+    list=tell_all,
+    revoke=revoke,
+)

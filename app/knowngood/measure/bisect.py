@@ -7,6 +7,8 @@ import click
 
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON, SIZES, argument, flag, option, text
 from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
 from knowngood.cli.stored import pick_issues
@@ -21,6 +23,26 @@ from knowngood.store.queries import load_builds, load_hardware, load_known_attem
 from knowngood_workers.dispatch.dispatcher import utc_now
 
 
+@command(
+    "Find the build that broke an issue, or mended it, in few jobs; 1: not monotone, 3: nothing to find.",
+    argument("issue", "The issue's id."),
+    option(
+        "--from",
+        "from_",
+        required=True,
+        metavar="BUILD",
+        help="One end: a build's id, or a version of torch such as 2.4.1.",
+    ),
+    option("--to", required=True, metavar="BUILD", help="The other end, on the same line of builds."),
+    text("--hardware", "One class; without, the first where the issue can be.", "CLASS"),
+    text("--python", "The Python of every build of the line, such as 3.12.", "VERSION"),
+    flag("--full", help_="Ask every build that is not known, instead of halving."),
+    flag("--confirm", help_="Ask stored sides of the change for what confirming it needs."),
+    flag("--dry-run", help_="Tell what is known and which job would be first."),
+    SIZES,
+    AS_JSON,
+    example="bisect pytorch-151290 --from 2.4.1 --to 2.7.0 --dry-run",
+)
 def bisect(
     *,
     issue: str,

@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 from knowngood.cli.context import opened
+from knowngood.cli.lazy import command
+from knowngood.cli.options import NODE_IP, flag, option, text
 from knowngood.cli.signals import stoppable
 from knowngood.commands.migrate import migrate
 from knowngood.health.fleet.cli import leading
@@ -18,6 +20,20 @@ from knowngood_workers.dispatch.dispatcher import dispatch as run_jobs
 from knowngood_workers.dispatch.job_log import JobLog
 
 
+@command(
+    "Run queued jobs until stopped, here or on a fleet. One dispatcher works at a time; a second waits.",
+    flag("--migrate", "migrate_first", help_="Migrate and load the catalogue first."),
+    flag("--until-idle", help_="End once nothing is queued."),
+    text("--ray", "Lead a fleet: HOST:PORT of its head, or local-head[:PORT].", "ADDRESS"),
+    NODE_IP,
+    option(
+        "--where",
+        multiple=True,
+        metavar="CONDITION",
+        help="Only machines with a label: LABEL=VALUE or LABEL>=NUMBER.",
+    ),
+    example="dispatch --ray local-head --where 'gpus>=1'",
+)
 def dispatch(*, migrate_first: bool, until_idle: bool, ray: str, node_ip: str, where: Sequence[str]) -> None:
     settings = read_settings()
     configure(settings.log_format, settings.log_level or "info")

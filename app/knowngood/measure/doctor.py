@@ -2,6 +2,8 @@
 
 from knowngood.cli.context import root
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON
 from knowngood.cli.output import out, print_json
 from knowngood.settings import read_settings
 from knowngood_workers.agent.doctor import examine
@@ -9,6 +11,11 @@ from knowngood_workers.agent.doctor import examine
 _SIGNS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "bad": "[red]✕[/]"}
 
 
+@command(
+    "Say whether this machine is able, and what to do where it is not.",
+    AS_JSON,
+    example="doctor",
+)
 def doctor(*, as_json: bool) -> Exit:
     settings = read_settings()
     checks = examine(root(settings), at_least=settings.min_isolation, at_most=settings.max_isolation)

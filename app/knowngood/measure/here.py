@@ -20,6 +20,8 @@ from knowngood.catalogue.loader import read_catalogue
 from knowngood.cli.choice import Chosen, ended, verdicts
 from knowngood.cli.context import make_data_dir, opened, root
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON, FAIL_ON, ISSUES, flag, text
 from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
 from knowngood.cli.stored import known_now, pick_issues
@@ -55,6 +57,15 @@ class Here:
     is_column: bool
 
 
+@command(
+    "Run the catalogue inside a Python environment as it is: what fails there, and what helps there.",
+    text("--python", "The interpreter of the environment; this very one unless said.", "PROGRAM"),
+    ISSUES,
+    flag("--force", help_="Run again, whatever is known of this environment."),
+    AS_JSON,
+    FAIL_ON,
+    example="here --python .venv/bin/python",
+)
 def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail_on: Sequence[str]) -> Exit:
     failing = verdicts(fail_on)
     settings = read_settings()

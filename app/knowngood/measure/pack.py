@@ -7,6 +7,8 @@ from pathlib import Path
 
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.context import root
+from knowngood.cli.lazy import command
+from knowngood.cli.options import BUILDS, FILE_HERE, ISSUES, PATH, option, text
 from knowngood.cli.output import err, out
 from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.builds.build import Build
@@ -20,6 +22,21 @@ from knowngood_workers.provision.provisioner import choose_cache
 from knowngood_workers.provision.uv_cli import Installer
 
 
+@command(
+    "Pack builds, issues and the worker for a machine without network; there: `python3 DIR/run.py`.",
+    option("-o", "--output", type=PATH, required=True, help="The pack's folder: new, or a pack to extend."),
+    BUILDS,
+    ISSUES,
+    option("--python", metavar="VERSION", help="The Python there, such as 3.12; the builds' own unless said."),
+    text("--platform", "The machine there.", default="manylinux_2_28_x86_64"),
+    text("--part-size", "The most a part may have: 60M, 2G.", "SIZE", default="1G"),
+    option(
+        "--exclude-installed",
+        type=FILE_HERE,
+        help="What is installed there (`pip freeze`): its wheels stay out.",
+    ),
+    example="pack -o pack --builds 2.6.0 --issues all",
+)
 def pack(
     output: Path,
     builds: Sequence[str],

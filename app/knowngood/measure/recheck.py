@@ -8,6 +8,8 @@ import click
 
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON, BUILDS, DRY_RUN, HARDWARE, ISSUES, SIZES, option, text
 from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
 from knowngood.cli.stored import pick_builds, pick_issues
@@ -18,6 +20,19 @@ from knowngood.measure.scheduling.pricing import price_as_json, tell_price
 from knowngood.settings import read_settings
 
 
+@command(
+    "Ask cells with an answer, drawn by chance, once more; ends in 1 where a verdict changed.",
+    option("--cells", type=click.IntRange(min=1), default=200, help="How many cells to ask once more."),
+    text("--seed", "The same seed draws the same cells; printed."),
+    text("--python", "Ask what the default Python said on this one, such as 3.12.", "VERSION"),
+    BUILDS,
+    ISSUES,
+    HARDWARE,
+    DRY_RUN,
+    SIZES,
+    AS_JSON,
+    example="recheck --cells 20 --builds 2.6.0",
+)
 def recheck(
     *,
     cells: int,

@@ -5,10 +5,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import click
+
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.choice import Chosen, ended, verdicts
 from knowngood.cli.context import root
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import (
+    AS_JSON,
+    BUILDS,
+    DRY_RUN,
+    FAIL_ON,
+    FILE,
+    FORCE,
+    HARDWARE,
+    ISSUES,
+    MINUTES,
+    SIZES,
+    flag,
+    names,
+    option,
+)
 from knowngood.cli.output import err, print_json
 from knowngood.cli.signals import stoppable
 from knowngood.cli.stored import known_now, pick_builds, pick_issues
@@ -40,6 +58,37 @@ from knowngood_workers.provision.adopted_env import adopt
 Names = Sequence[str]
 
 
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@command(
+    "Run what is not known yet, store the evidence, print the matrix; without a word default builds, all issues.",
+    BUILDS,
+    ISSUES,
+    HARDWARE,
+    option("--repeat", type=click.IntRange(1, 100), default=1, help="Answers wanted of every arm."),
+    flag(
+        "--confirm",
+        help_="Only of cells with an answer, what their claims rest on: two attempts, three on both sides of a change, "
+        "ten where mixed; and every workaround with each variant that fails.",
+    ),
+    FORCE,
+    flag(
+        "--where-affected",
+        help_="Workarounds only on the builds where their issue is seen: a fraction of the arms.",
+    ),
+    flag("--no-workarounds", help_="Controls and baselines alone: whether the issue is there."),
+    flag("--next", "next_up", help_="What `next` says is worth most, in that order."),
+    option("--minutes", type=MINUTES, default=60, help="With --next: how long it may take."),
+    DRY_RUN,
+    SIZES,
+    option("--pack", type=_FOLDER, help="Run what this pack holds, without network."),
+    names("--python", "Interpreters whose own torch is used as it is: a column of the catalogue."),
+    option("-o", "--output", type=FILE, help="Write the results as a bundle; with --pack always."),
+    AS_JSON,
+    FAIL_ON,
+    example="run --builds 2.6.0 --issues pytorch-151290",
+)
 def run(
     *,
     builds: Names,

@@ -5,6 +5,8 @@ from functools import partial
 
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.choice import Chosen
+from knowngood.cli.lazy import command
+from knowngood.cli.options import BUILDS, HOST, PORT, flag
 from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable, wait
 from knowngood.cli.stored import known_now, pick_builds, pick_issues
@@ -34,6 +36,14 @@ from knowngood.store.jobs.job_queue import cancel_run
 from knowngood_workers.dispatch.dispatcher import utc_now
 
 
+@command(
+    "Migrate, load catalogue and shipped results, serve the dashboard, then measure the default set here, live.",
+    HOST,
+    PORT,
+    BUILDS,
+    flag("--once", help_="End when everything is measured, instead of serving on."),
+    example="up --port 8080",
+)
 def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool) -> None:
     settings = read_settings()
     configure(settings.log_format, settings.log_level or "warning")

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from knowngood.cli.context import opened
+from knowngood.cli.lazy import command
+from knowngood.cli.options import BUILDS, HARDWARE, ISSUES, PATH, flag, option, text
 from knowngood.cli.output import err
 from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.errors import BadRequest
@@ -15,6 +17,23 @@ from knowngood.share.exports.formats import Format, write_extract
 from knowngood.store.engine import Engine
 
 
+@command(
+    "Write evidence to a bundle that another installation imports, or the matrix in the words of other tools.",
+    option(
+        "-o",
+        "--output",
+        type=PATH,
+        required=True,
+        help="The file to write; - is the standard output, but not for a bundle.",
+    ),
+    text("--format", "bundle, osv, csv, junit or markdown.", "FORM", "form", default="bundle"),
+    ISSUES,
+    BUILDS,
+    HARDWARE,
+    text("--origin", "How a bundle names this store to whoever imports it.", default="knowngood"),
+    flag("--all", "everything", help_="Into a bundle: superseded attempts too."),
+    example="export --format csv -o matrix.csv",
+)
 def export(
     *,
     output: Path,

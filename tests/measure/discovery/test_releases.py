@@ -7,9 +7,9 @@ import pytest
 from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.package_index import IndexFile
 from knowngood.measure.discovery.releases import (
     BuildProposal,
-    IndexFile,
     Release,
     WheelFacts,
     foreign_triton,

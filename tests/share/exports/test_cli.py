@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import click
 import pytest
 
-from knowngood.cli.declared.look import EXPORT
+from knowngood.main import cli
 from knowngood.share.bundles.format import check_bundle
 from knowngood.share.exports.api import export as export_route
 from knowngood.share.exports.formats import Format
@@ -99,7 +99,9 @@ def test_what_cannot_be_exported_gets_a_sentence_and_nothing_is_written(
 
 @pytest.mark.parametrize("form", Format)
 def test_every_form_is_named_where_people_ask_for_forms(form: Format) -> None:
-    option = next(one for one in EXPORT.params if one.name == "form")
+    exporting = cli.get_command(click.Context(cli), "export")
+    assert exporting is not None
+    option = next(one for one in exporting.params if one.name == "form")
     assert isinstance(option, click.Option)
     assert form in (option.help or "")
     assert f"`{form}`" in (export_route.__doc__ or "")

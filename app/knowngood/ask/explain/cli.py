@@ -17,7 +17,9 @@ from knowngood.ask.explain.schemas import (
 )
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import Ground, ground_here
+from knowngood.cli.lazy import command
 from knowngood.cli.loading import load
+from knowngood.cli.options import ANY_SIGNER, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag, text
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
@@ -29,6 +31,18 @@ _MOST_BYTES = 64 << 20  # of a file that is read at all
 _SEEN_SHOWN = 6
 
 
+@command(
+    "Say which issue a pasted failure is, where it was seen, and what helps on your build.\n\n"
+    "Ends 0 where an issue is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be "
+    "read, 4 where the store cannot be used. The text is not stored.",
+    argument("file", "A file with a traceback or a log, or - for standard input.", default="-"),
+    text("--build", "Your build, where the text does not tell it.", "BUILD"),
+    flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    ANY_SIGNER,
+    example="explain training.log --build 2.6.0+cu124",
+)
 def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
     body = explanation_body(_told(_read(file), build, ground_here(snapshot, public_keys)))
     if as_json:

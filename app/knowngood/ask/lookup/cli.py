@@ -13,7 +13,9 @@ from knowngood.ask.search.views import views_of
 from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
+from knowngood.cli.lazy import command
 from knowngood.cli.loading import load
+from knowngood.cli.options import ANY_SIGNER, AS_JSON, ENVIRONMENT, HARDWARE, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
@@ -34,6 +36,20 @@ _UNSEEN_GPUS = (
 )
 
 
+@command(
+    "Say of one issue what it is, where it fails and is fixed, and what helps in your environment.\n\n"
+    "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, if that has torch; else the "
+    "newest build that is affected. Ends in 3 where the environment that is named is no tested build.",
+    argument("issue", "Its id or number, owner/repo#NUMBER, or the address of its report."),
+    *ENVIRONMENT,
+    HARDWARE,
+    AS_JSON,
+    flag("--script", "as_script", help_="Its script alone, as one file: knowngood issue ID --script > repro.py."),
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    ANY_SIGNER,
+    example="issue pytorch-151290 --build 2.7.1",
+)
 def issue(
     *,
     issue: str,
@@ -55,6 +71,18 @@ def issue(
     return Exit.OK if answer.ruling.build or not is_named else Exit.INSUFFICIENT
 
 
+@command(
+    "Say which tested build an environment is, and what fails there, worst first.\n\n"
+    "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, on this machine's hardware. "
+    "Ends in 3 where it is no tested build.",
+    *ENVIRONMENT,
+    HARDWARE,
+    AS_JSON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    ANY_SIGNER,
+    example="env -r requirements.txt",
+)
 def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
     knowledge = knowledge_here(snapshot, public_keys)
     answer = answer_environment(_request(environment), knowledge, datetime.now(UTC))
@@ -62,6 +90,19 @@ def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environme
     return Exit.OK if answer.ruling.build else Exit.INSUFFICIENT
 
 
+@command(
+    "Find issues, builds and hardware by whatever names them, as the box on every page does.\n\n"
+    "An issue in any notation (#151290, pytorch/pytorch#151290, an address), a version, hardware by its name (H100), "
+    "words of a title or a message, also misspelt, or a query.",
+    argument(
+        "words", "An issue, a version, hardware, words, or conditions such as status:affected.", nargs=-1, required=True
+    ),
+    AS_JSON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    ANY_SIGNER,
+    example="find 2.5.1 H100 flex_attention",
+)
 def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
     text, known = " ".join(words), known_here(snapshot, public_keys)
     answer = search(text, known, make_search_index(known.issues))

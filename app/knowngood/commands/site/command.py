@@ -16,6 +16,8 @@ from fastapi import FastAPI
 from knowngood.catalogue.script_analysis import script_of
 from knowngood.cli.console import bytes_in_words
 from knowngood.cli.knowledge import ground_here, recorded_here
+from knowngood.cli.lazy import command
+from knowngood.cli.options import PATH, option
 from knowngood.cli.output import err
 from knowngood.commands.site.asking import ask
 from knowngood.commands.site.data import FORMAT, search_script, site_data, site_schema
@@ -40,6 +42,13 @@ _MARK = "knowngood-site.txt"
 _MARKED = "Made by `knowngood site`, which puts a new site in the place of this folder.\n"
 
 
+@command(
+    "Write the pages as files, with the data as JSON beside them, to be opened from disk or served by any host.\n\n"
+    "Without a store they tell the results that come with this release, else the store's together with these. A site "
+    "that was made before is replaced; any other folder has to be empty.",
+    option("-o", "--output", type=PATH, required=True, help="The folder to write."),
+    example="site -o public",
+)
 def site(output: Path) -> None:
     ground = ground_here()
     known = _with_scripts(ground.knowledge.known)

@@ -29,11 +29,6 @@ _FLAGS = {"requirements": "-r", "stdin": "-"}
 _POLICY_TABLE = re.compile(r"^[ \t]*\[tool\.knowngood[\].]", re.MULTILINE)
 
 
-def ask(**asked: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
-    """Ask, print, and say how to end."""
-    return finish(answer_in([asked["form"]], asked), asked)
-
-
 def finish(answer: Answer, asked: Mapping[str, Any]) -> Exit:
     try:
         deliver(answer, form=asked["form"], output=asked["output"])

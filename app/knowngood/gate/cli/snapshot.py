@@ -6,6 +6,8 @@ from pathlib import Path
 
 from knowngood.cli.context import make_data_dir, root
 from knowngood.cli.knowledge import knowledge_here
+from knowngood.cli.lazy import command
+from knowngood.cli.options import FILE, OUTPUT, option
 from knowngood.domain.errors import BadRequest
 from knowngood.settings import read_settings
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, write_snapshot
@@ -13,6 +15,12 @@ from knowngood.store.knowledge.signed_snapshot import make_key, public_key, writ
 _KEY = "snapshot-key.pem"
 
 
+@command(
+    "Write what the gate knows to a signed file; `gate --snapshot FILE` answers from it without a server.",
+    OUTPUT,
+    option("--key", type=FILE, help="Signs it; one in the data folder unless said, made the first time."),
+    example="snapshot -o knowngood.snapshot",
+)
 def snapshot(output: Path, key: Path | None) -> None:
     knowledge = knowledge_here()
     private = _private_key(key)

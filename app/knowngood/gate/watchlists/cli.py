@@ -9,6 +9,8 @@ import click
 
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.context import opened, operator
+from knowngood.cli.lazy import command, group
+from knowngood.cli.options import AS_JSON, ISSUES, PATH, SEVERITY, argument, names, text
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Severity
 from knowngood.domain.issue_selectors import Watch
@@ -22,6 +24,22 @@ from knowngood.store.watch_lists import ListOwner, load_watch_lists, remove_watc
 Names = tuple[str, ...]
 
 
+_HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said.")
+_OWNER = text("--owner", "The token's name that may change it over the network; yours without.", "NAME")
+
+
+@command(
+    "Keep a list under this name; one that is there gets a new version with exactly this.",
+    argument("name", "Such as vision-team."),
+    ISSUES,
+    names("--components", "Such as Dynamo."),
+    names("--packages", "Packages that issues need beside torch."),
+    SEVERITY,
+    _HARDWARE,
+    text("--description", "What it is for, in one line."),
+    _OWNER,
+    example="watch add vision-team --components Inductor --severity high",
+)
 def add(
     name: str,
     issues: Names,
@@ -36,6 +54,13 @@ def add(
     _save({name: WatchListContent(named, hardware, description)}, owner)
 
 
+@command(
+    "Take lists from a repository's file: all of them, or none where one has a problem.",
+    argument("file", "A TOML file with tables [watchlists.NAME], or a policy file.", type=PATH),
+    text("--name", "Only this list; for a policy file, what its [watch] is to be called.", "NAME"),
+    _OWNER,
+    example="watch import knowngood.toml --name vision-team",
+)
 def take_in(file: Path, name: str, owner: str) -> None:
     try:
         text = file.read_text(encoding="utf-8")
@@ -46,6 +71,11 @@ def take_in(file: Path, name: str, owner: str) -> None:
     _save(parse_watch_lists(text, file.name, name), owner)
 
 
+@command(
+    "All watch lists with what they name.",
+    AS_JSON,
+    example="watch list",
+)
 def tell_all(*, as_json: bool) -> None:
     with reading(opened(read_settings())) as s:
         found = load_watch_lists(s)
@@ -58,6 +88,11 @@ def tell_all(*, as_json: bool) -> None:
         click.echo(f"{one.name}  version {one.version} of {one.owner}  {_in_words(one.content)}")
 
 
+@command(
+    "Remove a list; the gate then refuses questions that name it. Its versions stay on record.",
+    argument("name", "As `watch list` shows it."),
+    example="watch remove vision-team",
+)
 def remove(name: str) -> None:
     with unit_of_work(opened(read_settings())) as s:
         remove_watch_list(s, name, by=ListOwner(operator(), overrules=True), now=datetime.now(UTC))
@@ -84,3 +119,12 @@ def _in_words(content: WatchListContent) -> str:
     named = {"issues": one.issues, "components": one.components, "packages": one.packages, "on": content.hardware}
     said = [f"{what} {', '.join(names)}" for what, names in named.items() if names]
     return "; ".join([*said, *([f"severity {one.severity} or worse"] if one.severity else [])])
+
+
+WATCH = group(
+    "Keep watch lists: named choices of issues that the gate can be asked with.",
+    add=add,
+    list=tell_all,
+    remove=remove,
+    **{"import": take_in},
+)

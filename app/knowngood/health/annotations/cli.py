@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 import click
 
 from knowngood.cli.context import opened, operator
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON, argument, flag, option, text
 from knowngood.domain.verdicts.voids import Clock, Void, VoidSpan
 from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, reading, unit_of_work
@@ -21,6 +23,28 @@ from knowngood.web.datetime_parameters import first_moment, last_moment
 _SHOWN = 20
 
 
+_WHY = "Why, in one line: it stands beside every attempt and in the audit log."
+_DRY_RUN = flag("--dry-run", help_="Say what would change, and change nothing.")
+
+
+@command(
+    "Keep all results of a worker in a span of time from counting. They stay visible; every cell follows at once.",
+    text("--machine", "The digest of a machine, as /workers shows it.", "DIGEST"),
+    text("--token", "The name or kg_... of the token that results came through."),
+    text("--from", "A day (its beginning, UTC) or 2026-11-20T12:00:00Z; without: ever.", "TIME", "since"),
+    text("--to", "A day (its end, UTC) or a time; without: now.", "TIME", "until"),
+    option(
+        "--clock",
+        type=click.Choice(("measured", "received")),
+        default="measured",
+        help="When it was measured, as the worker says, or when it was received here.",
+    ),
+    text("--reason", _WHY),
+    _DRY_RUN,
+    flag("--list", "list_", help_="Print all voids instead, the newest first."),
+    AS_JSON,
+    example='void --machine 3f2a --from 2026-11-20 --reason "its clock was wrong" --dry-run',
+)
 def void(
     *,
     machine: str,
@@ -46,6 +70,14 @@ def void(
     _tell(report, "would be voided" if dry_run else f"voided, as void {report.void.id}", as_json=as_json)
 
 
+@command(
+    "Let what was voided count again: every cell is then as it would be had it never been said.",
+    argument("id_", "As `knowngood void --list` shows it.", metavar="ID", type=click.IntRange(min=1)),
+    option("--reason", required=True, help=_WHY),
+    _DRY_RUN,
+    AS_JSON,
+    example='unvoid 1 --reason "the machine was right"',
+)
 def unvoid(*, id_: int, reason: str, dry_run: bool, as_json: bool) -> None:
     with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
         report = unvoid_results(s, id_, reason, by=operator(), now=datetime.now(UTC))

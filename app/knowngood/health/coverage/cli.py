@@ -7,10 +7,18 @@ from rich.text import Text
 from knowngood.cli.choice import issues_of
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import known_here
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON, ISSUES
 from knowngood.cli.output import out, print_json
 from knowngood.health.coverage.hygiene import HEADINGS, Remark, remarks_of
 
 
+@command(
+    "Where upstream's word and the measurements drift apart; ends in 1 where there is anything.",
+    ISSUES,
+    AS_JSON,
+    example="hygiene --issues pytorch-151290",
+)
 def hygiene(issues: Sequence[str], *, as_json: bool) -> Exit:
     known = known_here()
     wanted = {issue.id for issue in issues_of(known.issues, issues)}

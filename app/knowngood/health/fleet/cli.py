@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 
+import click
+
 from knowngood.cli.context import make_data_dir, root
+from knowngood.cli.lazy import command
+from knowngood.cli.options import NODE_IP, argument, flag, option
 from knowngood.cli.output import err, out
 from knowngood.cli.signals import stoppable
 from knowngood.domain.builds.build import DEFAULT_PYTHON
@@ -28,6 +32,20 @@ _JOIN_S = 180.0
 _AGAIN_S = 5.0
 
 
+@command(
+    "Join a fleet and measure for it, until asked to stop. No database and no token of the server is needed here.",
+    option("--ray", required=True, metavar="HOST:PORT", help="The head of the fleet."),
+    NODE_IP,
+    option(
+        "--cpu-jobs",
+        type=click.IntRange(min=0),
+        default=1,
+        help="Jobs of the CPU class at once; 0 on a machine for GPUs.",
+    ),
+    flag("--print", "print_", help_="Start nothing; print what `ray start` must be given here, for a shell."),
+    argument("further", "More for `ray start`.", nargs=-1, metavar="[-- OPTIONS]"),
+    example="worker --ray head.example:6379",
+)
 def worker(*, ray: str, node_ip: str, cpu_jobs: int, print_: bool, further: Sequence[str]) -> None:
     settings = read_settings()
     require_ray()

@@ -6,7 +6,20 @@ from datetime import UTC, datetime
 from knowngood.cli.choice import Chosen, ended, issues_of, select, verdicts
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import known_here
+from knowngood.cli.lazy import command
 from knowngood.cli.loading import load
+from knowngood.cli.options import (
+    ANY_SIGNER,
+    AS_JSON,
+    BUILDS,
+    FAIL_ON,
+    HARDWARE,
+    ISSUES,
+    PUBLIC_KEY,
+    SNAPSHOT_FILE,
+    argument,
+    text,
+)
 from knowngood.cli.output import out, print_json
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue
@@ -20,6 +33,22 @@ _OWN = "knowngood_workers.host.machine_info:describe_machine"
 _BODY = "knowngood.matrix.overview.schemas:matrix_body"
 
 
+@command(
+    "Print what is known now: a table of signs, or of one ISSUE each cell with its reason.",
+    argument(
+        "issue", "Its id or number, owner/repo#NUMBER, or the address of its report.", default="", metavar="[ISSUE]"
+    ),
+    ISSUES,
+    BUILDS,
+    HARDWARE,
+    text("--query", "Issues and columns, as in the box of the matrix page."),
+    AS_JSON,
+    FAIL_ON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    ANY_SIGNER,
+    example="matrix --builds 2.5.1,2.6.0 --fail-on affected",
+)
 def matrix(
     *,
     issue: str,

@@ -13,6 +13,8 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.catalogue.loader import CatalogueProblems, read_builds, shipped_catalogue
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON, PATH, flag, option, text
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadRequest
 from knowngood.measure.discovery.catalogue_writer import add_builds, as_toml
@@ -48,6 +50,15 @@ class Discovery:
         return bool(self.additions or self.undescribed)
 
 
+@command(
+    "Look for new releases of torch and Triton, and print their builds; 0: none, 1: some, 4: the index is unusable.",
+    text("--index", "The index's address; the one that pip and uv use here without.", "URL"),
+    option("--file", type=PATH, help="The builds.toml to compare with and write to; the shipped one without."),
+    text("--since", "Propose every release from this one on, such as 2.4.", "VERSION"),
+    flag("--write", help_="Add the builds to the file; its comments and order stay."),
+    AS_JSON,
+    example="discover --since 2.9 --write --file repros/builds.toml",
+)
 def discover(*, index: str, file: Path | None, since: str, write: bool, as_json: bool) -> Exit:
     place = file or shipped_catalogue() / "builds.toml"
     try:

@@ -9,6 +9,8 @@ import click
 
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.console import in_words
+from knowngood.cli.lazy import command
+from knowngood.cli.options import AS_JSON, MINUTES, flag, names, option
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext, appraise, sizes_as_json, tell_price
@@ -22,6 +24,14 @@ from knowngood.store.watch_lists import load_watch_lists
 from knowngood_workers.host.machine_info import describe_machine
 
 
+@command(
+    "Say what to measure next, in order and with reasons; `run --next` does it.",
+    option("--minutes", type=MINUTES, default=60, help="How long it may take."),
+    names("--hardware", "Classes; this machine's own without."),
+    flag("--offline", help_="Ask no package index: sizes as far as they are known here."),
+    AS_JSON,
+    example="next --minutes 30",
+)
 def next_(*, minutes: float, hardware: Sequence[str], offline: bool, as_json: bool) -> None:
     settings = read_settings()
     engine = opened_with_catalogue(settings)

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 from knowngood.cli.choice import issues_of, one_of
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here
+from knowngood.cli.lazy import command
 from knowngood.cli.loading import load
+from knowngood.cli.options import (
+    ANY_SIGNER,
+    AS_FORMAT_JSON,
+    FORMS,
+    ISSUES,
+    PUBLIC_KEY,
+    SNAPSHOT_FILE,
+    argument,
+    names,
+    option,
+    text,
+)
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import asked_build
 from knowngood.domain.errors import BadRequest, UnknownBuild, UnknownIssue
@@ -28,6 +41,24 @@ _TORCH_CHANGES = "knowngood.move.compare.git_changes:torch_changes"
 _BODY = "knowngood.move.compare.schemas:compare_body"
 
 
+@command(
+    "Compare two builds, issue by issue; the first line is the answer. Only a proven pass counts as fixed.\n\n"
+    "Exit codes: 0 compared; 1 a transition of --fail-on was found; 2 the question cannot be understood, such as a "
+    "build that is not known; 3 no issue answers on both builds, so that nothing was compared; 4 the store cannot be "
+    "used.",
+    argument("a", "The build that is left, such as torch-2.5.1+cu124, or 2.5.1.", default=""),
+    argument("b", "The build that is moved to.", default=""),
+    text("--from-diff", "In place of A and B: what this checkout's files state now, and at this revision.", "REVISION"),
+    text("--hardware", "One class; cpu-x86_64 unless said, where it was measured.", "CLASS"),
+    ISSUES,
+    option("--format", "form", type=FORMS, default="text", help="How it is told."),
+    AS_FORMAT_JSON,
+    names("--fail-on", "Transitions that end in exit code 1 where one is found, such as regressed."),
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    ANY_SIGNER,
+    example="compare 2.5.1 2.6.0 --fail-on regressed",
+)
 def compare(
     *,
     a: str,

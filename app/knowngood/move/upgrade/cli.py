@@ -6,8 +6,29 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
+
 from knowngood.cli.knowledge import Ground, ground_here, recorded_here
+from knowngood.cli.lazy import command
 from knowngood.cli.loading import load
+from knowngood.cli.options import (
+    ANY_SIGNER,
+    AS_FORMAT_JSON,
+    COMPONENT,
+    FORMS,
+    GROUPS,
+    ISSUES,
+    PACKAGE,
+    PATH,
+    PLATFORM,
+    PUBLIC_KEY,
+    SEVERITY,
+    SNAPSHOT_FILE,
+    WATCH,
+    names,
+    option,
+    text,
+)
 from knowngood.domain.builds.build_names import find_build
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest, UnknownBuild
@@ -33,6 +54,39 @@ _ANSWER_NOTE = "knowngood.move.upgrade.migration_note:answer_note"
 Names = tuple[str, ...]
 
 
+_HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said.")
+
+
+@command(
+    "Rank newer builds for what you watch: what is gained, lost, new and not known on each.",
+    text("--from", "The build you are on: its id, or a version of torch.", "BUILD", "start"),
+    option("-r", "--requirements", type=PATH, help="In place of --from: a file as `gate -r` and --lock take it."),
+    GROUPS,
+    WATCH,
+    ISSUES,
+    COMPONENT,
+    PACKAGE,
+    SEVERITY,
+    text("--python", "The Python it must be for; as now without.", "VERSION"),
+    PLATFORM,
+    text("--cuda", "The CUDA it must be built for: 12.8, or <13.", "VERSION"),
+    text("--driver", "The NVIDIA driver it must run on, such as 550.54.15.", "VERSION"),
+    _HARDWARE,
+    names("--pin", "Such as triton==3.4.0."),
+    names("--has", "Packages beside torch that rows may concern, such as torchao; or `none`."),
+    option(
+        "--enough",
+        type=click.IntRange(50, 100),
+        help="The percentage of what does not fail there that must be known to pass; 80.",
+    ),
+    text("--to", "The candidate that the note is for; the recommended one without.", "BUILD"),
+    option("--format", "form", type=FORMS, default="text", help="Markdown is the note for a pull request."),
+    AS_FORMAT_JSON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    ANY_SIGNER,
+    example="upgrade --from 2.5.1 --component Inductor",
+)
 def upgrade(
     *,
     start: str,

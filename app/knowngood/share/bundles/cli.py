@@ -7,6 +7,8 @@ from pathlib import Path
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.context import operator
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import FILE_HERE, argument
 from knowngood.cli.output import err, out
 from knowngood.settings import read_settings
 from knowngood.share.bundles.store import export_bundle, take_in_bundle
@@ -16,6 +18,12 @@ from knowngood.store.records import ExportSelection
 _CLASHES_TOLD = 20
 
 
+@command(
+    "Take in bundles of results; a second time changes nothing. Ends in 4 where something else stands here under a "
+    "number than what they say.",
+    argument("files", "Bundles of results.", nargs=-1, required=True, type=FILE_HERE),
+    example="import knowngood-results.jsonl.gz",
+)
 def take_in(files: Sequence[Path]) -> Exit:
     engine = opened_with_catalogue(read_settings())
     refused = [import_bundle(engine, file) for file in files]

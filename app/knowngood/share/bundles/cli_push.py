@@ -18,6 +18,8 @@ from urllib.request import Request
 import click
 
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.lazy import command
+from knowngood.cli.options import FILE, PATH, argument, option
 from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
 from knowngood.gate.cli.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
 
@@ -27,6 +29,23 @@ _MOST_WAIT_S = 60.0
 _NOT_TAKEN = frozenset({413, 422})
 
 
+@command(
+    "Send bundles of results to a server. What it has already it knows, so this may be broken off and begun again.",
+    argument("files", "Bundles of results, such as `run -o` and packs write.", nargs=-1, required=True, type=PATH),
+    option("--server", required=True, metavar="URL", help="Such as https://knowngood.example.org."),
+    option(
+        "--token-file",
+        type=FILE,
+        help="A file that holds a token with the scope submit; without: KNOWNGOOD_TOKEN.",
+    ),
+    option(
+        "--tries",
+        type=click.IntRange(1, 1000),
+        default=5,
+        help="How often to try a server that does not answer.",
+    ),
+    example="push --server https://knowngood.example.org results.jsonl.gz",
+)
 def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int) -> Exit:
     address = _address(server)
     token = _token(token_file)
