@@ -1,4 +1,4 @@
-"""What a package index says of its files, as values."""
+"""Files of a package index, as values."""
 
 from dataclasses import dataclass
 from datetime import datetime
