@@ -7,14 +7,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.ask.front.my_build_page import MyBuildPage
-from knowngood.ask.front.page import FrontPage
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.matrix.issues.page import IssuePage
 from knowngood.store.engine import Engine
 from knowngood.web.html.i18n import Language, accepted
 from knowngood.web.my_build import MY_BUILD, MyBuild, shared_address
 from tests.make import HARDWARE
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, shown, values_of
 from tests.web.given import BAD, GOOD, GPU_CLASS, OLD
 
 COLLECTED = """Collecting environment information...
@@ -40,9 +39,9 @@ def reader(notebook: Engine) -> TestClient:
 
 
 def standing(client: TestClient, address: str) -> tuple[str, str, bool]:
-    page = shown(client, address, FrontPage)
-    assert page.yours is not None
-    return page.yours.build.id, page.yours.hardware, page.yours.is_example
+    values = values_of(client, address)
+    column = values["page"].yours.standing
+    return column.build.id, column.hardware, values["own"].build is None
 
 
 def kept(client: TestClient) -> Mapping[str, str]:
@@ -178,10 +177,9 @@ def test_an_address_outweighs_the_cookies_whole(reader: TestClient) -> None:
 
 def test_the_link_to_share_means_the_same_to_everybody(reader: TestClient, client: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
-    page = shown(reader, "/", FrontPage)
-    assert page.yours is not None
-    assert page.yours.shared_address == shared_address("/", BAD.wheel.id, GPU_CLASS)
-    assert standing(client, page.yours.shared_address) == standing(reader, "/")
+    address = values_of(reader, "/")["shared_address"]
+    assert address == shared_address("/", BAD.wheel.id, GPU_CLASS)
+    assert standing(client, address) == standing(reader, "/")
 
 
 @pytest.mark.parametrize("asked", ["mine=torch-9.9.9", "gpu=RTX+4090", "mine=%3Cb%3E&gpu=%00", "mine=" + "x" * 300])
