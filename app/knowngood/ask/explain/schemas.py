@@ -171,8 +171,8 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
 
 
 def _match(match: Match, told: ExplanationView) -> MatchBody:
-    issue = match.issue
-    advice = advise(match, told.explanation.resolved.build or "", told.knowledge.known)
+    issue, build, known = match.issue, told.explanation.resolved.build or "", told.knowledge.known
+    match = advise(match, build, known)
     return MatchBody(
         issue=issue.id,
         title=issue.title,
@@ -185,12 +185,12 @@ def _match(match: Match, told: ExplanationView) -> MatchBody:
         url=issue_address(issue.id),
         report_url=issue.report.url if issue.report else None,
         caveat=issue.caveat,
-        history=dict(advice.histories),
+        history=dict(match.histories),
         seen=[PlaceBody.of(cell) for cell in match.seen],
-        here=PlaceBody.of(advice.own) if advice.own else None,
-        cures_on=PlaceBody.of(advice.shown) if advice.shown else None,
-        workarounds=_workarounds(issue, advice.shown) if match.strength is Strength.SURE else [],
-        to_do=next_step(match, advice, told.knowledge.known, elsewhere=is_elsewhere(told.explanation)).sentence,
+        here=PlaceBody.of(match.own) if match.own else None,
+        cures_on=PlaceBody.of(match.shown) if match.shown else None,
+        workarounds=_workarounds(issue, match.shown) if match.strength is Strength.SURE else [],
+        to_do=next_step(match, build, known, elsewhere=is_elsewhere(told.explanation)).sentence,
     )
 
 

@@ -1,6 +1,7 @@
 """`/`: what this is, where to paste, how the reader's build stands and where to go from it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -63,7 +64,7 @@ def _page(context: RequestContext, found: Overview, own: ReaderBuild, active: Ru
     )
 
 
-def _values_of(context: RequestContext, yours: Yours) -> dict[str, object]:
+def _values_of(context: RequestContext, yours: Yours) -> dict[str, Any]:
     """Values that the template cannot read off `yours`."""
     build, hardware, counts = yours.standing.build.id, yours.standing.hardware, yours.standing.counts
     say, advice = saying(context), yours.advice

@@ -37,6 +37,7 @@ from knowngood.web.urls import (
     issue_feed,
     notes_address,
     run_address,
+    upgrade_address,
     watch_list_address,
 )
 
@@ -70,6 +71,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             issue_feed,
             notes_address,
             run_address,
+            upgrade_address,
             watch_list_address,
         )
     }
