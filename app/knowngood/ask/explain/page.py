@@ -80,11 +80,11 @@ def answer_paste(context: RequestContext, text: str, wanted: str = "") -> Respon
     """`wanted` outweighs the build that the text tells of."""
     problem = "" if text.strip() else context.say("Nothing was pasted: the text of the error is missing.")
     try:
-        told = told_of(context.state, text, wanted)
+        found, issues, known = told_of(context.state, text, wanted)
     except InvalidParameter as error:
-        problem, told = str(error), told_of(context.state, text, "")
-    found = None if problem else told.explanation
-    return _page(context, found, told.issues, told.knowledge.known, text=text, wanted=wanted, problem=problem)
+        problem = str(error)
+        found, issues, known = told_of(context.state, text, "")
+    return _page(context, None if problem else found, issues, known, text=text, wanted=wanted, problem=problem)
 
 
 def _page(
