@@ -8,7 +8,8 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from knowngood.ask.search.pasted import Pasted, pasted
+from knowngood.ask.search.notation import HitKind
+from knowngood.ask.search.pasted import pasted
 from knowngood.domain.hardware_names import class_named
 from tests.commands.given import Call
 from tests.web.asking import values_of
@@ -125,19 +126,19 @@ def test_an_environment_of_no_tested_build_names_those_near(client: TestClient) 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (TRACE, Pasted.ERROR),
-        (FREEZE, Pasted.ENVIRONMENT),
-        (COLLECTED, Pasted.ENVIRONMENT),
-        (f"{COLLECTED}\n{TRACE}", Pasted.ERROR),
-        ('[[package]]\nname = "torch"\nversion = "2.7.1"\n', Pasted.ENVIRONMENT),
-        ("Package Version\ntorch   2.7.1\nnumpy   2.1.0\nPillow  11.0", Pasted.ENVIRONMENT),
+        (TRACE, HitKind.ERROR),
+        (FREEZE, HitKind.ENVIRONMENT),
+        (COLLECTED, HitKind.ENVIRONMENT),
+        (f"{COLLECTED}\n{TRACE}", HitKind.ERROR),
+        ('[[package]]\nname = "torch"\nversion = "2.7.1"\n', HitKind.ENVIRONMENT),
+        ("Package Version\ntorch   2.7.1\nnumpy   2.1.0\nPillow  11.0", HitKind.ENVIRONMENT),
         ("151290\n", None),
         ("2.7.1\nflex_attention\nH100", None),
-        ("step 1 loss 0.3\n" * 50, Pasted.ERROR),
-        ("x" * 5000, Pasted.ERROR),
+        ("step 1 loss 0.3\n" * 50, HitKind.ERROR),
+        ("x" * 5000, HitKind.ERROR),
     ],
 )
-def test_a_question_an_error_and_an_environment_are_told_apart(text: str, kind: Pasted | None) -> None:
+def test_a_question_an_error_and_an_environment_are_told_apart(text: str, kind: HitKind | None) -> None:
     assert pasted(text) is kind
 
 

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.ask.explain.page import answer_paste
 from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API, saying
+from knowngood.ask.search.notation import HitKind
 from knowngood.ask.search.schemas import cell_of, hit_body
-from knowngood.ask.search.service import MOST_HITS, HitKind, SearchAnswer, SearchIndexes, search
+from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, search
 from knowngood.domain.naming.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import reading

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from pydantic import Field
 
-from knowngood.ask.search.service import Hit, HitKind, SearchAnswer
+from knowngood.ask.search.notation import HitKind
+from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
