@@ -5,7 +5,7 @@ The decision is in the answer and in the header Knowngood-Decision; it never cha
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -256,8 +256,5 @@ def _checked(fields: Mapping[str, Any]) -> GateBody:
         return GateBody.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise InvalidParameter(first["msg"], ".".join(["body", *_names(first["loc"])])) from None
-
-
-def _names(place: Iterable[int | str]) -> list[str]:
-    return [str(part)[:80] for part in place]
+        place = (str(part)[:80] for part in first["loc"])
+        raise InvalidParameter(first["msg"], ".".join(["body", *place])) from None

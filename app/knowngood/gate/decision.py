@@ -411,7 +411,7 @@ def _case(issue: Issue, build: Build, claim: _Claim, asked: _PreparedQuestion) -
         build=asked.known.builds[cell.build],
         cell=cell,
         now=asked.now,
-        on_base=_on_base(issue, cell.hardware, asked) if fails else None,
+        on_base=asked.known.cell(issue, asked.base, cell.hardware) if fails and asked.base else None,
         fix=asked.known.fix_of(issue.id, build, cell.hardware) if fails else None,
         declared=asked.declared.get(issue.id, ()),
         ignores=asked.ignores.get(issue.id, ()),
@@ -428,10 +428,6 @@ def _is_accepted(cell: Cell, asked: _PreparedQuestion) -> bool:
     if asked.policy.accept is Accept.INFERRED or cell.verdict not in CONCLUSIVE:
         return True
     return cell.basis is None and len(asked.twins) == 1
-
-
-def _on_base(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Cell | None:
-    return asked.known.cell(issue, asked.base, hardware) if asked.base else None
 
 
 def _strays(issue: Issue, build: Build, resolved: ResolvedBuild) -> str:

@@ -563,13 +563,9 @@ def _weigh(
         speaks = course is _Course.NEAR or (not _is_compiled(paste.places) and _SAID_BY_COMPILERS.search(paste.text))
         return (Strength.POSSIBLE, Why.COMMON_WORDS) if speaks else None
     if issue.signature.kind in {SignatureKind.SIGNAL, SignatureKind.HANG}:
-        return _weigh_ending(issue, paste.text)
+        # A text shows how a process died, where it is a log; that it hung it cannot show.
+        return (Strength.SURE, Why.SAME_END) if _died(issue, paste.text) else (Strength.POSSIBLE, Why.OTHER_END)
     return Strength.SURE, Why.OWN_WORDS
-
-
-def _weigh_ending(issue: Issue, text: str) -> tuple[Strength, Why]:
-    """A text shows how a process died, where it is a log; that it hung it cannot show."""
-    return (Strength.SURE, Why.SAME_END) if _died(issue, text) else (Strength.POSSIBLE, Why.OTHER_END)
 
 
 def _died(issue: Issue, text: str) -> bool:

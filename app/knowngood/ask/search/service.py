@@ -307,7 +307,8 @@ class _Question:
         if not is_part or len(firsts) > 1 or (firsts and asked.purpose):
             return
         words = " ".join(asked.words)
-        places = [f"build:{_written(text, self._names)}" for text in asked.builds]
+        # A query names a release as it is, a variant by its id.
+        places = [f"build:{self._names.find(text).id if '+' in text or '~' in text else text}" for text in asked.builds]
         others = [f"{name}:{value}" for name, value in asked.versions.items() if name in FIELDS]
         text = f"component:{component}" if component and not places else words
         query = " ".join([*places, *others, *dict.fromkeys(asked.conditions), *([text] if text else [])])
@@ -492,11 +493,6 @@ def _reads(query: str) -> Query | None:
         return parse(query)
     except BadQuery:
         return None
-
-
-def _written(text: str, names: BuildNames) -> str:
-    """A build as a query names it: a release as it is, a variant by its id."""
-    return names.find(text).id if "+" in text or "~" in text else text
 
 
 def _build_hit(build: Build, hardware: str) -> Hit:
