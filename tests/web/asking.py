@@ -1,11 +1,11 @@
 """Asking the application as a test does, and looking behind what it shows."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -59,11 +59,17 @@ def bearer(secret: str) -> dict[str, str]:
 
 def shown(client: TestClient, address: str, kind: type[Page]) -> Page:
     """The values behind the page at `address`."""
-    response = client.get(address)
-    assert response.status_code == 200, response.text
-    page = vars(response)["context"]["page"]
+    page = values_of(client, address)["page"]
     assert isinstance(page, kind)
     return page
+
+
+def values_of(client: TestClient, address: str) -> Mapping[str, Any]:
+    """All values that the template of the page at `address` reads."""
+    response = client.get(address)
+    assert response.status_code == 200, response.text
+    values: Mapping[str, Any] = vars(response)["context"]
+    return values
 
 
 def template_of(client: TestClient, address: str) -> str:

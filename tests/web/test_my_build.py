@@ -6,15 +6,13 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.ask.front.my_build_page import MyBuildPage
-from knowngood.ask.front.page import FrontPage
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.matrix.issues.page import IssuePage
 from knowngood.store.engine import Engine
 from knowngood.web.html.i18n import Language, accepted
 from knowngood.web.my_build import MY_BUILD, MyBuild, shared_address
 from tests.make import HARDWARE
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, shown, values_of
 from tests.web.given import BAD, GOOD, GPU_CLASS, OLD
 
 COLLECTED = """Collecting environment information...
@@ -40,9 +38,9 @@ def reader(notebook: Engine) -> TestClient:
 
 
 def standing(client: TestClient, address: str) -> tuple[str, str, bool]:
-    page = shown(client, address, FrontPage)
-    assert page.yours is not None
-    return page.yours.build.id, page.yours.hardware, page.yours.is_example
+    values = values_of(client, address)
+    column = values["page"].yours.standing
+    return column.build.id, column.hardware, values["own"].build is None
 
 
 def kept(client: TestClient) -> Mapping[str, str]:
@@ -100,7 +98,7 @@ def test_of_several_gpus_the_worst_is_kept_and_said_before_the_form_leads_back(r
     assert "Several kinds of GPU are named (H100, RTX 5090), and the worst counts: RTX 5090." in response.text
     assert kept(reader) == {"build": BAD.id, "hardware": "RTX 5090"}
     page = vars(response)["context"]["page"]
-    assert (page.build, page.hardware, page.to, page.environment) == (BAD.id, "RTX 5090", "/runs", "")
+    assert page == {"build": BAD.id, "hardware": "RTX 5090", "to": "/runs"}
 
 
 def test_an_empty_form_forgets_it(reader: TestClient) -> None:
@@ -124,12 +122,11 @@ def test_what_names_no_build_is_told_and_kept_nowhere(
     reader: TestClient, form: dict[str, str], told: str, nearest: str
 ) -> None:
     response = reader.post(MY_BUILD, data=form)
-    page = vars(response)["context"]["page"]
+    values = vars(response)["context"]
     assert response.status_code == 422
-    assert isinstance(page, MyBuildPage)
-    assert page.problem
-    assert told in page.problem
-    assert nearest in (*page.nearest, "")
+    assert values["problem"]
+    assert told in values["problem"]
+    assert nearest in (*values["nearest"], "")
     assert kept(reader) == {}
 
 
@@ -178,10 +175,9 @@ def test_an_address_outweighs_the_cookies_whole(reader: TestClient) -> None:
 
 def test_the_link_to_share_means_the_same_to_everybody(reader: TestClient, client: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
-    page = shown(reader, "/", FrontPage)
-    assert page.yours is not None
-    assert page.yours.shared_address == shared_address("/", BAD.wheel.id, GPU_CLASS)
-    assert standing(client, page.yours.shared_address) == standing(reader, "/")
+    address = values_of(reader, "/")["shared_address"]
+    assert address == shared_address("/", BAD.wheel.id, GPU_CLASS)
+    assert standing(client, address) == standing(reader, "/")
 
 
 @pytest.mark.parametrize("asked", ["mine=torch-9.9.9", "gpu=RTX+4090", "mine=%3Cb%3E&gpu=%00", "mine=" + "x" * 300])

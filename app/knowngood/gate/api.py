@@ -5,8 +5,8 @@ The decision is in the answer and in the header Knowngood-Decision; it never cha
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from knowngood.gate.decision import Ruling
-from knowngood.gate.renderers import MEDIA, Form, RenderOptions, render
+from knowngood.gate.renderers import MEDIA, Form, render
 from knowngood.gate.request import BadField, GateRequest, read_request, rule
 from knowngood.matrix.overview.selection import Names, Words
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
@@ -115,19 +115,11 @@ def gate(context: Context, query: Annotated[GateGet, Query()]) -> Response:
     )
 
 
-@dataclass(frozen=True)
-class Sent:
-    """The question of a POST. `body` are its bytes, by which an answer made before is found again."""
-
-    asked: GateRequest
-    body: bytes
-
-
 async def _body(request: Request) -> bytes:
     return await request.body()
 
 
-def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
+def _asked(request: Request, body: Annotated[bytes, Depends(_body)]) -> GateRequest:
     """In a thread: what nobody means to send takes long to be read."""
     kind = request.headers.get("content-type", "")
     media = media_of(kind)
@@ -139,7 +131,7 @@ def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
         raise UnsupportedMediaType(
             f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body"
         )
-    return Sent(read_request(_checked(fields).model_dump()), body)
+    return read_request(_checked(fields).model_dump())
 
 
 def _body_schema() -> dict[str, Any]:
@@ -173,10 +165,13 @@ _REQUEST = {
 
 @router.post("/gate", response_model=Ruling, responses=_ANSWER, openapi_extra=_REQUEST, operation_id="post_gate")
 def gate_with_files(
-    context: Context, sent: Annotated[Sent, Depends(_sent)], query: Annotated[FormQuery, Query()]
+    context: Context,
+    asked: Annotated[GateRequest, Depends(_asked)],
+    body: Annotated[bytes, Depends(_body)],
+    query: Annotated[FormQuery, Query()],
 ) -> Response:
     """The same with an environment or a policy as files: as JSON, or as a form (`curl -F environment=@uv.lock`)."""
-    return context.answer_from(lambda snapshot: _answer(context, snapshot, sent.asked, query), sent.body)
+    return context.answer_from(lambda snapshot: _answer(context, snapshot, asked, query), body)
 
 
 def _answer(context: RequestContext, snapshot: KnowledgeSnapshot, asked: GateRequest, query: FormQuery) -> Response:
@@ -184,8 +179,8 @@ def _answer(context: RequestContext, snapshot: KnowledgeSnapshot, asked: GateReq
         ruling = replace(rule(asked, snapshot.knowledge, context.now), known_at=snapshot.known_at)
     except BadField as error:
         raise InvalidParameter(error.message, error.field) from None
-    told = RenderOptions(context.base, asked.environment.name if asked.environment else "", query.advisory)
-    text = render(ruling, query.format, told)
+    where = asked.environment.name if asked.environment else ""
+    text = render(ruling, query.format, context.base, where=where, advisory=query.advisory)
     return context.ruling(text, MEDIA[query.format], {DECISION: ruling.decision.value})
 
 
@@ -261,8 +256,5 @@ def _checked(fields: Mapping[str, Any]) -> GateBody:
         return GateBody.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise InvalidParameter(first["msg"], ".".join(["body", *_names(first["loc"])])) from None
-
-
-def _names(place: Iterable[int | str]) -> list[str]:
-    return [str(part)[:80] for part in place]
+        place = (str(part)[:80] for part in first["loc"])
+        raise InvalidParameter(first["msg"], ".".join(["body", *place])) from None

@@ -200,12 +200,11 @@ def decide(question: GateQuestion, known: Known) -> Ruling:
 
 
 @dataclass(frozen=True)
-class _PreparedQuestion:
+class _PreparedQuestion(GateQuestion):
     """The question with every name in it looked up. `build` is None where no tested build was found; `twins` are the
     builds that the environment may be, which differ in Python alone; `named` the issues that the question names.
     """
 
-    question: GateQuestion
     known: Known
     build: Build | None
     twins: tuple[Build, ...]
@@ -216,17 +215,13 @@ class _PreparedQuestion:
     notes: tuple[str, ...]
 
     @property
-    def policy(self) -> Policy:
-        return self.question.policy
-
-    @property
     def classes(self) -> tuple[str, ...]:
         return tuple(sorted(set(self.policy.hardware or self.known.hardware)))
 
     @cached_property
     def refusals(self) -> tuple[Refusal, ...]:
         """By the list of the very wheel that is asked about, never by that of another variant."""
-        wheel = self.known.builds.get(self.question.resolved.build or "")
+        wheel = self.known.builds.get(self.resolved.build or "")
         named = self.policy.hardware if wheel else ()
         unserved = [one for one in named if wheel and self.known.serves(wheel, one) is False]
         return tuple(Refusal("gpu_not_served", one, self.known.against(wheel, one)) for one in unserved)
@@ -241,7 +236,7 @@ def _prepare(question: GateQuestion, known: Known) -> _PreparedQuestion:
     declared, stray = _by_issue(policy.applied.items(), known, "applied workarounds")
     ignores, lost = _by_issue(((one.issue, (one,)) for one in policy.ignores), known, "ignore")
     return _PreparedQuestion(
-        question=question,
+        **vars(question),
         known=known,
         build=build,
         twins=_twins(build, question.resolved, known) if build else (),
@@ -377,12 +372,12 @@ def _cell(issue: Issue, build: Build, hardware: str, asked: _PreparedQuestion) -
         return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, elsewhere)
     cell = asked.known.cell(issue, build, hardware)
     cell = tried_here(cell) if asked.policy.accept is Accept.MEASURED else cell
-    return cell if asked.question.resolved.build else _of_another_variant(cell)
+    return cell if asked.resolved.build else _of_another_variant(cell)
 
 
 def _whom_it_concerns(issue: Issue, asked: _PreparedQuestion) -> str:
     """Why an issue of a package counts for another environment than this one; empty where it counts."""
-    resolved, package = asked.question.resolved, issue.requires.package
+    resolved, package = asked.resolved, issue.requires.package
     is_told = bool(resolved.packages) and (resolved.is_whole or package in resolved.packages)
     if concerns(issue, resolved.packages if is_told else None, named=issue.id in asked.named):
         return ""
@@ -415,12 +410,12 @@ def _case(issue: Issue, build: Build, claim: _Claim, asked: _PreparedQuestion) -
         issue=issue,
         build=asked.known.builds[cell.build],
         cell=cell,
-        now=asked.question.now,
-        on_base=_on_base(issue, cell.hardware, asked) if fails else None,
+        now=asked.now,
+        on_base=asked.known.cell(issue, asked.base, cell.hardware) if fails and asked.base else None,
         fix=asked.known.fix_of(issue.id, build, cell.hardware) if fails else None,
         declared=asked.declared.get(issue.id, ()),
         ignores=asked.ignores.get(issue.id, ()),
-        strays=_strays(issue, build, asked.question.resolved),
+        strays=_strays(issue, build, asked.resolved),
         elsewhere=helped_elsewhere(issue, cell, asked.known),
         only_on=claim.only_on,
         unknown_on=claim.unknown_on,
@@ -433,10 +428,6 @@ def _is_accepted(cell: Cell, asked: _PreparedQuestion) -> bool:
     if asked.policy.accept is Accept.INFERRED or cell.verdict not in CONCLUSIVE:
         return True
     return cell.basis is None and len(asked.twins) == 1
-
-
-def _on_base(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Cell | None:
-    return asked.known.cell(issue, asked.base, hardware) if asked.base else None
 
 
 def _strays(issue: Issue, build: Build, resolved: ResolvedBuild) -> str:
@@ -526,7 +517,7 @@ def _of_untested(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Reaso
     elsewhere = _whom_it_concerns(issue, asked)
     unknown = WeighedCell(asked.policy.unknown, ("not run: the build is not tested",))
     told = WeighedCell(Effect.PASS, (elsewhere,)) if elsewhere else unknown
-    weighed = by_ignores(asked.ignores.get(issue.id, ()), asked.question.now, told)
+    weighed = by_ignores(asked.ignores.get(issue.id, ()), asked.now, told)
     return Reason(
         issue=issue.id,
         title=issue.title,
@@ -552,7 +543,6 @@ def _most_severe_first(reason: Reason) -> tuple[int, int, str, str]:
 
 
 def _ruling(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bool, notes: Iterable[str]) -> Ruling:
-    question = asked.question
     doubts = tuple(_doubts(asked, reasons, answered=answered))
     counts = Counter(reason.effect for reason in reasons)
     decision = Decision.BLOCK if asked.refusals else _decision(counts, doubts)
@@ -560,15 +550,15 @@ def _ruling(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         decision=decision,
         why=_why(decision, asked, reasons, doubts),
         build=asked.build.id if asked.build else None,
-        asked=question.resolved.asked,
-        nearest=question.resolved.nearest,
+        asked=asked.resolved.asked,
+        nearest=asked.resolved.nearest,
         hardware=asked.classes,
         reasons=tuple(reasons),
         notes=tuple(dict.fromkeys((*_notes_on_all(asked), *notes, *asked.notes))),
         counts={effect: counts[effect] for effect in Effect},
-        decided_at=question.now,
+        decided_at=asked.now,
         known_at=asked.known.as_of,
-        line=question.resolved.line or None,
+        line=asked.resolved.line or None,
         refusals=asked.refusals,
     )
 
@@ -582,11 +572,11 @@ def _decision(counts: Mapping[Effect, int], doubts: Sequence[str]) -> Decision:
 def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bool) -> Iterable[str]:
     """Reasons for which the evidence is insufficient as a whole, whatever the single reasons say."""
     if asked.build is None:
-        yield asked.question.resolved.not_tested
+        yield asked.resolved.not_tested
         return
-    if asked.question.resolved.is_assumed and asked.policy.refuse_assumed:
+    if asked.resolved.is_assumed and asked.policy.refuse_assumed:
         yield f"the build {asked.build.id} is assumed, and the policy refuses assumed builds"
-    if not asked.question.resolved.platforms and asked.policy.refuse_unstated:
+    if not asked.resolved.platforms and asked.policy.refuse_unstated:
         yield "the environment states no platform, and the policy refuses to take it for Linux x86-64"
     if not reasons:
         yield "what is watched names no issue of this catalogue"
@@ -595,7 +585,7 @@ def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
 
 
 def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
-    resolved, policy = asked.question.resolved, asked.policy
+    resolved, policy = asked.resolved, asked.policy
     if resolved.is_assumed and asked.build:
         yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
     elif resolved.note:

@@ -1,6 +1,6 @@
 """The policy: what a team lets pass, apart from the form of its file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -110,17 +110,13 @@ def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:
             raise UnknownWatchList(f'no watch list is called "{name}" here{or_near(name, lists)}')
     found = [lists[name].content for name in policy.watch.lists]
     watches = [replace(policy.watch, lists=()), *(content.watch for content in found)]
+    severities = [one.severity for one in watches if one.severity is not None]
     watch = Watch(
         issues=once(name for one in watches for name in one.issues),
         components=once(name for one in watches for name in one.components),
         packages=once(name for one in watches for name in one.packages),
-        severity=_lowest([one.severity for one in watches if one.severity is not None]),
+        severity=min(severities, key=list(Severity).index, default=None),
     )
     said = [content.hardware for content in found]
     classes = once(name for one in said for name in one) if all(said) else ()
     return replace(policy, watch=watch, hardware=policy.hardware or classes)
-
-
-def _lowest(severities: Iterable[Severity]) -> Severity | None:
-    order = list(Severity)
-    return min(severities, key=order.index, default=None)

@@ -6,7 +6,7 @@ reason. No rule makes an unknown milder but an ignore, and `unknown` itself. Wha
 all (`accept`, `refuse_assumed`, `accept_variant`) is no rule of this kind: it stands in decision.py.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -305,14 +305,11 @@ def strays_in(pins: Mapping[str, str], packages: Mapping[str, str]) -> str:
 
     Both map canonical names to versions. What the environment does not name, or names without a version, is no stray.
     """
-    return ", ".join(_stray(pins, packages))
-
-
-def _stray(pins: Mapping[str, str], packages: Mapping[str, str]) -> Iterable[str]:
-    for name, measured in sorted(pins.items()):
-        found = packages.get(name, "")
-        if found and not _alike(found, measured):
-            yield f"{name} {measured}, and the environment has {found}"
+    return ", ".join(
+        f"{name} {measured}, and the environment has {found}"
+        for name, measured in sorted(pins.items())
+        if (found := packages.get(name, "")) and not _alike(found, measured)
+    )
 
 
 def _alike(found: str, measured: str) -> bool:

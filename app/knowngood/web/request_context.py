@@ -145,9 +145,10 @@ class RequestContext:
     def reachable(self, choices: Iterable[Choice]) -> list[Choice]:
         return [one for one in choices if self.leads_to(one.address)]
 
-    def page(self, template: str, body: object, status: int = 200) -> Response:
+    def page(self, template: str, body: object = None, status: int = 200, **more: object) -> Response:
+        """The template reads the answer as `page`, and `more` by its names."""
         response = self.state.templates.TemplateResponse(
-            self.request, template, {"page": body, "context": self, "t": self.say}, status_code=status
+            self.request, template, {"page": body, "context": self, "t": self.say, **more}, status_code=status
         )
         response.headers.update(self._caching())
         if self.is_posted and "lang" in self.request.query_params:

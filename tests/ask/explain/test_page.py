@@ -1,7 +1,7 @@
 """`/errors` and its twin: the answer for a build, and that what was pasted is nowhere afterwards."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -12,7 +12,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import inspect
 from sqlalchemy import text as sql
 
-from knowngood.ask.explain.page import Answered, MatchPart, PastePage
+from knowngood.ask.explain.matcher import Match, Strength
+from knowngood.ask.explain.next_step import NextStep
+from knowngood.matrix.issues.workarounds import WorkaroundView
 from knowngood.store.engine import Engine, reading
 from knowngood.web.auth.principal import AccessPolicy
 from tests.web import given
@@ -26,17 +28,21 @@ SECRET = "hunter2-7c9e6679-of-a-customer"  # noqa: S105 - nobody's
 REPORT = f"> [rank0]: {LINE}\nPyTorch version: 2.7.1+cu126\nCUDA used to build PyTorch: 12.6\ntoken {SECRET}\n"
 
 
-def answered(client: TestClient, text: str, build: str = "") -> PastePage:
+Matched = tuple[Match, Sequence[WorkaroundView], NextStep]
+
+
+def answered(client: TestClient, text: str, build: str = "") -> Mapping[str, Any]:
+    """The values behind the page that answers."""
     response = client.post("/errors", content=urlencode({"text": text, "build": build}), headers=FORM)
     assert response.status_code == 200, response.text
-    page = vars(response)["context"]["page"]
-    assert isinstance(page, PastePage)
-    return page
+    values: Mapping[str, Any] = vars(response)["context"]
+    return values
 
 
-def of_the_mask(answer: Answered) -> MatchPart:
+def of_the_mask(values: Mapping[str, Any]) -> Matched:
     """Issues of the notebook have one signature in common, so that a paste is all of them."""
-    return next(match for match in answer.matches if match.issue.id == "pytorch-151290")
+    found: Matched = next(one for one in values["matches"] if one[0].issue.id == "pytorch-151290")
+    return found
 
 
 def explained(client: TestClient, text: str | bytes, query: str = "", kind: str = "text/plain") -> Any:
@@ -46,15 +52,14 @@ def explained(client: TestClient, text: str | bytes, query: str = "", kind: str 
 
 
 def test_a_known_failure_is_told_with_what_helps_on_the_build_of_the_paste(client: TestClient) -> None:
-    answer = answered(client, REPORT).answered
-    assert answer is not None
-    assert answer.is_known
-    assert answer.build == BAD.id
-    match = of_the_mask(answer)
-    assert match.is_sure
-    assert match.use_on is not None
-    assert match.use_on.build == BAD.id
-    assert [(one.id, one.verdict) for one in match.workarounds] == [
+    values = answered(client, REPORT)
+    assert values["page"].is_known
+    assert values["page"].resolved.build == BAD.id
+    match, workarounds, _ = of_the_mask(values)
+    assert match.strength is Strength.SURE
+    assert match.shown is not None
+    assert match.shown.build == BAD.id
+    assert [(one.id, one.verdict) for one in workarounds] == [
         ("eager_mask", "effective"),
         ("flags", "ineffective"),
     ]
@@ -71,18 +76,17 @@ def test_the_page_lights_the_line_and_links_cell_and_issue(client: TestClient) -
 
 
 def test_the_build_that_is_chosen_outweighs_the_text(client: TestClient) -> None:
-    answer = answered(client, REPORT, GOOD.id).answered
-    assert answer is not None
-    assert answer.build == GOOD.id
-    match = of_the_mask(answer)
-    assert match.here is not None
-    assert (match.here.build, match.here.verdict) == (GOOD.id, "not_affected")
-    assert (match.is_sure, match.use_on, match.workarounds) == (False, None, ())  # its own pass rules it out
+    values = answered(client, REPORT, GOOD.id)
+    assert values["page"].resolved.build == GOOD.id
+    match, workarounds, _ = of_the_mask(values)
+    assert match.own is not None
+    assert (match.own.build, match.own.verdict) == (GOOD.id, "not_affected")
+    assert (match.strength, match.shown, workarounds) == (Strength.POSSIBLE, None, ())  # its own pass rules it out
 
 
 def test_what_nobody_knows_says_so_and_how_to_add_it(client: TestClient) -> None:
     page = client.post("/errors", content=urlencode({"text": "KeyError: 'input_ids'"}), headers=FORM)
-    assert vars(page)["context"]["page"].answered.matches == ()
+    assert vars(page)["context"]["page"].matches == ()
     assert "We do not know this one" in page.text
     assert "knowngood new-issue" in page.text
 
@@ -172,9 +176,7 @@ def test_a_long_log_is_read_at_its_ends_and_says_so(client: TestClient) -> None:
 def test_it_is_answered_where_the_store_is_empty(own: TestClient) -> None:
     assert own.get("/errors").status_code == 200
     assert explained(own, REPORT)["matches"] == []
-    answer = answered(own, REPORT).answered
-    assert answer is not None
-    assert not answer.is_known
+    assert not answered(own, REPORT)["page"].is_known
 
 
 def test_a_new_issue_is_known_at_once(own: TestClient, own_engine: Engine) -> None:
@@ -256,18 +258,17 @@ def test_no_address_ever_holds_a_paste() -> None:
 def test_an_answer_has_an_address_that_keeps_the_issues_and_the_build_and_nothing_of_the_text(
     client: TestClient,
 ) -> None:
-    pasted = answered(client, REPORT).answered
-    assert pasted is not None
-    assert pasted.address.startswith("/errors?issue=")
-    assert SECRET not in pasted.address
-    again = client.get(pasted.address)
-    page = vars(again)["context"]["page"]
-    kept = page.answered
-    assert page.text == ""
-    assert (kept.is_known, kept.build) == (True, BAD.id)
-    assert [one.issue.id for one in kept.matches] == [one.issue.id for one in pasted.matches]
-    assert of_the_mask(kept).to_do == of_the_mask(pasted).to_do
-    assert [(one.id, one.verdict) for one in of_the_mask(kept).workarounds] == [
+    pasted = answered(client, REPORT)
+    address = pasted["address"]
+    assert address.startswith("/errors?issue=")
+    assert SECRET not in address
+    again = client.get(address)
+    kept = vars(again)["context"]
+    assert kept["text"] == ""
+    assert (kept["page"].is_known, kept["page"].resolved.build) == (True, BAD.id)
+    assert [one.issue.id for one in kept["page"].matches] == [one.issue.id for one in pasted["page"].matches]
+    assert of_the_mask(kept)[2] == of_the_mask(pasted)[2]
+    assert [(one.id, one.verdict) for one in of_the_mask(kept)[1]] == [
         ("eager_mask", "effective"),
         ("flags", "ineffective"),
     ]
@@ -276,10 +277,9 @@ def test_an_answer_has_an_address_that_keeps_the_issues_and_the_build_and_nothin
 
 
 def test_an_unknown_failure_has_an_address_too_that_says_what_to_do(client: TestClient) -> None:
-    pasted = answered(client, "KeyError: 'input_ids'").answered
-    assert pasted is not None
-    assert pasted.address.startswith("/errors?")
-    again = client.get(pasted.address).text
+    address = answered(client, "KeyError: 'input_ids'")["address"]
+    assert address.startswith("/errors?")
+    again = client.get(address).text
     assert "We do not know this one" in again
     assert "knowngood new-issue" in again
     assert 'href="https://github.com/pytorch/pytorch/issues/new/choose"' in again
@@ -297,16 +297,14 @@ def test_an_address_that_names_what_is_not_here_is_refused_with_the_field(
 
 def test_every_match_ends_in_something_to_do(client: TestClient) -> None:
     for text in (REPORT, LINE, "error: redefinition of tmp_acc0_arr"):
-        answer = answered(client, text).answered
-        assert answer is not None
-        for match in answer.matches:
-            assert match.to_do
-            assert match.workarounds or match.command or match.upgrade or match.issue.report
+        for match, workarounds, step in answered(client, text)["matches"]:
+            assert step.sentence
+            assert workarounds or step.command or match.shown or match.issue.report
 
 
 def test_a_build_that_is_none_loses_nothing_of_what_was_pasted(client: TestClient) -> None:
     answer = client.post("/errors", data={"text": f"{LINE}\n", "build": "nonsense"})
-    page = vars(answer)["context"]["page"]
+    values = vars(answer)["context"]
     assert answer.status_code == 422
-    assert (page.text.strip(), page.wanted, page.answered) == (LINE, "nonsense", None)
-    assert "nonsense" in page.problem
+    assert (values["text"].strip(), values["wanted"], values["page"]) == (LINE, "nonsense", None)
+    assert "nonsense" in values["problem"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.ask.explain.matcher import SearchBudget, complete, make_failure_library, recognise
-from knowngood.ask.explain.schemas import ExplanationBody, ExplanationView, explanation_body
+from knowngood.ask.explain.schemas import ExplanationBody, explanation_body
 from knowngood.cli.knowledge import ground_here
 from tests.ask.explain.test_recognition import ONE_FAULT
 
@@ -45,7 +45,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
 
     def answer(text: str) -> ExplanationBody:
         found = complete(recognise(library, text, SearchBudget(time.thread_time, 60.0, 20.0)), knowledge)
-        return explanation_body(ExplanationView(found, library.issues, knowledge))
+        return explanation_body(found, library.issues, knowledge.known)
 
     return answer
 

@@ -10,7 +10,6 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.ask.front.page import FrontPage
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Severity
 from knowngood.domain.measuring.planning import PlanRequest
@@ -20,7 +19,7 @@ from knowngood.store.engine import Engine
 from tests.make import HARDWARE, NOON
 from tests.store.test_unreadable import NO_JSON, damage
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, values_of
 from tests.web.given import BAD, DYNAMO, GOOD, GPU_CLASS, MASK, MISMATCHED, NOW, OLD, SILENT, Asked
 
 OVERVIEW = "/api/v1/overview"
@@ -75,19 +74,21 @@ def test_every_measured_release_stands_as_its_cells_do(client: TestClient) -> No
 
 
 def test_the_page_says_the_numbers_of_its_twin(client: TestClient) -> None:
-    page = shown(client, f"/?mine={quote(BAD.id)}", FrontPage)
-    told = client.get(page.json_address).json()
-    assert page.yours is not None
+    values = values_of(client, f"/?mine={quote(BAD.id)}")
+    page, yours = values["page"], values["page"].yours
+    told = client.get(values["json_address"]).json()
     standing = told["standing"]
-    assert (page.yours.build.id, page.yours.hardware) == (standing["build"], standing["hardware"])
-    assert (page.yours.failing, page.yours.helped) == (
-        standing["fails"] + standing["needs_workaround"],
-        standing["needs_workaround"],
+    assert (yours.standing.build.id, yours.standing.hardware) == (standing["build"], standing["hardware"])
+    assert {name.value: yours.standing.counts[name] for name in Prospect} == {
+        name.value: standing[name] for name in Prospect
+    }
+    assert (len(page.catalogue), page.builds, page.news.cells) == (
+        told["issues"],
+        told["builds"],
+        told["changes"]["cells"],
     )
-    assert (page.yours.passes, page.yours.not_known) == (standing["passes"], standing["not_known"])
-    assert (page.issues, page.builds, page.changed) == (told["issues"], told["builds"], told["changes"]["cells"])
-    assert [row.issue for row in page.yours.lifespans.rows] == [one["issue"] for one in told["severe"]]
-    assert [row[2:7] for chart in page.rates for row in chart.rows] == [
+    assert [row.issue for row in values["lifespan_chart"].rows] == [one["issue"] for one in told["severe"]]
+    assert [row[2:7] for chart in values["rates"] for row in chart.rows] == [
         tuple(str(one[name]) for name in ("passes", "as_reported", "needs_workaround", "fails", "not_known"))
         for one in told["releases"]
     ]
@@ -102,9 +103,10 @@ def test_answers_from_the_cpu_are_none_on_a_gpu_while_the_two_are_not_known_to_a
     given.run(own_engine, Asked([GOOD], NOON, issues=[portable]))
     given.run(own_engine, Asked([GOOD], NOON, hardware=GPU_CLASS, issues=[given.GPU_ONLY]))
     address = f"/?mine={quote(GOOD.id)}&gpu={hardware}"
-    yours = shown(own, address, FrontPage).yours
-    assert yours is not None
-    assert (yours.answers, yours.not_known, yours.from_cpu) == (1, int(hardware == GPU_CLASS), 0)
+    values = values_of(own, address)
+    yours = values["page"].yours
+    not_known = yours.standing.counts[Prospect.NOT_KNOWN]
+    assert (values["answers"], not_known, yours.from_cpu) == (1, int(hardware == GPU_CLASS), 0)
 
 
 @pytest.mark.parametrize("hardware", [HARDWARE, GPU_CLASS])
@@ -147,7 +149,7 @@ def test_changes_of_the_last_thirty_days_are_counted(own_engine: Engine) -> None
     assert told["since"] == (NOW - timedelta(days=30)).date().isoformat()
     assert told["cells"] == sum(len(change["cells"]) for change in every) > 0
     assert told["issues"] == [MASK.id]
-    assert shown(client, "/", FrontPage).turns[0].build == BAD.id
+    assert values_of(client, "/")["page"].news.newest[0].build == BAD.id
 
 
 def test_a_result_is_told_at_once(own: TestClient, own_engine: Engine) -> None:

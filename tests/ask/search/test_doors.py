@@ -8,11 +8,11 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from knowngood.ask.search.page import SearchPage
-from knowngood.ask.search.pasted import Pasted, pasted
+from knowngood.ask.search.notation import HitKind
+from knowngood.ask.search.pasted import pasted
 from knowngood.domain.hardware_names import class_named
 from tests.commands.given import Call
-from tests.web.asking import shown
+from tests.web.asking import values_of
 from tests.web.given import BAD, GOOD, LINE, MASK
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -52,11 +52,13 @@ def test_what_is_sure_leads_to_its_page(client: TestClient, text: str, address: 
 def test_a_line_that_may_mean_several_things_has_an_address_of_its_own(client: TestClient) -> None:
     status, address = sent(client, "2.7.1 fails")
     assert (status, address) == (303, "/search?q=2.7.1+fails")
-    page = shown(client, address, SearchPage)
+    values = values_of(client, address)
     twin = client.get("/api/v1/search", params={"q": "2.7.1 fails"}).json()
-    assert [hit.url for group in page.groups for hit in group.hits] == [hit["url"] for hit in twin["hits"]]
+    assert [hit.address for hits in values["groups"].values() for hit, _, _ in hits] == [
+        hit["url"] for hit in twin["hits"]
+    ]
     assert twin["hits"][0]["name"] == "build:2.7.1 status:affected"
-    assert page.json_address == "/api/v1/search?q=2.7.1+fails"
+    assert values["json_address"] == "/api/v1/search?q=2.7.1+fails"
 
 
 def test_an_issue_found_by_words_says_what_it_does_on_the_build_that_is_named(client: TestClient) -> None:
@@ -124,19 +126,19 @@ def test_an_environment_of_no_tested_build_names_those_near(client: TestClient) 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (TRACE, Pasted.ERROR),
-        (FREEZE, Pasted.ENVIRONMENT),
-        (COLLECTED, Pasted.ENVIRONMENT),
-        (f"{COLLECTED}\n{TRACE}", Pasted.ERROR),
-        ('[[package]]\nname = "torch"\nversion = "2.7.1"\n', Pasted.ENVIRONMENT),
-        ("Package Version\ntorch   2.7.1\nnumpy   2.1.0\nPillow  11.0", Pasted.ENVIRONMENT),
+        (TRACE, HitKind.ERROR),
+        (FREEZE, HitKind.ENVIRONMENT),
+        (COLLECTED, HitKind.ENVIRONMENT),
+        (f"{COLLECTED}\n{TRACE}", HitKind.ERROR),
+        ('[[package]]\nname = "torch"\nversion = "2.7.1"\n', HitKind.ENVIRONMENT),
+        ("Package Version\ntorch   2.7.1\nnumpy   2.1.0\nPillow  11.0", HitKind.ENVIRONMENT),
         ("151290\n", None),
         ("2.7.1\nflex_attention\nH100", None),
-        ("step 1 loss 0.3\n" * 50, Pasted.ERROR),
-        ("x" * 5000, Pasted.ERROR),
+        ("step 1 loss 0.3\n" * 50, HitKind.ERROR),
+        ("x" * 5000, HitKind.ERROR),
     ],
 )
-def test_a_question_an_error_and_an_environment_are_told_apart(text: str, kind: Pasted | None) -> None:
+def test_a_question_an_error_and_an_environment_are_told_apart(text: str, kind: HitKind | None) -> None:
     assert pasted(text) is kind
 
 

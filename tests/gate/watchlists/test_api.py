@@ -9,14 +9,13 @@ from starlette.testclient import TestClient
 from knowngood.domain.access import Scope
 from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.gate.watchlists.page import WatchListPage, WatchListsPage
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, reading
 from knowngood.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.asking import bearer, client_of, shown
+from tests.web.asking import bearer, client_of, values_of
 from tests.web.given import make_token
 
 ADDRESS = "/api/v1/watchlists/mine"
@@ -172,13 +171,13 @@ def test_every_change_is_in_the_audit_log_under_its_token(
 
 
 def test_the_pages_say_what_is_watched(client: TestClient) -> None:
-    (line,) = shown(client, "/watchlists", WatchListsPage).lines
-    assert (line.watch_list.name, line.address) == ("vision-team", "/watchlists/vision-team")
-    page = shown(client, line.address, WatchListPage)
-    assert [issue.id for issue in page.watched] == ["fla-160", "pytorch-151290"]
-    assert page.said == (("Issues", "pytorch-151290"), ("Components", "Dynamo"), ("Hardware", HARDWARE))
-    assert page.matrix_address == f"{MATRIX}?issues=fla-160%2Cpytorch-151290"
-    assert "knowngood gate --watch vision-team --server http://testserver" in client.get(line.address).text
+    ((watch_list, _),) = values_of(client, "/watchlists")["page"]
+    assert watch_list.name == "vision-team"
+    values = values_of(client, "/watchlists/vision-team")
+    assert [issue.id for issue in values["watched"]] == ["fla-160", "pytorch-151290"]
+    assert values["said"] == (("Issues", "pytorch-151290"), ("Components", "Dynamo"), ("Hardware", HARDWARE))
+    assert values["matrix_address"] == f"{MATRIX}?issues=fla-160%2Cpytorch-151290"
+    assert "knowngood gate --watch vision-team --server http://testserver" in client.get("/watchlists/vision-team").text
 
 
 def test_an_empty_notebook_says_how_to_make_a_list(own: TestClient) -> None:
@@ -190,9 +189,9 @@ def test_a_list_whose_issue_left_the_catalogue_says_so(
 ) -> None:
     put(own, mine)
     given.save(own_engine, [given.MASK], given.BUILDS)
-    page = shown(own, "/watchlists/mine", WatchListPage)
-    assert (page.watched, page.matrix_address) == ((), "")
-    assert 'no issue is called "fla-160"' in page.remarks[0]
+    values = values_of(own, "/watchlists/mine")
+    assert (values["watched"], values["matrix_address"]) == ((), "")
+    assert 'no issue is called "fla-160"' in values["remarks"][0]
 
 
 def test_what_a_person_wrote_comes_back_as_text(own: TestClient, own_engine: Engine) -> None:

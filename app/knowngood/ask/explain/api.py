@@ -79,4 +79,4 @@ def errors(
     build: Annotated[Words, Query(description="Your build, where the text does not tell it")] = "",
 ) -> Response:
     """Which issue is this failure? By signature, else the nearest by its words. Nothing sent is kept or logged."""
-    return context.json(explanation_body(told_of(context.state, text, build)))
+    return context.json(explanation_body(*told_of(context.state, text, build)))

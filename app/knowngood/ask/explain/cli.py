@@ -1,16 +1,15 @@
 """`knowngood explain`: which known issue a traceback or a log is, from what is known here."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from knowngood.ask.explain.explaining import explain_paste
-from knowngood.ask.explain.matcher import make_failure_library
+from knowngood.ask.explain.matcher import Explanation, make_failure_library
 from knowngood.ask.explain.schemas import (
     ExplanationBody,
-    ExplanationView,
     MatchBody,
     NearBody,
     explanation_body,
@@ -21,6 +20,8 @@ from knowngood.cli.lazy import command
 from knowngood.cli.loading import load
 from knowngood.cli.options import ANY_SIGNER, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag, text
 from knowngood.domain.errors import BadRequest, UnknownBuild
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
 from knowngood.serialization.marks import MARKS
@@ -44,7 +45,7 @@ _SEEN_SHOWN = 6
     example="explain training.log --build 2.6.0+cu124",
 )
 def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
-    body = explanation_body(_told(_read(file), build, ground_here(snapshot, public_keys)))
+    body = explanation_body(*_told(_read(file), build, ground_here(snapshot, public_keys)))
     if as_json:
         click.echo(body.model_dump_json(indent=2))
     else:
@@ -73,12 +74,12 @@ def _read(file: str) -> str:
     return data.decode(errors="replace")
 
 
-def _told(text: str, build: str, ground: Ground) -> ExplanationView:
+def _told(text: str, build: str, ground: Ground) -> tuple[Explanation, Mapping[str, Issue], Known]:
     own = load(_FAILURES)(load(_OPENED)()) if ground.has_store else {}
     knowledge = ground.knowledge
     library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})
     try:
-        return ExplanationView(explain_paste(text, library, knowledge, build), library.issues, knowledge)
+        return explain_paste(text, library, knowledge, build), library.issues, knowledge.known
     except UnknownBuild as error:
         raise BadRequest(f"build: {error}") from None
 

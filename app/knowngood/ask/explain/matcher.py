@@ -82,6 +82,10 @@ class Match:
 
     `line` is what matched, as `search` has it; `around` the lines about it; `why` says what the match
     rests on. `seen` are the cells on which this signature was seen here, the newest build first.
+
+    `advise` adds the rest for the reader's build: `own` is its cell, None where nobody measured it. `shown` is the cell
+    whose workarounds are told: `own` where the issue was seen on it, else the newest on which it was; None where it was
+    seen nowhere, and of a match that is not sure. `histories` say where it fails, by hardware class.
     """
 
     issue: Issue
@@ -90,6 +94,9 @@ class Match:
     line: str
     around: tuple[PastedLine, ...]
     seen: tuple[Cell, ...] = ()
+    own: Cell | None = None
+    shown: Cell | None = None
+    histories: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -556,13 +563,9 @@ def _weigh(
         speaks = course is _Course.NEAR or (not _is_compiled(paste.places) and _SAID_BY_COMPILERS.search(paste.text))
         return (Strength.POSSIBLE, Why.COMMON_WORDS) if speaks else None
     if issue.signature.kind in {SignatureKind.SIGNAL, SignatureKind.HANG}:
-        return _weigh_ending(issue, paste.text)
+        # A text shows how a process died, where it is a log; that it hung it cannot show.
+        return (Strength.SURE, Why.SAME_END) if _died(issue, paste.text) else (Strength.POSSIBLE, Why.OTHER_END)
     return Strength.SURE, Why.OWN_WORDS
-
-
-def _weigh_ending(issue: Issue, text: str) -> tuple[Strength, Why]:
-    """A text shows how a process died, where it is a log; that it hung it cannot show."""
-    return (Strength.SURE, Why.SAME_END) if _died(issue, text) else (Strength.POSSIBLE, Why.OTHER_END)
 
 
 def _died(issue: Issue, text: str) -> bool:
@@ -627,24 +630,10 @@ def _with_cells(match: Match, known: Known) -> Match:
     return replace(match, seen=tuple(seen))
 
 
-@dataclass(frozen=True)
-class MatchAdvice:
-    """The advice on one match.
-
-    `build` is the one that the paste names (empty: none that was tested), `own` its cell, None where nobody measured
-    it. `shown` is the cell whose workarounds are told: `own` where the issue was seen on it, else the newest on which
-    it was; None where it was seen nowhere, and of a match that is not sure. `histories` say where it fails, by
-    hardware class.
+def advise(match: Match, build: str, known: Known) -> Match:
+    """The match with what holds on `build`, the tested one of the paste (empty: none). Of several hardware classes one
+    that fails stands for it.
     """
-
-    build: str
-    own: Cell | None
-    shown: Cell | None
-    histories: Mapping[str, str] = field(default_factory=dict)
-
-
-def advise(match: Match, build: str, known: Known) -> MatchAdvice:
-    """`build` is the tested one of the paste, or empty. Of several hardware classes one that fails stands for it."""
     builds = known.builds
     here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
     here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
@@ -657,7 +646,7 @@ def advise(match: Match, build: str, known: Known) -> MatchAdvice:
         shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
     classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
     histories = {class_: _history(match.issue, class_, known) for class_ in classes}
-    return MatchAdvice(build, own, shown, histories)
+    return replace(match, own=own, shown=shown, histories=histories)
 
 
 def _history(issue: Issue, hardware: str, known: Known) -> str:

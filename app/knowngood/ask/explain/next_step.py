@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from knowngood.ask.explain.matcher import Match, MatchAdvice, Strength, measured_workarounds
+from knowngood.ask.explain.matcher import Match, Strength, measured_workarounds
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, WorkaroundVerdict
@@ -45,15 +45,17 @@ _COMMANDS = {
 }
 
 
-def next_step(match: Match, advice: MatchAdvice, known: Known, *, elsewhere: bool = False) -> NextStep:
-    """`elsewhere` says that the text states a platform on which nothing is measured."""
+def next_step(match: Match, build: str, known: Known, *, elsewhere: bool = False) -> NextStep:
+    """The step after a match with its advice for `build` (empty: none is known). `elsewhere` says that the text states
+    a platform on which nothing is measured.
+    """
     if match.strength is not Strength.SURE:
         return NextStep(Step.MAKE_SURE)
-    if advice.shown is None and elsewhere:
+    if match.shown is None and elsewhere:
         return NextStep(Step.TRY_UNMEASURED)
-    if advice.shown is None:
-        return NextStep(Step.MEASURE, {"issue": match.issue.id, "build": advice.build or "all"})
-    return _on(match, advice.shown, known)
+    if match.shown is None:
+        return NextStep(Step.MEASURE, {"issue": match.issue.id, "build": build or "all"})
+    return _on(match, match.shown, known)
 
 
 def _on(match: Match, cell: Cell, known: Known) -> NextStep:

@@ -4,11 +4,10 @@ What is pasted is held by the request alone: it is not stored, not logged, and n
 has an address all the same: it names the issues that were found and the build, and nothing of the text.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
@@ -17,94 +16,33 @@ from knowngood.ask.explain.bm25 import Likeness
 from knowngood.ask.explain.matcher import (
     Explanation,
     Match,
-    PastedLine,
     Strength,
     advise,
     is_elsewhere,
     recalled,
     told_first,
 )
-from knowngood.ask.explain.next_step import next_step
-from knowngood.ask.explain.schemas import ExplanationView
+from knowngood.ask.explain.next_step import NextStep, next_step
 from knowngood.ask.explain.service import told_of
-from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.naming.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.environments.resolve import ResolvedBuild
 from knowngood.matrix.issues.workarounds import WorkaroundView, workarounds_of
 from knowngood.matrix.overview.selection import Names, Words, named_builds, named_issues
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.forms import Form
-from knowngood.web.html.grid import TitledIssue
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, ERRORS, issue_address, matrix_address, upgrade_address
+from knowngood.web.urls import API, ERRORS, asking, matrix_address
 
 router = APIRouter(include_in_schema=False)
 
 PASTE = ERRORS
 
-_SEEN_SHOWN = 12
-_WORDS_SHOWN = 8
 _RECALLED = 20  # issues of each kind that an address is read for
 _LONGEST_ECHO = 200_000  # characters that are sent back in the box, so that the build can be changed
-
-
-@dataclass(frozen=True)
-class MatchPart(TitledIssue):
-    """One issue that it is, or may be. `use_on` is the cell whose workarounds stand here; None where there is none."""
-
-    is_sure: bool
-    why: str
-    around: tuple[PastedLine, ...]
-    sentences: tuple[str, ...]
-    here: Cell | None
-    use_on: Cell | None
-    workarounds: tuple[WorkaroundView, ...]
-    seen: tuple[Cell, ...]
-    seen_more: int
-    to_do: str
-    command: str
-    upgrade: str
-
-
-@dataclass(frozen=True)
-class NearPart(TitledIssue):
-    percent: int
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Answered:
-    """The answer to a paste, or `found` None the answer of an address that one was given. `address` is that one: it
-    shows the same again, but for what the text alone has: `wheel` says what its GPUs find in its wheel.
-    """
-
-    is_known: bool
-    found: Explanation | None
-    address: str
-    build: str
-    matches: tuple[MatchPart, ...]
-    nearest: tuple[NearPart, ...]
-    silent: tuple[NearPart, ...]
-    silent_address: str
-    wheel: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PastePage:
-    """`answered` is None before anything was pasted. `problem` is why a build that was named is none."""
-
-    answered: Answered | None
-    text: str
-    wanted: str
-    builds: tuple[str, ...]
-    signatures: int
-    limit_mib: int
-    json_address: str
-    report_address: str
-    problem: str = ""
 
 
 class RecalledQuery(BaseModel):
@@ -127,10 +65,8 @@ class RecalledQuery(BaseModel):
 @router.get(PASTE)
 def paste(context: Context, query: Annotated[RecalledQuery, Query()]) -> Response:
     def show(known: Known) -> Response:
-        page = _page(context, known.issues, known.builds, known.tested)
-        if not query.is_empty:
-            page = replace(page, answered=_recalled(context, query, known), wanted=query.build)
-        return context.page("paste.html", page)
+        found = None if query.is_empty else _recalled(query, known)
+        return _page(context, found, known.issues, known, wanted=query.build)
 
     return context.answer(context.known, show)
 
@@ -144,62 +80,63 @@ def answer_paste(context: RequestContext, text: str, wanted: str = "") -> Respon
     """`wanted` outweighs the build that the text tells of."""
     problem = "" if text.strip() else context.say("Nothing was pasted: the text of the error is missing.")
     try:
-        told = told_of(context.state, text, wanted)
+        found, issues, known = told_of(context.state, text, wanted)
     except InvalidParameter as error:
-        problem, told = str(error), told_of(context.state, text, "")
-    empty = _page(context, told.issues, told.knowledge.known.builds, told.knowledge.tested)
-    answered = _answered(context, told) if text.strip() and not problem else None
-    page = replace(empty, answered=answered, text=text[:_LONGEST_ECHO], wanted=wanted, problem=problem)
-    return context.page("paste.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK)
+        problem = str(error)
+        found, issues, known = told_of(context.state, text, "")
+    return _page(context, None if problem else found, issues, known, text=text, wanted=wanted, problem=problem)
 
 
 def _page(
-    context: RequestContext, issues: Mapping[str, Issue], builds: Mapping[str, Build], tested: Collection[str]
-) -> PastePage:
-    """The box before anything is pasted, with the measured builds to choose from, the newest first."""
-    known = sorted(builds.keys() & set(tested), key=lambda id_: builds[id_].build_id, reverse=True)
-    return PastePage(
-        answered=None,
-        text="",
-        wanted="",
-        builds=tuple(known),
-        signatures=len(issues),
+    context: RequestContext,
+    found: Explanation | None,
+    issues: Mapping[str, Issue],
+    known: Known,
+    *,
+    text: str = "",
+    wanted: str = "",
+    problem: str = "",
+) -> Response:
+    """`found` is None before anything was pasted; without a `text` it is what an address kept. `problem` is why a build
+    that was named is none. The measured builds to choose from stand newest first.
+    """
+    tested = known.builds.keys() & set(known.tested)
+    return context.page(
+        "paste.html",
+        found,
+        HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
+        issues=issues,
+        matches=[_advised(context, one, found, known) for one in found.matches] if found else [],
+        wheel=told_first(found, known) if found else (),
+        address=_address_of(found) if found else "",
+        silent_address=matrix_address(issues=",".join(issue.id for issue in issues.values() if issue.silent)),
+        text=text[:_LONGEST_ECHO],
+        wanted=wanted,
+        problem=problem,
+        builds=sorted(tested, key=lambda id_: known.builds[id_].build_id, reverse=True),
         limit_mib=context.state.rules.body_limit >> 20,
         json_address=f"{API}{PASTE}",
         report_address=f"https://github.com/{USUAL}/issues/new/choose",
     )
 
 
-def _answered(context: RequestContext, told: ExplanationView) -> Answered:
-    found = told.explanation
-    build = found.resolved.build or ""
-    kept = {
-        "issue": [one.issue.id for one in found.matches if one.strength is Strength.SURE],
-        "maybe": [one.issue.id for one in found.matches if one.strength is not Strength.SURE],
-        "near": [one.name for one in found.nearest],
-        "silent": [one.name for one in found.silent],
-    }
-    said = {name: ",".join(ids) for name, ids in kept.items() if ids}
-    said |= {"known": "no"} if not found.matches else {}
-    return Answered(
-        is_known=found.is_known,
-        found=found,
-        address=f"{PASTE}?{urlencode({**said, **({'build': build} if build else {})})}",
-        build=build,
-        matches=tuple(
-            _match(context, one, build, told.knowledge.known, elsewhere=is_elsewhere(found)) for one in found.matches
-        ),
-        nearest=_near(context, found.nearest, told.issues),
-        silent=_near(context, found.silent, told.issues),
-        silent_address=_silent_address(told.issues),
-        wheel=told_first(found, told.knowledge.known),
+def _address_of(found: Explanation) -> str:
+    """The address that shows the same again, but for what the text alone has."""
+    return asking(
+        PASTE,
+        issue=",".join(one.issue.id for one in found.matches if one.strength is Strength.SURE),
+        maybe=",".join(one.issue.id for one in found.matches if one.strength is not Strength.SURE),
+        near=",".join(one.name for one in found.nearest),
+        silent=",".join(one.name for one in found.silent),
+        known="" if found.matches else "no",
+        build=found.resolved.build or "",
     )
 
 
-def _recalled(context: RequestContext, query: RecalledQuery, known: Known) -> Answered:
+def _recalled(query: RecalledQuery, known: Known) -> Explanation:
     """Raises NotFound for an issue that has left the catalogue, and InvalidParameter for a build."""
     issues = tuple(known.issues.values())
-    build = named_builds(known.builds.values(), [query.build], "build")[0].id if query.build else ""
+    build = named_builds(known.builds.values(), [query.build], "build")[0].id if query.build else None
 
     def named(ids: Sequence[str], field: str) -> tuple[Issue, ...]:
         """In the order of the address, which has the likeliest first."""
@@ -211,71 +148,21 @@ def _recalled(context: RequestContext, query: RecalledQuery, known: Known) -> An
         tuple(Likeness(issue.id, 0, ()) for issue in named(ids, field))
         for ids, field in ((query.near, "near"), (query.silent, "silent"))
     )
-    return Answered(
-        is_known=bool(query.issue),
-        found=None,
-        address=context.address,
-        build=build,
-        matches=tuple(_match(context, one, build, known) for one in matches),
-        nearest=_near(context, near, known.issues),
-        silent=_near(context, silent, known.issues),
-        silent_address=_silent_address(known.issues),
-    )
+    return Explanation((), ResolvedBuild(build, ""), tuple(matches), near, silent, untried=(), lines=0, left_out=0)
 
 
-def _silent_address(issues: Mapping[str, Issue]) -> str:
-    return matrix_address(issues=",".join(issue.id for issue in issues.values() if issue.silent))
-
-
-def _match(context: RequestContext, match: Match, build: str, known: Known, *, elsewhere: bool = False) -> MatchPart:
-    """`build` is the reader's, empty where none is known."""
-    issue = match.issue
-    advice = advise(match, build, known)
-    shown = advice.shown
+def _advised(
+    context: RequestContext, match: Match, found: Explanation, known: Known
+) -> tuple[Match, Sequence[WorkaroundView], NextStep]:
+    """The match with its advice, its workarounds, and what to do. Where none was measured the workarounds are all of
+    them, as not tried on the newest build.
+    """
+    build = found.resolved.build or ""
+    match = advise(match, build, known)
+    newest = max(known.builds, key=lambda id_: known.builds[id_].build_id, default="")
+    cell = match.shown or Cell(match.issue.id, newest, CPU_CLASS, Verdict.NOT_RUN, "", None)
     is_sure = match.strength is Strength.SURE
-    several = len(advice.histories) > 1
-    workarounds = _workarounds(context, issue, shown, known.builds) if is_sure else ()
-    step = next_step(match, advice, known, elsewhere=elsewhere)
-    values = {**step.values, "workaround": workarounds[0].title if workarounds else ""}
-    return MatchPart(
-        issue=issue,
-        title=context.title_of(issue),
-        address=issue_address(issue.id, build=build),
-        is_sure=is_sure,
-        why=context.say(match.why),
-        around=match.around,
-        sentences=tuple(
-            f"{class_}: {said}" if several else f"{said[0].upper()}{said[1:]}"
-            for class_, said in advice.histories.items()
-        ),
-        here=advice.own,
-        use_on=shown,
-        workarounds=workarounds,
-        seen=match.seen[:_SEEN_SHOWN],
-        seen_more=max(0, len(match.seen) - _SEEN_SHOWN),
-        to_do=context.say(step.step, **values),
-        command=step.command,
-        upgrade=upgrade_address(build or shown.build, issues=issue.id) if shown else "",
-    )
-
-
-def _workarounds(
-    context: RequestContext, issue: Issue, shown: Cell | None, builds: Mapping[str, Build]
-) -> tuple[WorkaroundView, ...]:
-    """Where none was measured all of them, as not tried on the newest build."""
-    newest = max(builds, key=lambda id_: builds[id_].build_id)
-    cell = shown or Cell(issue.id, newest, CPU_CLASS, Verdict.NOT_RUN, "", None)
-    return workarounds_of(issue, builds[cell.build], cell, context)
-
-
-def _near(context: RequestContext, found: tuple[Likeness, ...], issues: Mapping[str, Issue]) -> tuple[NearPart, ...]:
-    return tuple(
-        NearPart(
-            issue=(issue := issues[one.name]),
-            title=context.title_of(issue),
-            address=issue_address(issue.id),
-            percent=round(one.score * 100),
-            words=one.words[:_WORDS_SHOWN],
-        )
-        for one in found
-    )
+    workarounds = workarounds_of(match.issue, known.builds[cell.build], cell, context) if is_sure else ()
+    step = next_step(match, build, known, elsewhere=is_elsewhere(found))
+    title = workarounds[0].title if workarounds else ""
+    return match, workarounds, replace(step, values={**step.values, "workaround": title})

@@ -1,7 +1,6 @@
 """The answer to a pasted failure, as JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -21,9 +20,9 @@ from knowngood.ask.explain.next_step import next_step
 from knowngood.domain.issue import Issue, SignatureKind
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import ground_of
+from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from knowngood.environments.log_cleaning import VersionMention
-from knowngood.store.knowledge.model import Knowledge
 from knowngood.web.json_body import Body, CellUrl, EvidenceUrl, IssueUrl, read_from
 from knowngood.web.urls import issue_address
 
@@ -142,17 +141,8 @@ class SignaturesBody(Body):
     signatures: list[SignatureLineBody]
 
 
-@dataclass(frozen=True)
-class ExplanationView:
-    """An explanation with what is needed to tell it."""
-
-    explanation: Explanation
-    issues: Mapping[str, Issue]
-    knowledge: Knowledge
-
-
-def explanation_body(told: ExplanationView) -> ExplanationBody:
-    found = told.explanation
+def explanation_body(found: Explanation, issues: Mapping[str, Issue], known: Known) -> ExplanationBody:
+    """`issues` are those that the paste was held against."""
     resolved = found.resolved
     return ExplanationBody(
         known=found.is_known,
@@ -160,19 +150,19 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
         build=resolved.build,
         asked=resolved.asked,
         note=resolved.remark,
-        wheel=list(told_first(found, told.knowledge.known)),
-        matches=[_match(one, told) for one in found.matches],
-        nearest=[near_body(one, told.issues) for one in found.nearest],
-        silent=[near_body(one, told.issues) for one in found.silent],
+        wheel=list(told_first(found, known)),
+        matches=[_match(one, found, known) for one in found.matches],
+        nearest=[near_body(one, issues) for one in found.nearest],
+        silent=[near_body(one, issues) for one in found.silent],
         untried=list(found.untried),
         lines=found.lines,
         left_out=found.left_out,
     )
 
 
-def _match(match: Match, told: ExplanationView) -> MatchBody:
-    issue = match.issue
-    advice = advise(match, told.explanation.resolved.build or "", told.knowledge.known)
+def _match(match: Match, found: Explanation, known: Known) -> MatchBody:
+    issue, build = match.issue, found.resolved.build or ""
+    match = advise(match, build, known)
     return MatchBody(
         issue=issue.id,
         title=issue.title,
@@ -185,12 +175,12 @@ def _match(match: Match, told: ExplanationView) -> MatchBody:
         url=issue_address(issue.id),
         report_url=issue.report.url if issue.report else None,
         caveat=issue.caveat,
-        history=dict(advice.histories),
+        history=dict(match.histories),
         seen=[PlaceBody.of(cell) for cell in match.seen],
-        here=PlaceBody.of(advice.own) if advice.own else None,
-        cures_on=PlaceBody.of(advice.shown) if advice.shown else None,
-        workarounds=_workarounds(issue, advice.shown) if match.strength is Strength.SURE else [],
-        to_do=next_step(match, advice, told.knowledge.known, elsewhere=is_elsewhere(told.explanation)).sentence,
+        here=PlaceBody.of(match.own) if match.own else None,
+        cures_on=PlaceBody.of(match.shown) if match.shown else None,
+        workarounds=_workarounds(issue, match.shown) if match.strength is Strength.SURE else [],
+        to_do=next_step(match, build, known, elsewhere=is_elsewhere(found)).sentence,
     )
 
 

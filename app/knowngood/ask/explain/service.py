@@ -4,12 +4,14 @@ A paste itself passes through: it is held by the request that brought it, and by
 """
 
 import threading
+from collections.abc import Mapping
 
 from knowngood.ask.explain.explaining import explain_paste
 from knowngood.ask.explain.matcher import Explanation, FailureLibrary, make_failure_library
-from knowngood.ask.explain.schemas import ExplanationView
 from knowngood.ask.explain.store import find_failures, load_failures
 from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.store.knowledge.model import Knowledge
@@ -58,8 +60,8 @@ def explained(text: str, library: FailureLibrary, knowledge: Knowledge, build: s
         raise InvalidParameter(str(error), "build") from None
 
 
-def told_of(state: AppState, text: str, build: str) -> ExplanationView:
+def told_of(state: AppState, text: str, build: str) -> tuple[Explanation, Mapping[str, Issue], Known]:
+    """The explanation, the issues that the text was held against, and what was known."""
     snapshot = state.knowledge.now()
     library = state.own(Recogniser).open_library(state.engine, snapshot)
-    knowledge = snapshot.knowledge
-    return ExplanationView(explained(text, library, knowledge, build), library.issues, knowledge)
+    return explained(text, library, snapshot.knowledge, build), library.issues, snapshot.knowledge.known

@@ -1,7 +1,6 @@
 """`/my-build`: the reader says once which build and which GPU they have, and pages answer for these first."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
 
@@ -28,23 +27,6 @@ from knowngood.web.request_context import Context, RequestContext, see_other
 from knowngood.web.urls import API
 
 router = APIRouter(include_in_schema=False)
-
-
-@dataclass(frozen=True)
-class MyBuildPage:
-    """`problem` is why what was sent names no build here, or what to know of it before one goes on (empty: neither);
-    `nearest` may have been meant.
-    """
-
-    build: str
-    hardware: str
-    environment: str
-    builds: tuple[str, ...]
-    classes: tuple[str, ...]
-    to: str
-    problem: str
-    nearest: tuple[str, ...]
-    json_address: str
 
 
 @router.get(MY_BUILD)
@@ -108,15 +90,16 @@ def _page(
     nearest: tuple[str, ...] = (),
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
-    page = MyBuildPage(
-        build=sent.get("build", ""),
-        hardware=sent.get("hardware", ""),
-        environment=sent.get("environment", ""),
-        builds=tuple(build.id for build in reversed(told_builds(known))),
+    """`problem` is why what was sent names no build here, or what to know of it before one goes on (empty: neither);
+    `nearest` may have been meant.
+    """
+    return context.page(
+        "my_build.html",
+        sent,
+        status,
+        builds=[build.id for build in reversed(told_builds(known))],
         classes=known.hardware,
-        to=sent.get("to", "/"),
         problem=problem,
         nearest=nearest,
         json_address=f"{API}/builds",
     )
-    return context.page("my_build.html", page, status)

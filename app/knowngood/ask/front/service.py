@@ -17,7 +17,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.issue_selectors import is_at_least
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.verdicts.changes import Change
+from knowngood.domain.verdicts.changes import CellTurn, Change
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Cell, is_silent
@@ -75,6 +75,12 @@ class News:
     @property
     def cells(self) -> int:
         return sum(len(change.turns) for change in self.changes)
+
+    @property
+    def newest(self) -> tuple[CellTurn, ...]:
+        """Of each issue the newest."""
+        turns = [turn for change in self.changes for turn in change.turns]
+        return tuple(reversed({turn.issue: turn for turn in reversed(turns)}.values()))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
 from knowngood.ask.lookup.text import environment_text, found_text, issue_text
 from knowngood.ask.search.service import MOST_HITS, SearchAnswer, make_search_index, search
-from knowngood.ask.search.views import views_of
 from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
@@ -108,8 +107,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
     answer = search(text, known, make_search_index(known.issues))
     issues = _issues_of(text, answer, known)
     if as_json:
-        views = views_of(answer, known, str, lambda issue: issue.title, MOST_HITS)
-        told = load(_SEARCH)(answer, views, str).model_dump(mode="json")
+        told = load(_SEARCH)(answer, known, str, lambda issue: issue.title, MOST_HITS).model_dump(mode="json")
         sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": told}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))

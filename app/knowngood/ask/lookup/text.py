@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer
-from knowngood.ask.search.service import Hit, HitKind, SearchAnswer
+from knowngood.ask.search.notation import HitKind
+from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.domain.issue import Issue, Link
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known

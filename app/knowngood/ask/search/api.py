@@ -4,9 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.ask.search.schemas import SearchBody, search_body
+from knowngood.ask.search.schemas import Say, SearchBody, search_body
 from knowngood.ask.search.service import MOST_HITS, SearchIndexes, search
-from knowngood.ask.search.views import Say, views_of
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import API
 
@@ -33,11 +32,7 @@ def get_search(
     index = context.state.own(SearchIndexes)
     return context.answer(
         lambda session: (known := context.known(session), search(q, known, index.of(known.issues))),
-        lambda found: context.json(
-            search_body(
-                found[1], views_of(found[1], found[0], saying(context), context.title_of, limit), saying(context)
-            )
-        ),
+        lambda found: context.json(search_body(found[1], found[0], saying(context), context.title_of, limit)),
     )
 
 

@@ -17,17 +17,25 @@ from knowngood.domain.naming.threads import Projects, Thread, thread_named
 LONGEST = 2000  # characters that are read as one line
 
 
-class Purpose(StrEnum):
-    """The interest that somebody has in the builds they name."""
+class HitKind(StrEnum):
+    """`thread` is an issue upstream that the catalogue has not; `error` and `environment` are what was pasted."""
 
+    ISSUE = "issue"
+    THREAD = "thread"
+    BUILD = "build"
+    HARDWARE = "hardware"
+    QUERY = "query"
     COMPARE = "compare"
     UPGRADE = "upgrade"
+    ERROR = "error"
+    ENVIRONMENT = "environment"
 
 
 @dataclass(frozen=True)
 class ParsedText:
     """`builds` as `build_names` reads them; `triton`, `python` and `cuda` are versions that stand beside no torch.
-    `conditions` are of the query language, `phrases` the words that they were written with.
+    `conditions` are of the query language, `phrases` the words that they were written with. `purpose` is the interest
+    that somebody has in the builds they name: to compare them, or to upgrade (None: none is told).
     """
 
     text: str
@@ -37,7 +45,7 @@ class ParsedText:
     versions: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
-    purpose: Purpose | None = None
+    purpose: HitKind | None = None
     words: tuple[str, ...] = ()
 
 
@@ -74,20 +82,20 @@ _CONDITIONS: Mapping[str, str] = {
     "severe": "severity:>=high",
     "high severity": "severity:>=high",
 }
-_PURPOSES: Mapping[str, Purpose] = {
-    "vs": Purpose.COMPARE,
-    "versus": Purpose.COMPARE,
-    "compare": Purpose.COMPARE,
-    "compared": Purpose.COMPARE,
-    "->": Purpose.COMPARE,
-    "→": Purpose.COMPARE,
-    "diff": Purpose.COMPARE,
-    "changed": Purpose.COMPARE,
-    "upgrade": Purpose.UPGRADE,
-    "upgrading": Purpose.UPGRADE,
-    "update": Purpose.UPGRADE,
-    "best": Purpose.UPGRADE,
-    "升级": Purpose.UPGRADE,
+_PURPOSES: Mapping[str, HitKind] = {
+    "vs": HitKind.COMPARE,
+    "versus": HitKind.COMPARE,
+    "compare": HitKind.COMPARE,
+    "compared": HitKind.COMPARE,
+    "->": HitKind.COMPARE,
+    "→": HitKind.COMPARE,
+    "diff": HitKind.COMPARE,
+    "changed": HitKind.COMPARE,
+    "upgrade": HitKind.UPGRADE,
+    "upgrading": HitKind.UPGRADE,
+    "update": HitKind.UPGRADE,
+    "best": HitKind.UPGRADE,
+    "升级": HitKind.UPGRADE,
 }
 _SAYS_NOTHING = """
 a about an and any are at be bug can do does for from i in install installed is issue issues it me my of on or pip

@@ -3,9 +3,8 @@
 What is pasted (an error, an environment) comes as a form, so that it is in no address: it is held by its request alone.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -13,8 +12,9 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.ask.explain.page import answer_paste
 from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API, saying
-from knowngood.ask.search.service import MOST_HITS, HitKind, SearchAnswer, SearchIndexes, search
-from knowngood.ask.search.views import HitView, views_of
+from knowngood.ask.search.notation import HitKind
+from knowngood.ask.search.schemas import cell_of, hit_body
+from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, search
 from knowngood.domain.naming.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import reading
@@ -46,32 +46,13 @@ EXAMPLE_WORDS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class HitGroup:
-    heading: str
-    hits: tuple[HitView, ...]
-
-
-@dataclass(frozen=True)
-class SearchPage:
-    text: str
-    answer: SearchAnswer
-    note: str
-    groups: tuple[HitGroup, ...]
-    total: int
-    examples: Mapping[str, str]
-    search_addresses: Mapping[str, str]
-    json_address: str
-    upstream_address: str
-
-
 @router.get(SEARCH)
 def get_search(context: Context, q: Annotated[str, Query(max_length=LONGEST_TEXT)] = "") -> Response:
     index = context.state.own(SearchIndexes)
 
     def show(found: tuple[Known, SearchAnswer]) -> Response:
         known, answer = found
-        return _led_on(context, q, answer) or context.page("search.html", _page(context, q, known, answer))
+        return _led_on(context, q, answer) or _page(context, q, known, answer)
 
     return context.answer(
         lambda session: (known := context.known(session), search(q, known, index.of(known.issues))), show
@@ -89,7 +70,7 @@ def post_search(context: Context, form: Form) -> Response:
         return led
     if len(text) <= LONGEST_TEXT and len(text.splitlines()) <= 1:
         return see_other(search_address(text) if text else SEARCH)
-    return context.page("search.html", _page(context, text, known, answer))
+    return _page(context, text, known, answer)
 
 
 def _led_on(context: RequestContext, text: str, answer: SearchAnswer) -> Response | None:
@@ -98,25 +79,20 @@ def _led_on(context: RequestContext, text: str, answer: SearchAnswer) -> Respons
     return see_other(answer.leads_to) if answer.leads_to else None
 
 
-def _page(context: RequestContext, text: str, known: Known, answer: SearchAnswer) -> SearchPage:
-    views = views_of(answer, known, saying(context), context.title_of, MOST_HITS)
-    return SearchPage(
+def _page(context: RequestContext, text: str, known: Known, answer: SearchAnswer) -> Response:
+    """Hits of one kind stand together, in the order of the best of each, each with its cell and its words."""
+    say, groups = saying(context), defaultdict(list)
+    for hit in answer.hits[:MOST_HITS]:
+        cell = cell_of(hit, answer, known)
+        told = hit_body(hit, cell, known, say, context.title_of)
+        groups[context.say(GROUP_WORDS[hit.kind])].append((hit, cell, told))
+    return context.page(
+        "search.html",
+        answer,
         text=text,
-        answer=answer,
-        note=saying(context)(answer.note) if answer.note else "",
-        groups=_groups(context, views),
-        total=len(views),
-        examples={example: context.say(words) for example, words in EXAMPLE_WORDS.items()},
-        search_addresses={example: search_address(example) for example in EXAMPLE_WORDS},
+        note=say(answer.note) if answer.note else "",
+        groups=groups,
+        examples=[(example, search_address(example), context.say(said)) for example, said in EXAMPLE_WORDS.items()],
         json_address=f"{SEARCH_API}{search_address(text).removeprefix(SEARCH)}" if text else SEARCH_API,
         upstream_address=f"https://github.com/{USUAL}/issues?{urlencode({'q': text[:200]})}",
-    )
-
-
-def _groups(context: RequestContext, views: Sequence[HitView]) -> tuple[HitGroup, ...]:
-    """Hits of one kind together, in the order of the best of each."""
-    order = list(dict.fromkeys(view.kind for view in views))
-    in_order = sorted(views, key=lambda view: order.index(view.kind))
-    return tuple(
-        HitGroup(context.say(GROUP_WORDS[kind]), tuple(hits)) for kind, hits in groupby(in_order, lambda one: one.kind)
     )

@@ -1,15 +1,8 @@
 """Whether a text is a question, an environment, or an error that somebody pasted. Pure."""
 
 import re
-from enum import StrEnum
 
-from knowngood.ask.search.notation import LONGEST
-
-
-class Pasted(StrEnum):
-    ERROR = "error"
-    ENVIRONMENT = "environment"
-
+from knowngood.ask.search.notation import LONGEST, HitKind
 
 _FAILED = re.compile(
     r"Traceback \(most recent call last\)|^\W{0,40}[\w.]{0,80}(?:Error|Exception|Unsupported|Interrupt)\b|"
@@ -30,18 +23,18 @@ _SHORT_LINES, _SHORT = 3, 60
 _LOOKED_AT = 200_000  # characters: what a text is shows early
 
 
-def pasted(text: str) -> Pasted | None:
-    """None for a question: a line, or a few short ones."""
+def pasted(text: str) -> HitKind | None:
+    """ERROR, ENVIRONMENT, or None for a question: a line, or a few short ones."""
     shown = text[:_LOOKED_AT]
     lines = [line.strip() for line in shown.splitlines() if line.strip()]
     if len(lines) <= 1 and len(text) <= LONGEST:
         return None
     if _FAILED.search(shown):
-        return Pasted.ERROR
+        return HitKind.ERROR
     if _COLLECTED.search(shown) or (_LISTED.search(shown) and _TORCH.search(shown)):
-        return Pasted.ENVIRONMENT
+        return HitKind.ENVIRONMENT
     pins = sum(1 for line in lines if _PIN.match(line))
     if _TORCH.search(shown) and pins >= _MOST_PINS * len(lines):
-        return Pasted.ENVIRONMENT
+        return HitKind.ENVIRONMENT
     is_question = len(lines) <= _SHORT_LINES and all(len(line) <= _SHORT for line in lines)
-    return None if is_question else Pasted.ERROR
+    return None if is_question else HitKind.ERROR

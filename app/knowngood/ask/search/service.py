@@ -9,12 +9,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from enum import StrEnum
 
 import regex
 
-from knowngood.ask.search.notation import ParsedText, Purpose, one_line, plain, read
-from knowngood.ask.search.pasted import Pasted, pasted
+from knowngood.ask.search.notation import HitKind, ParsedText, one_line, plain, read
+from knowngood.ask.search.pasted import pasted
 from knowngood.ask.search.word_index import WordIndex
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.build_names import BuildNames
@@ -46,20 +45,6 @@ from knowngood.web.urls import (
 )
 
 MOST_HITS = 50
-
-
-class HitKind(StrEnum):
-    """`thread` is an issue upstream that the catalogue has not; `error` and `environment` are what was pasted."""
-
-    ISSUE = "issue"
-    THREAD = "thread"
-    BUILD = "build"
-    HARDWARE = "hardware"
-    QUERY = "query"
-    COMPARE = "compare"
-    UPGRADE = "upgrade"
-    ERROR = "error"
-    ENVIRONMENT = "environment"
 
 
 @dataclass(frozen=True)
@@ -138,10 +123,10 @@ class SearchIndexes:
 
 def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
     match pasted(text):
-        case Pasted.ERROR:
+        case HitKind.ERROR:
             title = Message("This is an error: it is held against the signatures of all issues")
             return SearchAnswer("", (Hit(HitKind.ERROR, "", ERRORS, title),), is_sure=True)
-        case Pasted.ENVIRONMENT:
+        case HitKind.ENVIRONMENT:
             return _of_environment(text, known)
         case _:
             return _Question(text, known, index).answer()
@@ -237,8 +222,7 @@ class _Question:
         return measured if hardware.is_any_gpu else hardware.hardware
 
     def _query_hit(self, query: str, hardware: NamedHardware | None, issues: Sequence[str] = ()) -> Hit:
-        class_ = self._class_of(hardware)
-        shown = class_ if class_ in self._known.hardware else ""
+        class_, shown = self._class_of(hardware), self._shown_class(hardware)
         name = f"{query} on {class_}" if class_ else query
         title = Message("The matrix of {query}", query=name) if query else Message("The matrix on {on}", on=class_)
         told = None
@@ -286,7 +270,7 @@ class _Question:
         is_alone = not (firsts or asked.words or asked.conditions or asked.versions)
         if asked.hardware and (is_alone or not self._is_measured(asked.hardware)):
             hits = [self._hardware_hit(asked.hardware), *([] if is_alone else hits)]
-        is_pair = len(firsts) == 2 and asked.purpose is not Purpose.UPGRADE  # noqa: PLR2004 - a comparison is of two
+        is_pair = len(firsts) == 2 and asked.purpose is not HitKind.UPGRADE  # noqa: PLR2004 - a comparison is of two
         is_sure = (len(hits) == 1 or is_pair) and not issues.hits and self._is_measured(asked.hardware)
         return SearchAnswer(
             self._text,
@@ -311,7 +295,7 @@ class _Question:
             title = Message("Compare {a} with {b}", a=a, b=b)
             yield Hit(HitKind.COMPARE, f"{a} {b}", compare_address(a, b, hardware=hardware), title)
             yield self._upgrade_hit(firsts[0], hardware)
-        elif firsts and asked.purpose is Purpose.UPGRADE:
+        elif firsts and asked.purpose is HitKind.UPGRADE:
             yield self._upgrade_hit(firsts[0], hardware)
         elif firsts and not (asked.hardware or asked.words or asked.conditions):
             yield from (_build_hit(build, hardware) for build in found[0])
@@ -323,7 +307,8 @@ class _Question:
         if not is_part or len(firsts) > 1 or (firsts and asked.purpose):
             return
         words = " ".join(asked.words)
-        places = [f"build:{_written(text, self._names)}" for text in asked.builds]
+        # A query names a release as it is, a variant by its id.
+        places = [f"build:{self._names.find(text).id if '+' in text or '~' in text else text}" for text in asked.builds]
         others = [f"{name}:{value}" for name, value in asked.versions.items() if name in FIELDS]
         text = f"component:{component}" if component and not places else words
         query = " ".join([*places, *others, *dict.fromkeys(asked.conditions), *([text] if text else [])])
@@ -508,11 +493,6 @@ def _reads(query: str) -> Query | None:
         return parse(query)
     except BadQuery:
         return None
-
-
-def _written(text: str, names: BuildNames) -> str:
-    """A build as a query names it: a release as it is, a variant by its id."""
-    return names.find(text).id if "+" in text or "~" in text else text
 
 
 def _build_hit(build: Build, hardware: str) -> Hit:

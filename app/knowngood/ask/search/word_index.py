@@ -1,6 +1,6 @@
 """Issues found by words: titles before summaries, rare words before common ones, misspelt words by those nearest. Pure.
 
-The weight of a word is the inverse document frequency of BM25 (see `diagnose/bm25.py`); a word counts once for an
+The weight of a word is the inverse document frequency of BM25 (see `explain/bm25.py`); a word counts once for an
 issue, with the best field that has it, so that a long summary weighs no more than a title.
 """
 

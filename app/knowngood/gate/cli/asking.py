@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.loading import load
@@ -18,8 +18,7 @@ from knowngood.gate.cli.result import SUMMARY, Answer, deliver, end, has_summary
 
 _HERE = "knowngood.gate.cli"
 _FROM_SERVER = f"{_HERE}.from_server:ask_server"
-_FROM_SNAPSHOT = f"{_HERE}.from_snapshot:rule_from_snapshot"
-_FROM_STORE = f"{_HERE}.from_store:rule_here"
+_IN_PROCESS = f"{_HERE}.in_process:rule_here"
 _FREEZE = "knowngood.environments.installed:freeze"
 
 _PLAIN = ("build", "python", "platform", "severity", "base", "only_new")
@@ -43,15 +42,9 @@ def answer_in(forms: Sequence[str], asked: Mapping[str, Any]) -> Answer:
     fields = _fields(asked)
     more = [SUMMARY] if "github" in forms and has_summary() else []
     how: dict[str, Any] = {"forms": [*forms, *more], "advisory": asked["advisory"]}
-    server = server_of(asked)
-    answer: Answer
-    if asked["snapshot"]:
-        answer = load(_FROM_SNAPSHOT)(asked["snapshot"], asked["public_keys"], fields, **how)
-    elif server:
-        answer = load(_FROM_SERVER)(server, fields, **how)
-    else:
-        answer = load(_FROM_STORE)(fields, **how)
-    return answer
+    if (server := server_of(asked)) and not asked["snapshot"]:
+        return cast("Answer", load(_FROM_SERVER)(server, fields, **how))
+    return cast("Answer", load(_IN_PROCESS)(fields, snapshot=asked["snapshot"], keys=asked["public_keys"], **how))
 
 
 def server_of(asked: Mapping[str, Any]) -> str:

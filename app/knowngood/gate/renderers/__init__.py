@@ -1,7 +1,6 @@
 """The forms that an answer of the gate comes in, and the media type of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from knowngood.cli.encoding import defused
@@ -43,25 +42,18 @@ _RENDERERS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
     Form.MARKDOWN: (f"{_HERE}.markdown:answer_markdown", ()),
     Form.SUMMARY: (f"{_HERE}.github:github_summary", ()),
 }
-"""The function of each form, and the fields of `RenderOptions` that it takes beside the base. Imported when asked for:
+"""The function of each form, and the options of `render` that it takes beside the base. Imported when asked for:
 JUnit's and SARIF's parts take longer to import than the rest of an answer.
 """
 
 
-@dataclass(frozen=True)
-class RenderOptions:
-    """Options of an answer beside the ruling. `base` is the server's address, before the paths of evidence; `where` the
-    file that the environment stands in; `advisory` makes warnings of what would be errors.
+def render(ruling: Ruling, form: Form, base: str = "", *, where: str = "", advisory: bool = False) -> str:
+    """The answer as text that ends in a line end, and that may be printed to the log of a CI system. `base` is the
+    server's address, before the paths of evidence; `where` the file that the environment stands in; `advisory` makes
+    warnings of what would be errors.
     """
-
-    base: str = ""
-    where: str = ""
-    advisory: bool = False
-
-
-def render(ruling: Ruling, form: Form, options: RenderOptions = RenderOptions()) -> str:
-    """The answer as text that ends in a line end, and that may be printed to the log of a CI system."""
     target, more = _RENDERERS[form]
-    text: str = load(target)(ruling, options.base, **{name: getattr(options, name) for name in more})
+    given = {"where": where, "advisory": advisory}
+    text: str = load(target)(ruling, base, **{name: given[name] for name in more})
     text = text if form is Form.GITHUB else defused(text)  # GitHub's commands are what that form is made of
     return text if text.endswith("\n") else f"{text}\n"

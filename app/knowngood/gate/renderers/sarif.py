@@ -9,7 +9,7 @@ close one alert and open another. The platform takes 25,000 results of a run and
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -80,7 +80,12 @@ def _rule(reason: Reason, base: str) -> _Json:
         "id": one_line(reason.issue),
         "shortDescription": {"text": _message(reason.title)},
         "fullDescription": {"text": _message(reason.title)},
-        "help": {"text": "\n".join(_help(reason)), "markdown": "\n\n".join(_help_markdown(reason))},
+        "help": {
+            "text": "\n".join([_message(reason.title), *_help(reason, one_line, all_lines)]),
+            "markdown": "\n\n".join(
+                [f"Upstream: {escaped(reason.title)}", *_help(reason, escaped, lambda text: [quoted(text)])]
+            ),
+        },
         "defaultConfiguration": {"level": _LEVELS[reason.effect]},
         "properties": {
             "tags": [one_line(reason.component) or "torch"],
@@ -91,30 +96,15 @@ def _rule(reason: Reason, base: str) -> _Json:
     }
 
 
-def _help(reason: Reason) -> list[str]:
-    lines = [_message(reason.title)]
+def _help(reason: Reason, write: Callable[[str], str], write_snippet: Callable[[str], list[str]]) -> Iterator[str]:
+    """Where to go, and what helps. `write` and `write_snippet` make one form of a text: plain, or Markdown."""
     if fixed(reason):
-        lines.append(f"Upgrade: {fixed(reason)}.")
-    workaround = best_workaround(reason)
-    if workaround:
-        lines += [f"{one_line(_place(reason))}: workaround {one_line(workaround.how)}, {one_line(workaround.title)}:"]
-        lines += all_lines(workaround.snippet)
+        yield f"Upgrade: {write(fixed(reason))}."
+    if workaround := best_workaround(reason):
+        yield f"{write(_place(reason))}: workaround {write(workaround.how)}, {write(workaround.title)}:"
+        yield from write_snippet(workaround.snippet)
     if other_workarounds(reason):
-        lines.append(f"Workarounds, measured: {other_workarounds(reason)}.")
-    return lines
-
-
-def _help_markdown(reason: Reason) -> list[str]:
-    blocks = [f"Upstream: {escaped(reason.title)}"]
-    if fixed(reason):
-        blocks.append(f"Upgrade: {escaped(fixed(reason))}.")
-    workaround = best_workaround(reason)
-    if workaround:
-        blocks.append(f"{escaped(_place(reason))}: workaround {escaped(workaround.how)}, {escaped(workaround.title)}:")
-        blocks.append(quoted(workaround.snippet))
-    if other_workarounds(reason):
-        blocks.append(f"Workarounds, measured: {escaped(other_workarounds(reason))}.")
-    return blocks
+        yield f"Workarounds, measured: {write(other_workarounds(reason))}."
 
 
 def _place(reason: Reason) -> str:

@@ -16,6 +16,7 @@ from knowngood.domain.issue import Severity
 from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.watch_list import WatchListContent
 from knowngood.gate.policy_file import POLICY_CHARACTERS, parse_policy
+from knowngood.gate.watchlists.schemas import WatchListChange
 from knowngood.serialization.toml_models import STRICT, read_document
 
 _TABLE = "watchlists"
@@ -68,9 +69,10 @@ def _lists(tables: Mapping[str, object], where: str) -> dict[str, WatchListConte
     if document is None:
         told = [f"{'.'.join(map(str, path))}: {words}" for path, words in findings[:_SHOWN_PROBLEMS]]
         raise BadRequest(f"{where}: {'; '.join(told)}")
-    return {name: _content(table) for name, table in document.watchlists.items()}
+    return {name: content_of(table) for name, table in document.watchlists.items()}
 
 
-def _content(table: WatchListTable) -> WatchListContent:
+def content_of(table: WatchListTable | WatchListChange) -> WatchListContent:
+    """The list that a file or a request states."""
     watch = Watch(tuple(table.issues), tuple(table.components), tuple(table.packages), table.severity)
     return WatchListContent(watch, tuple(table.hardware), table.description)

@@ -1,7 +1,6 @@
 """`/watchlists` and `/watchlists/{name}`: which issues a team watches, and how to ask the gate with them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Response
@@ -26,46 +25,13 @@ from knowngood.web.urls import (
 router = APIRouter(include_in_schema=False)
 
 
-@dataclass(frozen=True)
-class WatchListLine:
-    watch_list: WatchList
-    address: str
-    says: str
-
-
-@dataclass(frozen=True)
-class WatchListsPage:
-    lines: tuple[WatchListLine, ...]
-    json_address: str
-
-
-@dataclass(frozen=True)
-class WatchListPage:
-    """`remarks` say what of the list names nothing here."""
-
-    watch_list: WatchList
-    said: tuple[tuple[str, str], ...]
-    watched: tuple[Issue, ...]
-    remarks: tuple[str, ...]
-    matrix_address: str
-    changes_address: str
-    feed: str
-    command: str
-    badge: str
-    badge_code: str
-    json_address: str
-
-
 @router.get("/watchlists")
 def watch_lists(context: Context) -> Response:
-    return context.answer(
-        load_watch_lists, lambda found: context.page("watch_lists.html", watch_lists_page(context, found))
-    )
+    def show(found: Mapping[str, WatchList]) -> Response:
+        lines = [(one, _in_short(context, one)) for one in found.values()]
+        return context.page("watch_lists.html", lines, json_address=f"{API}/watchlists")
 
-
-def watch_lists_page(context: RequestContext, found: Mapping[str, WatchList]) -> WatchListsPage:
-    lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(context, one)) for one in found.values())
-    return WatchListsPage(lines, f"{API}/watchlists")
+    return context.answer(load_watch_lists, show)
 
 
 @router.get("/watchlists/{name}")
@@ -73,17 +39,18 @@ def watch_list(context: Context, name: str) -> Response:
     def load(session: Session) -> tuple[WatchList, Mapping[str, Issue]]:
         return find_watch_list(session, name), {issue.id: issue for issue in load_issues(session)}
 
-    return context.answer(load, lambda found: context.page("watch_list.html", _page(context, *found)))
+    return context.answer(load, lambda found: _page(context, *found))
 
 
-def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]) -> WatchListPage:
+def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]) -> Response:
     try:
         watched, remarks = watched_issues(shown.content.watch, issues, names_of(issues))
     except BadRequest as error:  # the catalogue went on since the list was written
         watched, remarks = (), (str(error),)
     address = watch_list_address(shown.name)
-    return WatchListPage(
-        watch_list=shown,
+    return context.page(
+        "watch_list.html",
+        shown,
         said=tuple(_said(context, shown)),
         watched=tuple(watched),
         remarks=remarks,

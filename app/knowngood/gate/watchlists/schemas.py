@@ -6,8 +6,6 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from knowngood.domain.issue import Severity
-from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.watch_list import WatchListContent
 from knowngood.web.json_body import Body, read_from
 from knowngood.web.urls import watch_list_address
 
@@ -44,10 +42,6 @@ class WatchListChange(BaseModel):
     severity: Annotated[Severity | None, Field(description="Every issue of at least this severity")] = None
     hardware: Annotated[_Names, Field(description="Hardware classes that count; none: every measured one")]
     version: Annotated[int | None, Field(ge=0, le=2_000_000_000)] = None
-
-    def content(self) -> WatchListContent:
-        watch = Watch(tuple(self.issues), tuple(self.components), tuple(self.packages), self.severity)
-        return WatchListContent(watch, tuple(self.hardware), self.description)
 
 
 class WatchListBody(Body):

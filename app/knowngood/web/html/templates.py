@@ -37,6 +37,8 @@ from knowngood.web.urls import (
     issue_feed,
     notes_address,
     run_address,
+    upgrade_address,
+    watch_list_address,
 )
 
 
@@ -69,6 +71,8 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             issue_feed,
             notes_address,
             run_address,
+            upgrade_address,
+            watch_list_address,
         )
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
