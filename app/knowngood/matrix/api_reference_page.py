@@ -12,7 +12,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/api/docs")
 def reference(context: Context) -> Response:
-    """The template reads the document by itself, with two functions: the type that it answers with, and any in words."""
+    """The template reads the document by itself, with two functions: a type by name, and any in words."""
     return context.page(
         "reference.html", {"document": context.request.app.openapi(), "name_of": name_of, "kind_of": kind_of}
     )
