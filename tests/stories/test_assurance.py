@@ -114,9 +114,9 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
     assert "not apply on" not in text
     assert shown(site, matrix.cpu_address, MatrixPage).hardware == HARDWARE
     build = shown(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}", BuildPage)
-    on_cpu = next(section for section in build.sections if section.cpu_address)
-    assert (on_cpu.word, len(on_cpu.lines)) == ("concerns the CPU path", len(matrix.on_cpu))
-    assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.cpu_address]
+    on_cpu = next(section for section in build.sections if section.is_on_cpu)
+    assert len(on_cpu.lines) == len(matrix.on_cpu)
+    assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.is_on_cpu]
     markdown = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}").text
     assert f"{len(matrix.on_cpu)} more concern the CPU path: see cpu-x86_64." in markdown
 

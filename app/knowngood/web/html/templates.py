@@ -10,7 +10,7 @@ from starlette.templating import Jinja2Templates
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import is_stale
-from knowngood.domain.vocabulary import OUTCOMES, VERDICTS, WORKAROUNDS
+from knowngood.domain.vocabulary import OUTCOMES, STATUSES, VERDICTS, WORKAROUNDS
 from knowngood.query.search_box import EXAMPLES
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import drawn
@@ -40,8 +40,10 @@ from knowngood.web.urls import (
     ground_address,
     issue_address,
     issue_feed,
+    line_feed,
     notes_address,
     run_address,
+    upgrade_address,
 )
 
 
@@ -60,9 +62,13 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
-    tables = {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING, "WORKAROUNDS": WORKAROUNDS}
-    environment.globals |= tables | {"CAUSES": CAUSES}
-    environment.globals |= {"status_of": status_of, "legend": LEGEND, "legend_line": LEGEND_LINE}
+    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING, "CAUSES": CAUSES}
+    environment.globals |= {
+        "WORKAROUNDS": WORKAROUNDS,
+        "STATUSES": STATUSES,
+        "legend": LEGEND,
+        "legend_line": LEGEND_LINE,
+    }
     environment.globals |= {
         one.__name__: one
         for one in (
@@ -77,8 +83,11 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             is_stale,
             issue_address,
             issue_feed,
+            line_feed,
             notes_address,
             run_address,
+            status_of,
+            upgrade_address,
         )
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
