@@ -172,8 +172,10 @@ def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: 
 
 def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) -> None:
     page = shown(site, cell_address(HALF.id, BAD.id), CellPage)
-    assert status_of(page.evidence.cell) is StatusLabel.AS_REPORTED
-    assert page.word == "passes as reported, fails in a variant: big, odd"
+    assert (status_of(page.evidence.cell), page.word) == (
+        StatusLabel.AS_REPORTED,
+        "passes as reported, fails in a variant: big, odd",
+    )
     found = {one.id: (one.word, one.variants, one.runs) for one in page.workarounds}
     assert found["eager"] == ("helps in part", (("helps with", "big", ""), ("fails with", "odd", "")), 1)
     assert found["flags"] == (

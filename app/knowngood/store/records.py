@@ -102,10 +102,6 @@ class JobRow:
     finished_at: datetime | None
     problem: str
 
-    def took_s(self, now: datetime) -> float | None:
-        """Until now, while it runs; None before it does."""
-        return took_s(self.started_at, self.finished_at, now) if self.started_at else None
-
 
 @dataclass(frozen=True)
 class RunRow:
@@ -124,14 +120,6 @@ class RunRow:
     def problems(self) -> int:
         """How many jobs left arms undone."""
         return sum(1 for job in self.jobs if job.problem)
-
-    def took_s(self, now: datetime) -> float:
-        return took_s(self.created_at, self.finished_at, now)
-
-
-def took_s(started_at: datetime, finished_at: datetime | None, now: datetime) -> float:
-    """Seconds until its end, or until now; never less than none, whatever the clocks of several hosts say."""
-    return max(0.0, ((finished_at or now) - started_at).total_seconds())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
-from knowngood.domain.issue import BASELINE, CONTROL, Issue
+from knowngood.domain.issue import BASELINE, CONTROL, Issue, Workaround
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.changes import CellNews
 from knowngood.domain.verdicts.history import FAILING
@@ -28,7 +28,7 @@ from knowngood.matrix.evidence.service import (
     measured_sentence,
     timed_of,
 )
-from knowngood.matrix.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
+from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.engine import Session
 from knowngood.store.evidence.cells import load_notes
@@ -74,7 +74,7 @@ class CellPage:
     pins_address: str
     classes: tuple[Choice, ...]
     workarounds: tuple[WorkaroundView, ...]
-    elsewhere: tuple[Elsewhere, ...]
+    elsewhere: tuple[tuple[Workaround, str], ...]
     costs: tuple[CostRow, ...]
     timeline: Timeline | None
     attempts: tuple[AttemptRow, ...]
@@ -124,7 +124,7 @@ def cell_page(
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
         ),
         workarounds=workarounds,
-        elsewhere=elsewhere_of(issue, build, cell, context),
+        elsewhere=elsewhere_of(issue, build, cell),
         costs=cost_rows({one.id: one.title for one in workarounds}, costs),
         timeline=timeline(_moments(context, issue, evidence.attempts)),
         attempts=tuple(_telling_first(issue, evidence.attempts)),

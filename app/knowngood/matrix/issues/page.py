@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from knowngood.domain.builds.build import Build, parse_build_id
 from knowngood.domain.hardware_classes import isa_of, whole_classes
-from knowngood.domain.issue import Issue, Link, LinkKind
+from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
 from knowngood.domain.verdicts.claims import MeasuredClaim, doubts_about, held_claims
 from knowngood.domain.verdicts.history import History
 from knowngood.domain.verdicts.known import Known
@@ -33,7 +33,7 @@ from knowngood.matrix.charts.lifespans import lifespans_by_class
 from knowngood.matrix.evidence.reproduce import Commands, Subject, commands
 from knowngood.matrix.evidence.service import how_known
 from knowngood.matrix.issues.cell_sections import CellSections, sections_of
-from knowngood.matrix.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
+from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.lookups import find_issue
 from knowngood.matrix.overview.selection import Words, asked_builds, named_builds, one_class
 from knowngood.store.engine import Session, reading
@@ -101,7 +101,7 @@ class IssuePage:
     classes: tuple[Choice, ...]
     word: str
     workarounds: tuple[WorkaroundView, ...]
-    elsewhere: tuple[Elsewhere, ...]
+    elsewhere: tuple[tuple[Workaround, str], ...]
     known: str
     claims: tuple[MeasuredClaim, ...]
     links: Mapping[LinkKind, tuple[Link, ...]]
@@ -211,7 +211,7 @@ def issue_page(
         ),
         word=whole_word(cell, issue, telling.known, context.language),
         workarounds=workarounds,
-        elsewhere=elsewhere_of(issue, build, cell, context),
+        elsewhere=elsewhere_of(issue, build, cell),
         known=how_known(cell.basis, context.language) if cell.basis else "",
         claims=held_claims(issue, [(builds[one.build], one) for one in cells]),
         links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
