@@ -47,7 +47,7 @@ from knowngood.matrix.overview import api as api_matrix
 from knowngood.matrix.overview import page as matrix_page
 from knowngood.matrix.runs import api as api_runs
 from knowngood.matrix.runs import event_stream as api_events
-from knowngood.matrix.runs import run_page, runs_page
+from knowngood.matrix.runs import page as runs_page
 from knowngood.move.compare import api as api_compare
 from knowngood.move.compare import page as compare_page
 from knowngood.move.upgrade import api as api_upgrade
@@ -152,7 +152,6 @@ def create_app(
         embed_page,
         upgrade_page,
         runs_page,
-        run_page,
         changes_page,
         hygiene_page,
         coverage_page,

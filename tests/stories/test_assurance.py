@@ -13,6 +13,8 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.access import Actor
 from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Basis, CellKey, Verdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.health.quality.page import QualityPage
@@ -23,7 +25,7 @@ from knowngood.matrix.issues.page import IssuePage
 from knowngood.matrix.overview.page import MatrixPage
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.notes import add_note
-from knowngood.web.urls import MATRIX
+from knowngood.web.urls import MATRIX, ground_address
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring
@@ -65,11 +67,11 @@ def test_an_inferred_cell_says_first_how_it_is_known_and_leads_to_the_measured_o
     page = shown(site, where, CellPage)
     assert (page.known, page.word) == (HOW, "fails, has a workaround")
     assert page.sentence.startswith(f"fails on {BAD.id} ({HARDWARE}): with big: 1 of 1 attempt ended")
-    assert page.ground_address == cell_address(MASK.id, BAD.id)
+    assert ground_address(page.evidence.cell) == cell_address(MASK.id, BAD.id)
     text = site.get(where).text
-    assert f'href="{page.ground_address}">{HOW}</a>: fails on' in " ".join(text.split())
+    assert f'href="{cell_address(MASK.id, BAD.id)}">{HOW}</a>: fails on' in " ".join(text.split())
     assert '<span class="chip cure inferred">' in text
-    assert (page.proof.steady, page.proof.controls) == (1, 1), "the ground's attempts support it"
+    assert [one.judgement.outcome for one in page.evidence.controls] == [Outcome.PASS], "the ground's own"
     assert page.attempts == (), "it has none of its own"
     assert f"--builds {BAD_312.id}" in page.commands.ours
     assert page.pins_address == "", "a lock of another Python is not its own"
@@ -112,9 +114,9 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
     assert "not apply on" not in text
     assert shown(site, matrix.cpu_address, MatrixPage).hardware == HARDWARE
     build = shown(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}", BuildPage)
-    on_cpu = next(section for section in build.sections if section.cpu_address)
-    assert (on_cpu.word, len(on_cpu.lines)) == ("concerns the CPU path", len(matrix.on_cpu))
-    assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.cpu_address]
+    on_cpu = next(section for section in build.sections if section.is_on_cpu)
+    assert len(on_cpu.lines) == len(matrix.on_cpu)
+    assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.is_on_cpu]
     markdown = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}").text
     assert f"{len(matrix.on_cpu)} more concern the CPU path: see cpu-x86_64." in markdown
 
@@ -170,7 +172,10 @@ def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: 
 
 def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) -> None:
     page = shown(site, cell_address(HALF.id, BAD.id), CellPage)
-    assert (page.sign, page.word) == (StatusLabel.AS_REPORTED, "passes as reported, fails in a variant: big, odd")
+    assert (status_of(page.evidence.cell), page.word) == (
+        StatusLabel.AS_REPORTED,
+        "passes as reported, fails in a variant: big, odd",
+    )
     found = {one.id: (one.word, one.variants, one.runs) for one in page.workarounds}
     assert found["eager"] == ("helps in part", (("helps with", "big", ""), ("fails with", "odd", "")), 1)
     assert found["flags"] == (
@@ -215,8 +220,8 @@ def test_a_verdict_that_rests_on_one_run_is_marked(site: TestClient, where: str)
 
 def test_an_issue_page_tells_an_inferred_answer_as_one(site: TestClient) -> None:
     page = shown(site, f"/issues/{MASK.id}?build={BAD_312.id}".replace("+", "%2B"), IssuePage)
-    assert (page.known, page.ground_address) == (HOW, cell_address(MASK.id, BAD.id))
-    assert BAD_312.id not in {line.cell.build for line in page.evidence}, "evidence is what was measured"
+    assert (page.known, ground_address(page.chosen.cell)) == (HOW, cell_address(MASK.id, BAD.id))
+    assert BAD_312.id not in {cell.build for cell in page.evidence}, "evidence is what was measured"
     assert {one.ground for one in page.workarounds if one.runs} == {BAD.id}
     assert (
         f'<span class="chip {page.workarounds[0].sign} inferred">' in site.get(cell_address(MASK.id, BAD_312.id)).text

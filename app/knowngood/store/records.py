@@ -116,6 +116,11 @@ class RunRow:
     arms_done: int
     jobs: tuple[JobRow, ...]
 
+    @property
+    def problems(self) -> int:
+        """How many jobs left arms undone."""
+        return sum(1 for job in self.jobs if job.problem)
+
 
 @dataclass(frozen=True)
 class EventRow:

@@ -3,6 +3,8 @@
 from functools import lru_cache
 from urllib.parse import quote, urlencode
 
+from knowngood.domain.verdicts.verdict import Cell
+
 DECISION = "Knowngood-Decision"
 
 FRONT = "/"
@@ -52,6 +54,11 @@ def cell_address(issue: str, build: str, hardware: str) -> str:
 def costs_address(issue: str, build: str, hardware: str) -> str:
     """The costs of a cell's workarounds, as CSV."""
     return f"/cells/{part(issue)}/{part(build)}/costs.csv?hardware={part(hardware)}"
+
+
+def ground_address(cell: Cell) -> str:
+    """The measured cell that an inferred one is inferred from; empty where none is."""
+    return cell_address(cell.issue, cell.basis.build, cell.basis.hardware) if cell.basis else ""
 
 
 def embed_address(issue: str) -> str:

@@ -2,8 +2,10 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,15 @@ from knowngood.domain.access import Actor
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Outcome, RunRecord
-from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.status import status_of
+from knowngood.domain.verdicts.verdict import Verdict, is_stale
 from knowngood.domain.vocabulary import OUTCOMES, VERDICTS, StatusLabel
 from knowngood.matrix.evidence.cell_page import CellPage
 from knowngood.matrix.evidence.service import ATTEMPTS_SHOWN
 from knowngood.share.bundles.format import BundleHeader, write_bundle
 from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store.engine import Engine
-from knowngood.web.urls import MATRIX, attempt_address
+from knowngood.web.urls import MATRIX, attempt_address, costs_address
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given
@@ -39,7 +42,7 @@ def page_of(client: TestClient, where: str) -> CellPage:
 def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) -> None:
     where = address("pytorch-151290", BAD.id)
     page = page_of(client, where)
-    assert page.sign is StatusLabel.WORKAROUND
+    assert status_of(page.evidence.cell) is StatusLabel.WORKAROUND
     assert page.sentence == (
         f"Fails on {BAD.id} ({HARDWARE}): with big: 2 of 2 attempts ended with the issue's own signature; "
         "control passed."
@@ -53,7 +56,7 @@ def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) ->
 def test_a_passing_cell_says_what_proves_it(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151290", OLD.id))
     assert "path proven" in page.sentence
-    assert page.is_stale
+    assert is_stale(page.evidence.cell, page.evidence.build, given.NOW)
 
 
 def test_variants_are_told_apart(client: TestClient) -> None:
@@ -95,9 +98,10 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
     page = page_of(own, where)
     assert len(page.attempts) == ATTEMPTS_SHOWN
     assert min(row.attempt.ordinal for row in page.attempts) > ATTEMPTS_SHOWN // 2
-    assert (page.proof.k, page.proof.n) == (0, ATTEMPTS_SHOWN + 1)
+    assert page.evidence.shown == (0, ATTEMPTS_SHOWN + 1)
     assert f"The newest {ATTEMPTS_SHOWN}; all of them are in" in own.get(where).text
-    listed = own.get(page.attempts_address).json()
+    links = re.findall(r'href="(/api/v1/attempts\?[^"]+)"', own.get(where).text)
+    (listed,) = [own.get(unescape(one)).json() for one in links]
     assert (len(listed["attempts"]), listed["next"] is not None) == (100, True)
 
 
@@ -110,7 +114,7 @@ def test_a_cell_that_was_never_run_says_so_and_how(client: TestClient) -> None:
 
 def test_a_cell_that_cannot_be_says_why(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151589", BAD.id))
-    assert page.sign is StatusLabel.NOT_APPLICABLE
+    assert status_of(page.evidence.cell) is StatusLabel.NOT_APPLICABLE
     assert "needs a CUDA GPU" in page.sentence
 
 
@@ -135,16 +139,15 @@ def test_the_telling_line_is_lit_in_its_place_in_the_log(client: TestClient) -> 
 
 
 def test_why_is_told_with_k_of_n_the_control_and_the_path(client: TestClient) -> None:
-    failing = page_of(client, address("pytorch-151290", BAD.id)).proof
-    assert (failing.k, failing.n, failing.steady, failing.controls) == (2, 4, 2, 2)
+    failing = page_of(client, address("pytorch-151290", BAD.id)).evidence
+    assert (failing.shown, {row.judgement.outcome for row in failing.controls}) == ((2, 4), {Outcome.PASS})
     assert failing.unseen == ("dynamo_graph", "inductor_cpp")  # it raised before anything was compiled
-    passing = page_of(client, address("pytorch-151290", OLD.id)).proof
-    assert (passing.k, passing.seen, passing.unseen) == (0, (("dynamo_graph", 1), ("inductor_cpp", 1)), ())
+    passing = page_of(client, address("pytorch-151290", OLD.id)).evidence
+    assert (passing.shown[0], passing.seen, passing.unseen) == (0, {"dynamo_graph": 1, "inductor_cpp": 1}, ())
 
 
 def test_what_an_older_harness_saw_is_said_to_be_of_the_process(client: TestClient) -> None:
     where = address("pytorch-151290", OLD.id)
-    assert page_of(client, where).proof.is_of_process
     assert "of the process, not of the call" in client.get(where).text
     assert client.get(f"/api/v1{where}").json()["proof"] == "process"
 
@@ -171,7 +174,7 @@ def test_the_environment_as_imported_and_its_lock_stand_on_the_page(client: Test
     page = page_of(client, where)
     assert page.evidence.telling is not None
     assert page.evidence.telling.attempt.record.imported["torch"] == BAD.torch
-    assert client.get(page.lock_address).text == given.LOCK
+    assert client.get(f"/attempts/{page.evidence.telling.attempt.id}/pylock.toml").text == given.LOCK
     assert client.get(page.pins_address).text == f"torch===2.7.1 --hash=sha256:{given.WHEEL_HASH}\n"
     assert "numpy==2.2.6" in client.get(where).text
 
@@ -189,10 +192,10 @@ def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient,
     again = Asked([BAD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=PlanRequest(force=True))
     given.run(own_engine, again, _baseline_fails)
     where = address("fla-160", BAD.id)
-    lines = page_of(own, where).changes
-    assert (lines[0].news.before, lines[0].news.after) == (Verdict.NOT_AFFECTED, Verdict.FLAKY)
-    assert {line.cause for line in lines} == {"measured here"}
-    assert [line.news.at for line in lines] == sorted((line.news.at for line in lines), reverse=True)
+    news = page_of(own, where).changes
+    assert (news[0].before, news[0].after) == (Verdict.NOT_AFFECTED, Verdict.FLAKY)
+    assert own.get(where).text.count(">measured here</a>") == len(news)
+    assert [one.at for one in news] == sorted((one.at for one in news), reverse=True)
     told = own.get(f"/api/v1{where}").json()["changes"]
     assert (told[0]["before"], told[0]["after"]) == ("not_affected", "flaky")
     assert "2026-11-21</time>" in own.get(where).text
@@ -252,15 +255,15 @@ def test_an_attempt_that_agrees_with_the_control_differs_in_nothing(client: Test
 def test_the_costs_of_workarounds_are_drawn_from_the_figures_of_the_json(client: TestClient) -> None:
     here = f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
     page = shown(client, here, CellPage)
-    (row,) = page.costs.rows
+    (row,) = page.costs
     (finding,) = [one for one in client.get(f"/api/v1{here}").json()["findings"] if one["cost"]]
     cure, control = finding["cost"]["workaround"], finding["cost"]["control"]
     assert (cure["seconds"], control["seconds"]) == (4.0, 0.5)
     assert cure["seconds_range"] == [4.0, 4.0]
-    assert (row.attempts, row.control_attempts) == (cure["attempts"], control["attempts"])
+    assert (row.cost.workaround.attempts, row.cost.control.attempts) == (cure["attempts"], control["attempts"])
     assert (row.seconds.x, row.control_seconds.x) == pytest.approx((97.0, 3 + 94 * 0.5 / 4.0), abs=0.01)
     assert row.seconds.text == "4.0 s"
-    told = list(csv.DictReader(io.StringIO(client.get(page.costs.csv_address).text)))
+    told = list(csv.DictReader(io.StringIO(client.get(costs_address(*page.evidence.cell.key)).text)))
     assert [(one["arm"], float(one["seconds"]), int(one["attempts"])) for one in told] == [
         (finding["id"], 4.0, cure["attempts"]),
         ("control", 0.5, control["attempts"]),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from markupsafe import escape
 from starlette.testclient import TestClient
 
 from knowngood.domain.issue import Device, Requires
@@ -9,7 +10,7 @@ from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.matrix.issues.build_page import BuildPage
 from knowngood.store.engine import Engine
-from knowngood.web.urls import MATRIX
+from knowngood.web.urls import MATRIX, line_feed
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
@@ -54,8 +55,8 @@ def test_what_names_no_device_is_asked_of_a_gpu_too(own: TestClient, own_engine:
     given.save(own_engine, [everywhere, given.GPU_ONLY], given.BUILDS)
     given.run(own_engine, given.Asked([BAD], NOON, issues=[given.GPU_ONLY], hardware=given.GPU_CLASS))
     page = page_of(own, NEW.id, f"?hardware={given.GPU_CLASS}")
-    told = [(one.anchor, [line.issue.id for line in one.lines], one.cpu_address) for one in page.sections]
-    assert told == [("notrun", [everywhere.id, given.GPU_ONLY.id], "")]
+    told = [(one.sign, [line.issue.id for line in one.lines], one.is_on_cpu) for one in page.sections]
+    assert told == [("notrun", [everywhere.id, given.GPU_ONLY.id], False)]
 
 
 def test_versions_are_those_of_the_import_and_a_mismatch_is_named(client: TestClient) -> None:
@@ -117,8 +118,10 @@ def test_a_build_is_one_link_from_its_neighbours_on_the_line_and_from_advice(cli
     a, b = (one.id.replace("+", "%2B") for one in (OLD, BAD))
     assert [one.label for one in page.comparisons] == [f"compare with {OLD.id}", f"compare with {given.GOOD.id}"]
     assert page.comparisons[0].address == f"/compare?a={a}&b={b}&hardware={HARDWARE}"
-    assert page.upgrade_address == f"/upgrade?from={b}&hardware={HARDWARE}"
-    for address in (*(one.address for one in page.comparisons), page.upgrade_address, page.feed_address):
+    advice, feed = f"/upgrade?from={b}&hardware={HARDWARE}", line_feed(BAD.minor)
+    text = client.get(f"/builds/{BAD.id}").text
+    assert [one for one in (advice, feed) if f'href="{escape(one)}"' not in text] == []
+    for address in (*(one.address for one in page.comparisons), advice, feed):
         assert client.get(address).status_code == 200, address
 
 

@@ -31,38 +31,28 @@ class CostRow:
     control_seconds: Dot
     memory: Dot | None
     control_memory: Dot | None
-    attempts: int
-    control_attempts: int
+    cost: Cost
 
 
-@dataclass(frozen=True)
-class CostChart:
-    """All rows on one scale, from nothing to the greatest."""
-
-    rows: tuple[CostRow, ...]
-    csv_address: str
-    json_address: str
-
-
-def cost_chart(titles: Mapping[str, str], costs: Mapping[str, Cost], csv_address: str, json_address: str) -> CostChart:
-    """`titles` are those of the workarounds (by id) in the order in which they are shown."""
+def cost_rows(titles: Mapping[str, str], costs: Mapping[str, Cost]) -> tuple[CostRow, ...]:
+    """`titles` are those of the workarounds (by id) in the order in which they are shown. All rows are on one scale,
+    from nothing to the greatest.
+    """
     found = [(title, costs[id_]) for id_, title in titles.items() if id_ in costs]
     sides = [side for _, cost in found for side in (cost.workaround, cost.control)]
     longest = max((side.seconds_range[1] for side in sides), default=0) or 1
     largest = max((side.peak_bytes_range[1] for side in sides), default=0) or 1
-    rows = tuple(
+    return tuple(
         CostRow(
             title=title,
             seconds=_seconds(cost.workaround, longest),
             control_seconds=_seconds(cost.control, longest),
             memory=_memory(cost.workaround, largest),
             control_memory=_memory(cost.control, largest),
-            attempts=cost.workaround.attempts,
-            control_attempts=cost.control.attempts,
+            cost=cost,
         )
         for title, cost in found
     )
-    return CostChart(rows, csv_address, json_address)
 
 
 def costs_csv(costs: Mapping[str, Cost]) -> str:

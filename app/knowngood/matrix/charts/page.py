@@ -13,7 +13,6 @@ from knowngood.matrix.charts.schemas import lifespans_csv, pass_rate_csv
 from knowngood.matrix.charts.service import ChartsQuery, LifespansQuery, lifespans_asked
 from knowngood.web.html.grid import Choice
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API
 
 router = APIRouter(include_in_schema=False)
 
@@ -21,18 +20,12 @@ _CSV = "text/csv; charset=utf-8"
 
 
 @dataclass(frozen=True)
-class ClassCharts:
-    hardware: str
-    charts: tuple[BarChart, ...]
-
-
-@dataclass(frozen=True)
 class ChartsPage:
-    classes: tuple[ClassCharts, ...]
+    """`charts` are one for each class, `address` is that of the question."""
+
+    charts: tuple[BarChart, ...]
     choices: tuple[Choice, ...]
-    lifespans_csv: str
-    lifespans_json: str
-    json_address: str
+    address: str
 
 
 @router.get(CHARTS)
@@ -65,14 +58,11 @@ def _csv(context: RequestContext, write: Callable[[Known], bytes], name: str) ->
 
 
 def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> ChartsPage:
-    asked = query.classes(known)
     return ChartsPage(
-        classes=tuple(ClassCharts(one, (pass_rate_chart(context, pass_rate(known, one)),)) for one in asked),
+        charts=tuple(pass_rate_chart(context, pass_rate(known, one)) for one in query.classes(known)),
         choices=(
             Choice(context.say("all measured"), CHARTS, is_chosen=not query.hardware),
             *(Choice(one, f"{CHARTS}?hardware={one}", list(query.hardware) == [one]) for one in known.hardware),
         ),
-        lifespans_csv=f"{CHARTS}/lifespans.csv",
-        lifespans_json=f"{API}/lifespans",
-        json_address=f"{API}{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else f"{API}{CHARTS}",
+        address=f"{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else CHARTS,
     )

@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
-from knowngood.domain.measuring.machine import Machine
 from knowngood.matrix.evidence.hashed_requirements import hashed_requirements
 from knowngood.matrix.evidence.reproduce import Commands, Subject, commands
 from knowngood.matrix.lookups import find_attempt, find_build, find_issue
@@ -17,30 +16,27 @@ from knowngood.store.queries import AttemptDetail
 from knowngood.web.errors import NotFound
 from knowngood.web.html.markdown import marked
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, attempt_address, pins_address
+from knowngood.web.urls import attempt_address
 
 router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
 class AttemptPage:
-    """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it.
+    """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it. With
+    `is_pinned` its lock can be installed by hash.
 
     `controls` are the control's values that are others, for which it does not count as the pass that it was.
     """
 
     detail: AttemptDetail
-    issue_title: str
+    issue: Issue
     controls: Mapping[str, str]
-    machine: Machine | None
     log: Markup
     traceback: Markup
     has_mark: bool
-    log_address: str
-    lock_address: str
-    pins_address: str
+    is_pinned: bool
     commands: Commands
-    json_address: str
 
 
 @router.get("/attempts/{attempt}")
@@ -90,23 +86,18 @@ def _unpinned(message: str, attempt: str) -> NotFound:
 
 def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
     one, line = detail.attempt, detail.judgement.line
-    own = attempt_address(one.id)
     raised = one.record.raised.text.strip() if one.record.raised else ""
     in_log = raised in detail.log
     is_pinned = bool(hashed_requirements(detail.lock))
     return AttemptPage(
         detail=detail,
-        issue_title=context.title_of(issue),
+        issue=issue,
         controls={one.key: one.control for one in detail.difference.values} if detail.difference else {},
-        machine=detail.machine.brief if detail.machine else None,
         log=marked(detail.log, line),
         traceback=Markup() if in_log else marked(raised, "" if line in detail.log else line),
         has_mark=bool(line) and (line in detail.log or line in raised),
-        log_address=f"{own}/log.txt",
-        lock_address=f"{own}/pylock.toml" if detail.lock else "",
-        pins_address=pins_address(one.id) if is_pinned else "",
+        is_pinned=is_pinned,
         commands=commands(
             Subject(issue, build, one.hardware, one.arm, one.variant, one.id if is_pinned else ""), context.base
         ),
-        json_address=f"{API}{own}",
     )

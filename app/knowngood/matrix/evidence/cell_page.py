@@ -1,25 +1,22 @@
 """`/cells/{issue}/{build}`: why this verdict, from which attempts, and how to see it again."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
-from knowngood.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
+from knowngood.domain.issue import BASELINE, CONTROL, Issue, Workaround
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.changes import CellNews
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.domain.verdicts.notes import Note, NoteKind
-from knowngood.domain.verdicts.outcome import Outcome, ProofLevel
-from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict, is_stale
-from knowngood.domain.vocabulary import OUTCOMES, WORKAROUNDS, StatusLabel
-from knowngood.matrix.charts.costs import CostChart, Moment, Timeline, cost_chart, costs_csv, timeline
+from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict
+from knowngood.domain.vocabulary import OUTCOMES
+from knowngood.matrix.charts.costs import CostRow, Moment, Timeline, cost_rows, costs_csv, timeline
 from knowngood.matrix.evidence.hashed_requirements import hashed_requirements
 from knowngood.matrix.evidence.reproduce import Commands, Subject, commands
 from knowngood.matrix.evidence.service import (
@@ -31,7 +28,7 @@ from knowngood.matrix.evidence.service import (
     measured_sentence,
     timed_of,
 )
-from knowngood.matrix.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
+from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.engine import Session
 from knowngood.store.evidence.cells import load_notes
@@ -39,13 +36,11 @@ from knowngood.store.evidence.changes import load_cell_news
 from knowngood.store.queries import AttemptDetail, AttemptRow
 from knowngood.web.html.grid import Choice
 from knowngood.web.html.markdown import excerpt
-from knowngood.web.html.status_labels import CAUSES, whole_word
+from knowngood.web.html.status_labels import whole_word
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import (
-    API,
     attempt_address,
     cell_address,
-    costs_address,
     pins_address,
 )
 
@@ -63,66 +58,30 @@ _FAILS = FAILING | {Verdict.DIFFERENT_FAILURE}
 
 
 @dataclass(frozen=True)
-class ChangeLine:
-    """One step of this cell; `workarounds` are sentences."""
-
-    news: CellNews
-    workarounds: tuple[str, ...]
-    cause: str
-
-
-@dataclass(frozen=True)
-class Proof:
-    """The evidence that the verdict rests on.
-
-    `k` of `n` baselines that said anything showed the issue; of `controls` attempts of the control that count, `steady`
-    passed. `seen` are the probes of the suspect path that the telling attempt saw, `unseen` those that it did not;
-    `is_of_process` where the harness that looked is one that looks at the process alone.
-    """
-
-    k: int
-    n: int
-    steady: int
-    controls: int
-    control_address: str
-    seen: tuple[tuple[str, int], ...]
-    unseen: tuple[str, ...]
-    is_of_process: bool
-
-
-@dataclass(frozen=True)
 class CellPage:
-    """`known` says how an inferred cell is known (empty: it was measured, or nothing is known), and `ground_address` is
-    the measured cell's. `elsewhere_address` leads to the CPU's cell of an issue that concerns the CPU path alone.
-    `variant_titles` are by the variant's id.
+    """`known` says how an inferred cell is known (empty: it was measured, or nothing is known). `elsewhere_address`
+    leads to the CPU's cell of an issue that concerns the CPU path alone. `attempts` stand in the order of
+    the issue's arms.
     """
 
     evidence: CellEvidence
-    sign: StatusLabel
     word: str
     silence: str
     known: str
-    ground_address: str
     elsewhere_address: str
     sentence: str
-    is_stale: bool
-    proof: Proof
     log: Markup
-    lock_address: str
     pins_address: str
     classes: tuple[Choice, ...]
-    variant_titles: Mapping[str, str]
     workarounds: tuple[WorkaroundView, ...]
-    elsewhere: tuple[Elsewhere, ...]
-    costs: CostChart
+    elsewhere: tuple[tuple[Workaround, str], ...]
+    costs: tuple[CostRow, ...]
     timeline: Timeline | None
     attempts: tuple[AttemptRow, ...]
     is_cut: bool
-    attempts_address: str
     notes: tuple[tuple[Note, str], ...]
-    changes: tuple[ChangeLine, ...]
+    changes: Sequence[CellNews]
     commands: Commands
-    json_address: str
 
 
 @router.get("/cells/{issue}/{build}")
@@ -149,56 +108,30 @@ def cell_page(
 ) -> CellPage:
     issue, build, cell, telling = evidence.issue, evidence.build, evidence.cell, evidence.telling
     subject = _subject(evidence)
-    own = cell_address(issue.id, build.id, cell.hardware)
-    one_cell = {"issue": issue.id, "builds": build.id, "hardware": cell.hardware}
     costs = costs_on(issue, cell, timed_of(evidence.supporting))
     workarounds = workarounds_of(issue, build, cell, context, costs)
     return CellPage(
         evidence=evidence,
-        sign=status_of(cell),
         word=whole_word(cell, issue, evidence.known, context.language),
         silence=_silence(context, issue, cell),
         known=how_known(cell.basis, context.language) if cell.basis else "",
-        ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         elsewhere_address=cell_address(issue.id, build.id, CPU_CLASS) if concerns_cpu_path([cell]) else "",
         sentence=measured_sentence(evidence),
-        is_stale=is_stale(cell, build, context.now),
-        proof=_proof(evidence),
         log=_log(telling, cell.line),
-        lock_address=f"{attempt_address(telling.attempt.id)}/pylock.toml" if telling and telling.lock else "",
         pins_address=pins_address(locked_by) if (locked_by := subject.locked_by) else "",
         classes=tuple(
             Choice(class_, cell_address(issue.id, build.id, class_), class_ == cell.hardware)
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
         ),
-        variant_titles={variant.id: variant.title for variant in issue.variants},
         workarounds=workarounds,
-        elsewhere=elsewhere_of(issue, build, cell, context),
-        costs=cost_chart(
-            {one.id: one.title for one in workarounds},
-            costs,
-            costs_address(issue.id, build.id, cell.hardware),
-            f"{API}{own}",
-        ),
+        elsewhere=elsewhere_of(issue, build, cell),
+        costs=cost_rows({one.id: one.title for one in workarounds}, costs),
         timeline=timeline(_moments(context, issue, evidence.attempts)),
         attempts=tuple(_telling_first(issue, evidence.attempts)),
         is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
-        attempts_address=f"{API}/attempts?{urlencode(one_cell)}",
         notes=tuple((note, context.say(NOTE_WORDS[note.kind])) for note in notes),
-        changes=tuple(
-            ChangeLine(
-                news=one,
-                workarounds=tuple(
-                    f"{id_}{context.say(': ')}{context.say(WORKAROUNDS[now].word)}"
-                    for id_, (_, now) in one.workarounds.items()
-                    if now is not None
-                ),
-                cause=context.say(CAUSES[one.cause], origin=one.origin),
-            )
-            for one in reversed(news)
-        ),
+        changes=news[::-1],
         commands=commands(subject, context.base),
-        json_address=f"{API}{own}",
     )
 
 
@@ -246,19 +179,3 @@ def _log(telling: AttemptDetail | None, line: str) -> Markup:
         return Markup()
     raised = telling.attempt.record.raised
     return excerpt(telling.log, line) or excerpt(raised.text if raised else "", line)
-
-
-def _proof(evidence: CellEvidence) -> Proof:
-    counted = [row for row in evidence.supporting if row.counted and row.attempt.arm == CONTROL]
-    said = [row for row in counted if row.judgement.outcome is not Outcome.NOT_APPLICABLE]
-    wanted = evidence.issue.arm(BASELINE).exercises
-    return Proof(
-        k=sum(one.k for one in evidence.cell.variants),
-        n=sum(one.n for one in evidence.cell.variants),
-        steady=sum(1 for row in said if row.judgement.outcome is Outcome.PASS),
-        controls=len(said),
-        control_address=attempt_address(said[0].attempt.id) if said else "",
-        seen=tuple((probe.removeprefix(OPERATOR_PROBE), count) for probe, count in evidence.seen.items()),
-        unseen=tuple(probe.removeprefix(OPERATOR_PROBE) for probe in wanted if probe not in evidence.seen),
-        is_of_process=(evidence.ground or evidence.cell).proof is ProofLevel.PROCESS,
-    )

@@ -8,7 +8,7 @@ from datetime import datetime
 from knowngood.domain.builds import build_names
 from knowngood.domain.builds.build import Build, parse_build_id
 from knowngood.domain.hardware_classes import whole_class
-from knowngood.domain.issue import BASELINE, OPERATOR_PROBE, Issue
+from knowngood.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
 from knowngood.domain.measuring.machine import CPU_CLASS, Machine
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import DEVICE_RULE
@@ -66,7 +66,28 @@ class CellEvidence:
         if self.telling is None or self.telling.attempt.arm != BASELINE:
             return {}
         probes = self.telling.attempt.record.probes
-        return {probe: probes[probe] for probe in self.issue.arm(BASELINE).exercises if probes.get(probe)}
+        return {
+            probe.removeprefix(OPERATOR_PROBE): probes[probe]
+            for probe in self.issue.arm(BASELINE).exercises
+            if probes.get(probe)
+        }
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Those that it did not see."""
+        wanted = (probe.removeprefix(OPERATOR_PROBE) for probe in self.issue.arm(BASELINE).exercises)
+        return tuple(probe for probe in wanted if probe not in self.seen)
+
+    @property
+    def controls(self) -> tuple[AttemptRow, ...]:
+        """The attempts of the control that count and could be run."""
+        counted = (row for row in self.supporting if row.counted and row.attempt.arm == CONTROL)
+        return tuple(row for row in counted if row.judgement.outcome is not Outcome.NOT_APPLICABLE)
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """How many baselines showed the issue, of how many that said anything, over all variants."""
+        return sum(one.k for one in self.cell.variants), sum(one.n for one in self.cell.variants)
 
 
 def load_cell_evidence(
@@ -135,7 +156,7 @@ def measured_sentence(evidence: CellEvidence) -> str:
     lead = f"{VERDICTS[cell.verdict].lead} {cell.build} ({cell.hardware})"
     lead = lead[0].lower() + lead[1:] if evidence.ground else lead
     control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
-    seen = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {n}x" for probe, n in evidence.seen.items())
+    seen = ", ".join(f"{probe} {n}x" for probe, n in evidence.seen.items())
     path = f"; path seen ({seen})" if seen and cell.verdict in FAILING else ""
     return f"{lead}: {cell.reason}{control}{path}."
 

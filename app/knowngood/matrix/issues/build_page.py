@@ -12,13 +12,12 @@ from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.grouping import grouped
-from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, helped_elsewhere, stale_cells, tally
 from knowngood.domain.verdicts.status import partly_working, status_of, working
-from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding, is_stale
+from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding
 from knowngood.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.matrix.lookups import find_build
 from knowngood.matrix.overview.selection import Words, one_class
@@ -26,7 +25,7 @@ from knowngood.store.engine import Session
 from knowngood.store.evidence.attempt_summaries import ImportedPackages, load_installed
 from knowngood.web.html.grid import Choice, TitledIssue
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, build_address, issue_address, line_feed, part
+from knowngood.web.urls import build_address, issue_address, part
 
 router = APIRouter(include_in_schema=False)
 
@@ -45,18 +44,15 @@ class IssueLine(TitledIssue):
     helps: WorkaroundFinding | None
     works_on: str
     ground: str
-    is_stale: bool
 
 
 @dataclass(frozen=True)
 class Section:
-    """`cpu_address` leads to this build on the CPU, of issues that concern the CPU path; empty for all others."""
+    """`is_on_cpu` where the issues concern the CPU path: they are told on the page of this build on the CPU."""
 
     sign: StatusLabel
-    word: str
     lines: tuple[IssueLine, ...]
-    anchor: str
-    cpu_address: str = ""
+    is_on_cpu: bool
 
 
 @dataclass(frozen=True)
@@ -71,13 +67,9 @@ class BuildPage:
     older: Choice | None
     newer: Choice | None
     comparisons: tuple[Choice, ...]
-    upgrade_address: str
-    feed_address: str
     installed: ImportedPackages | None
     wheel: WheelCode | None
     age: ReleaseAge | None
-    command: str
-    json_address: str
 
 
 @router.get("/builds/{build}")
@@ -105,13 +97,13 @@ def build_page(
     hardware = cells[0].hardware if cells else one_class("", known.hardware)
     lines: dict[StatusLabel, list[IssueLine]] = {sign: [] for sign in STATUSES}
     for cell in cells:
-        lines[status_of(cell)].append(_line(context, known, cell, build))
+        lines[status_of(cell)].append(_line(context, known, cell))
     return BuildPage(
         build=build,
         hardware=hardware,
         totals=tally(cells, stale_cells(cells, builds, context.now)),
         said=tuple(_counted(context, sign, lines[sign]) for sign in COUNT_WORDS if lines[sign]),
-        sections=tuple(_sections(context, build, lines)),
+        sections=tuple(_sections(lines)),
         classes=tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
             for class_ in dict.fromkeys([*known.hardware, hardware])
@@ -124,13 +116,9 @@ def build_page(
         older=_beside(build, builds, hardware, -1),
         newer=_beside(build, builds, hardware, 1),
         comparisons=tuple(_comparisons(context, build, builds, hardware)),
-        upgrade_address=f"/upgrade?{urlencode({'from': build.id, 'hardware': hardware})}",
-        feed_address=line_feed(build.minor),
         installed=installed,
         wheel=known.wheels.get(build.torch),
         age=known.age(build),
-        command=f"knowngood run --builds {build.id} --hardware {hardware}",
-        json_address=f"{API}{build_address(build.id, hardware)}",
     )
 
 
@@ -160,18 +148,14 @@ def _counted(context: RequestContext, sign: StatusLabel, lines: Sequence[IssueLi
     return context.say(words[sign], n=len(lines))
 
 
-def _sections(
-    context: RequestContext, build: Build, lines: Mapping[StatusLabel, Sequence[IssueLine]]
-) -> Iterator[Section]:
+def _sections(lines: Mapping[StatusLabel, Sequence[IssueLine]]) -> Iterator[Section]:
     """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
     for sign, found in lines.items():
         for is_apart, some in sorted(grouped(found, lambda line: concerns_cpu_path([line.cell])).items()):
-            word = context.say("concerns the CPU path" if is_apart else STATUSES[sign].word)
-            address = build_address(build.id, CPU_CLASS) if is_apart else ""
-            yield Section(sign, word, tuple(some), "cpu-path" if is_apart else sign.value, address)
+            yield Section(sign, tuple(some), is_apart)
 
 
-def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> IssueLine:
+def _line(context: RequestContext, known: Known, cell: Cell) -> IssueLine:
     issue = known.issues[cell.issue]
     elsewhere = helped_elsewhere(issue, cell, known)
     helping, partly = working(cell), partly_working(cell)
@@ -194,7 +178,6 @@ def _line(context: RequestContext, known: Known, cell: Cell, build: Build) -> Is
         helps=next((cell.workarounds[one.id] for one in issue.workarounds if one.id in (helping or partly)), None),
         works_on=elsewhere[1].id if elsewhere else "",
         ground=ground_of(cell.basis) if cell.basis else "",
-        is_stale=is_stale(cell, build, context.now),
     )
 
 

@@ -1,6 +1,6 @@
 """The cells of an issue as sections of its page, where pages are files and no cell has one of its own."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.domain.grouping import grouped
@@ -18,46 +18,27 @@ from knowngood.web.request_context import RequestContext
 
 
 @dataclass(frozen=True)
-class Unmeasured:
-    """Cells of which nothing was measured, by the same reason."""
-
-    hardware: str
-    sign: StatusLabel
-    word: str
-    reason: str
-    builds: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Inferred:
-    """Cells that are inferred from one measured cell by one rule, to the same answer."""
-
-    sign: StatusLabel
-    word: str
-    rule: str
-    cells: tuple[CellPage, ...]
-
-
-@dataclass(frozen=True)
 class MeasuredCell:
     """`tried` are the workarounds of which something is known there, those of which the same is said together; of the
-    others, `untried`, nothing can be said but how many they are.
+    others, `untried`, nothing can be said but how many they are. `inferred` are the cells that are inferred from it, by
+    sign, word and the rule.
     """
 
     page: CellPage
-    tried: tuple[tuple[WorkaroundView, ...], ...]
+    tried: Collection[Sequence[WorkaroundView]]
     untried: int
-    inferred: tuple[Inferred, ...]
+    inferred: Mapping[tuple[StatusLabel, str, str], Sequence[CellPage]]
 
 
 @dataclass(frozen=True)
 class CellSections:
     """All cells of an issue, newest builds first, one class after the other; an inferred one stands with the measured
-    one that it rests on. `snippets` are workarounds whose text does not stand in the page yet.
+    one that it rests on. Of `unmeasured` ones those stand together that are on one class, with one sign and word, by
+    the same reason. `snippets` are workarounds whose text does not stand in the page yet.
     """
 
     measured: tuple[MeasuredCell, ...]
-    unmeasured: tuple[Unmeasured, ...]
+    unmeasured: Mapping[tuple[str, StatusLabel, str, str], Sequence[Cell]]
     snippets: tuple[WorkaroundView, ...]
 
 
@@ -75,24 +56,19 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
         measured=tuple(
             _measured(one, inferred.get(one.evidence.cell.key, ())) for one in pages if not one.evidence.ground
         ),
-        unmeasured=tuple(_unmeasured(context, [cell for cell in cells if not cell.measured_at])),
+        unmeasured=grouped(
+            (cell for cell in cells if not cell.measured_at),
+            lambda cell: (cell.hardware, status_of(cell), bare_word(cell, context.language), cell.reason),
+        ),
         snippets=tuple(texts[one.id] for one in issue.workarounds if one.id in texts),
     )
 
 
 def _measured(page: CellPage, inferred: Iterable[CellPage]) -> MeasuredCell:
     tried = [one for one in page.workarounds if one.note != NOT_RUN]
-    return MeasuredCell(page, tuple(_alike(tried)), len(page.workarounds) - len(tried), tuple(_inferred(inferred)))
-
-
-def _alike(workarounds: Iterable[WorkaroundView]) -> Iterator[tuple[WorkaroundView, ...]]:
-    said = grouped(workarounds, lambda one: (one.word, one.runs, one.is_decoy, one.variants, one.note))
-    return map(tuple, said.values())
-
-
-def _inferred(cells: Iterable[CellPage]) -> Iterator[Inferred]:
-    for (sign, word, rule), alike in grouped(cells, lambda one: (one.sign, one.word, one.known)).items():
-        yield Inferred(sign, word, rule, tuple(alike))
+    alike = grouped(tried, lambda one: (one.word, one.runs, one.is_decoy, one.variants, one.note))
+    by_answer = grouped(inferred, lambda one: (status_of(one.evidence.cell), one.word, one.known))
+    return MeasuredCell(page, alike.values(), len(page.workarounds) - len(tried), by_answer)
 
 
 def _page(context: RequestContext, issue: Issue, known: Known, cell: Cell) -> CellPage:
@@ -100,11 +76,3 @@ def _page(context: RequestContext, issue: Issue, known: Known, cell: Cell) -> Ce
     ground = known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
     evidence = CellEvidence(issue, known.builds[cell.build], cell, (), (), None, ground, (), known)
     return cell_page(context, evidence, (), ())
-
-
-def _unmeasured(context: RequestContext, cells: Iterable[Cell]) -> Iterable[Unmeasured]:
-    alike = grouped(
-        cells, lambda cell: (cell.hardware, status_of(cell), bare_word(cell, context.language), cell.reason)
-    )
-    for (hardware, sign, word, reason), found in alike.items():
-        yield Unmeasured(hardware, sign, word, reason, tuple(cell.build for cell in found))

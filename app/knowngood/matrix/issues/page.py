@@ -1,19 +1,17 @@
 """`/issues/{id}`: where it fails, what to do about it on your build, what others claim, and the evidence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from markupsafe import Markup
 
-from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.build import Build, parse_build_id
 from knowngood.domain.hardware_classes import isa_of, whole_classes
-from knowngood.domain.issue import Issue, Link, LinkKind
-from knowngood.domain.verdicts.claims import MeasuredClaim, Standing, doubts_about, held_claims
+from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
+from knowngood.domain.verdicts.claims import MeasuredClaim, doubts_about, held_claims
 from knowngood.domain.verdicts.history import History
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import (
@@ -27,15 +25,15 @@ from knowngood.domain.verdicts.matrix import (
     telling_class,
 )
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
+from knowngood.domain.verdicts.verdict import Cell, CellPlace
 from knowngood.domain.verdicts.workaround_cost import Cost
-from knowngood.domain.vocabulary import SEVERITY, StatusLabel
+from knowngood.domain.vocabulary import SEVERITY
 from knowngood.matrix.charts.drawing import LifespanChart, lifespan_chart
 from knowngood.matrix.charts.lifespans import lifespans_by_class
 from knowngood.matrix.evidence.reproduce import Commands, Subject, commands
 from knowngood.matrix.evidence.service import how_known
 from knowngood.matrix.issues.cell_sections import CellSections, sections_of
-from knowngood.matrix.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
+from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.lookups import find_issue
 from knowngood.matrix.overview.selection import Words, asked_builds, named_builds, one_class
 from knowngood.store.engine import Session, reading
@@ -44,30 +42,18 @@ from knowngood.store.queries import load_builds
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.html.grid import CellGlyph, Choice, heads_of, squares_of
-from knowngood.web.html.markdown import markdown, python
 from knowngood.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
 from knowngood.web.html.status_labels import whole_word
 from knowngood.web.my_build import remember
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import (
-    API,
     asking,
-    badge_address,
-    cell_address,
-    embed_address,
     issue_address,
 )
 
 router = APIRouter(include_in_schema=False)
 
 _ATTEMPTS_SHOWN = 15
-
-STANDING_WORDS = {
-    Standing.CONTRADICTED: "contradicted",
-    Standing.AGREES: "agrees",
-    Standing.IN_PART: "agrees in part",
-    Standing.NOT_MEASURED: "not measured",
-}
 
 
 @dataclass(frozen=True)
@@ -81,18 +67,6 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class EvidenceLine:
-    """One measured cell. `k` of the `n` baselines that said anything showed the issue, over all variants."""
-
-    cell: Cell
-    build: Build
-    k: int
-    n: int
-    sign: StatusLabel
-    is_stale: bool
-
-
-@dataclass(frozen=True)
 class Chosen:
     """The build, class and cell that the page is about. `is_remembered` where the reader chose the build before, on
     this or another page.
@@ -102,19 +76,6 @@ class Chosen:
     hardware: str
     cell: Cell
     is_remembered: bool
-
-
-@dataclass(frozen=True)
-class BadgeCode:
-    """`markdown` is for a README, `endpoint` what shields.io reads, `address` the picture itself; `frame` is HTML that
-    shows the lifespan in another page.
-    """
-
-    address: str
-    endpoint: str
-    markdown: str
-    says: str
-    frame: str
 
 
 @dataclass(frozen=True)
@@ -131,7 +92,6 @@ class IssueEvidence:
 @dataclass(frozen=True)
 class IssuePage:
     issue: Issue
-    summary: Markup
     strips: tuple[Strip, ...]
     leading: tuple[Strip, ...]
     isas: str
@@ -139,28 +99,17 @@ class IssuePage:
     chosen: Chosen
     builds: tuple[str, ...]
     classes: tuple[Choice, ...]
-    has_classes: bool
-    standings: Mapping[Standing, str]
     word: str
     workarounds: tuple[WorkaroundView, ...]
-    elsewhere: tuple[Elsewhere, ...]
-    helping: int
-    partly: int
+    elsewhere: tuple[tuple[Workaround, str], ...]
     known: str
-    ground_address: str
     claims: tuple[MeasuredClaim, ...]
     links: Mapping[LinkKind, tuple[Link, ...]]
-    evidence: tuple[EvidenceLine, ...]
+    evidence: Sequence[Cell]
+    stale: Collection[CellPlace]
     evidence_heads: tuple[SortHead, ...]
     attempts: Sequence[AttemptSummary]
-    attempts_address: str
-    changes_address: str
-    badge: BadgeCode
-    script: Markup
-    repro_address: str
-    use_address: str
     commands: Commands
-    json_address: str
     sections: CellSections | None
 
 
@@ -246,7 +195,6 @@ def issue_page(
     leading = tuple(strip for strip in strips if not isa_of(strip.hardware)) or strips
     return IssuePage(
         issue=issue,
-        summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
         leading=leading,
         isas=isa_difference(issue, telling.known),
@@ -261,28 +209,17 @@ def issue_page(
             Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
             for one in dict.fromkeys([*measured, hardware])
         ),
-        has_classes=len(measured) > 1,
-        standings=STANDING_WORDS,
         word=whole_word(cell, issue, telling.known, context.language),
         workarounds=workarounds,
-        elsewhere=elsewhere_of(issue, build, cell, context),
-        helping=sum(1 for workaround in workarounds if workaround.rank),
-        partly=sum(1 for workaround in workarounds if workaround.verdict is WorkaroundVerdict.PARTIAL),
+        elsewhere=elsewhere_of(issue, build, cell),
         known=how_known(cell.basis, context.language) if cell.basis else "",
-        ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         claims=held_claims(issue, [(builds[one.build], one) for one in cells]),
         links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
-        evidence=_evidence(context, cells, builds, sort),
+        evidence=_evidence(cells, sort),
+        stale=stale_cells(cells, builds, context.now),
         evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
         attempts=telling.attempts,
-        attempts_address=f"{API}/attempts?{urlencode({'issue': issue.id})}",
-        changes_address=f"/changes?{urlencode({'issues': issue.id})}",
-        badge=_badge(context, issue, build, hardware),
-        script=python(issue.script),
-        repro_address=f"{issue_address(issue.id)}/repro.py",
-        use_address=f"{issue_address(issue.id)}/use",
         commands=commands(Subject(issue, build, hardware), context.base),
-        json_address=f"{API}{issue_address(issue.id)}",
         sections=sections_of(context, issue, telling.known, workarounds) if context.is_file else None,
     )
 
@@ -322,28 +259,30 @@ HEAD_WORDS = {
     "measured": "Measured",
 }
 
-_EVIDENCE: Mapping[str, SortColumn[EvidenceLine]] = {
-    "build": SortColumn(HEAD_WORDS["build"], lambda line: line.build.build_id, begins_high=True),
-    "hardware": SortColumn(HEAD_WORDS["hardware"], lambda line: line.cell.hardware),
-    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda line: SEVERITY[line.sign]),
-    "failed": SortColumn(
-        HEAD_WORDS["failed"], lambda line: (line.k / line.n if line.n else -1, line.n), begins_high=True, is_number=True
-    ),
+
+def _share(cell: Cell) -> tuple[float, int]:
+    """Of the baselines that said anything, those that showed the issue, over all variants."""
+    n = sum(one.n for one in cell.variants)
+    return sum(one.k for one in cell.variants) / n if n else -1, n
+
+
+_EVIDENCE: Mapping[str, SortColumn[Cell]] = {
+    "build": SortColumn(HEAD_WORDS["build"], lambda cell: parse_build_id(cell.build), begins_high=True),
+    "hardware": SortColumn(HEAD_WORDS["hardware"], lambda cell: cell.hardware),
+    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda cell: SEVERITY[status_of(cell)]),
+    "failed": SortColumn(HEAD_WORDS["failed"], _share, begins_high=True, is_number=True),
     "measured": SortColumn(
         HEAD_WORDS["measured"],
-        lambda line: line.cell.measured_at.timestamp() if line.cell.measured_at else 0,
+        lambda cell: cell.measured_at.timestamp() if cell.measured_at else 0,
         begins_high=True,
     ),
 }
 
 
-def _evidence(
-    context: RequestContext, cells: Sequence[Cell], builds: Mapping[str, Build], sort: str
-) -> tuple[EvidenceLine, ...]:
+def _evidence(cells: Sequence[Cell], sort: str) -> Sequence[Cell]:
     """Where nothing is asked: newest releases first, one hardware class after the other."""
-    newest_first = sorted(cells, key=lambda cell: builds[cell.build].build_id, reverse=True)
-    lines = [_line(context, cell, builds[cell.build]) for cell in sorted(newest_first, key=lambda cell: cell.hardware)]
-    return tuple(sorted_rows(lines, _EVIDENCE, sort))
+    newest_first = sorted(cells, key=lambda cell: parse_build_id(cell.build), reverse=True)
+    return sorted_rows(sorted(newest_first, key=lambda cell: cell.hardware), _EVIDENCE, sort)
 
 
 def _heads(
@@ -358,30 +297,3 @@ def _heads(
         return f"{asking(issue_address(issue.id), build=wanted, hardware=hardware, sort=asked)}#evidence"
 
     return tuple(sort_heads(said, sort, address_of))
-
-
-def _line(context: RequestContext, cell: Cell, build: Build) -> EvidenceLine:
-    return EvidenceLine(
-        cell=cell,
-        build=build,
-        k=sum(one.k for one in cell.variants),
-        n=sum(one.n for one in cell.variants),
-        sign=status_of(cell),
-        is_stale=is_stale(cell, build, context.now),
-    )
-
-
-_FRAME = '<iframe src="{address}" title="{issue}" width="720" height="220"></iframe>'
-
-
-def _badge(context: RequestContext, issue: Issue, build: Build, hardware: str) -> BadgeCode:
-    picture = badge_address(issue.id, build.id, hardware)
-    page = f"{context.base}{issue_address(issue.id, build=build.id, hardware=hardware)}"
-    says = f"{issue.id} on {build.id}"
-    return BadgeCode(
-        address=picture,
-        endpoint=f"{context.base}{badge_address(issue.id, build.id, hardware, kind='json')}",
-        markdown=f"[![{says}]({context.base}{picture})]({page})",
-        says=says,
-        frame=_FRAME.format(address=f"{context.base}{embed_address(issue.id)}", issue=issue.id),
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import BASELINE, Issue, arm_inapplicable, variants_of
+from knowngood.domain.issue import BASELINE, Issue, Workaround, arm_inapplicable, variants_of
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict, inferred_from
 from knowngood.domain.verdicts.workaround_cost import Cost, Timed, costs_of
@@ -38,15 +38,6 @@ class WorkaroundView:
     ground: str = ""
     cost: Cost | None = None
     is_decoy: bool = False
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A workaround that does not apply to this build, and why: named, not offered."""
-
-    id: str
-    title: str
-    note: str
 
 
 def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, Cost]:
@@ -114,10 +105,10 @@ def _variants(
         yield context.say(VARIANT_WORDS[-1]), ", ".join(alike), why.rstrip(".")
 
 
-def elsewhere_of(issue: Issue, build: Build, cell: Cell, context: RequestContext) -> tuple[Elsewhere, ...]:
-    """The others."""
+def elsewhere_of(issue: Issue, build: Build, cell: Cell) -> tuple[tuple[Workaround, str], ...]:
+    """The others, which do not apply to this build, and why: named, not offered."""
     return tuple(
-        Elsewhere(one.id, context.in_language(one.title, one.title_zh), finding.note)
+        (one, finding.note)
         for one in issue.workarounds
         if not (finding := _finding(issue, build, cell, one.id)).applies
     )

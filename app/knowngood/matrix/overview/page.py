@@ -209,12 +209,10 @@ class MatrixPage:
     pythons: tuple[Choice, ...]
     columns: tuple[Choice, ...]
     query: MatrixPageQuery
-    address: str
-    cleared_address: str
     csv_address: str
     markdown_address: str
     active: RunRow | None
-    live_address: str
+    last_event: int
     json_address: str
     is_large: bool
     begins_folded: bool
@@ -229,31 +227,30 @@ all of them, 0.9 s so, two cores, 2026-11-21).
 
 @router.get(MATRIX)
 def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Response:
-    def load(session: Session) -> tuple[Selection, Sequence[str], Now]:
+    def load(session: Session) -> tuple[Selection, Sequence[str], RunRow | None, int]:
         measured = load_hardware(session)
         usual = query.hardware or context.mine.hardware_among(measured)
         hardware = class_asked(read_asked(query.q), measured, one_class(usual, measured))
         kept = context.state.cells
         selection = select(session, query, [hardware], query.columns, kept=kept, now=context.now, folded=True)
         active = load_active_run(session)
-        return selection, measured, Now(active, load_last_event(session) if active else 0)
+        return selection, measured, active, load_last_event(session) if active else 0
 
     answer = context.answer_in_turn if query.q else context.answer
     return answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
 
 
-@dataclass(frozen=True)
-class Now:
-    """A run that goes on (None: none), and the event from which a reader follows it."""
-
-    active: RunRow | None
-    last_event: int
-
-
 def matrix_page(
-    context: RequestContext, query: MatrixPageQuery, selection: Selection, measured: Sequence[str], now: Now
+    context: RequestContext,
+    query: MatrixPageQuery,
+    selection: Selection,
+    measured: Sequence[str],
+    active: RunRow | None,
+    last_event: int,
 ) -> MatrixPage:
-    """Everything templates/matrix.html shows, as values."""
+    """Everything templates/matrix.html shows, as values. `active` is a run that goes on (None: none), `last_event` that
+    from which a reader follows it.
+    """
     (hardware,) = selection.classes
     shown = newest_of(selection.columns, query.fold_minors)
     heads = heads_of([selection.columns[at] for at in shown], selection.measured)
@@ -293,12 +290,10 @@ def matrix_page(
         pythons=_python_choices(context, query, selection),
         columns=_column_choices(context, query, selection),
         query=query,
-        address=f"{MATRIX}{query.asking(hardware=hardware)}",
-        cleared_address=f"{MATRIX}{query.cleared.asking()}",
         csv_address=query.at_door("export/csv", hardware, query.columns),
         markdown_address=query.at_door("export/markdown", hardware, query.columns),
-        active=now.active,
-        live_address=f"{API}/events?after={now.last_event}" if now.active else "",
+        active=active,
+        last_event=last_event,
         json_address=query.at_door("matrix", hardware, _twin(query)),
         is_large=is_large,
         begins_folded=cells > MOST_CELLS,

@@ -1,7 +1,6 @@
 """A cache of what is known, from one reading to the next: a page reads only what was written in between."""
 
 from datetime import datetime
-from threading import Lock
 
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import Session
@@ -15,8 +14,7 @@ class KnownCache:
     """
 
     def __init__(self) -> None:
-        self._kept: KnowledgeSnapshot | None = None
-        self._lock = Lock()
+        self._kept: KnowledgeSnapshot | None = None  # read and written whole, by whichever thread
 
     def load(self, s: Session, now: datetime) -> Known:
         """As of the transaction that `s` is in. A store that went backwards is read anew."""
@@ -24,9 +22,5 @@ class KnownCache:
 
     def load_snapshot(self, s: Session, now: datetime) -> KnowledgeSnapshot:
         """The same with the watch lists, and whether anything had to be left out."""
-        with self._lock:
-            before = self._kept
-        snapshot = load_knowledge(s, now, before, whole=False)
-        with self._lock:
-            self._kept = snapshot
+        self._kept = snapshot = load_knowledge(s, now, self._kept, whole=False)
         return snapshot

@@ -1,11 +1,23 @@
 """`/api/v1/whoami`: does my token count, and for what."""
 
-from fastapi import APIRouter, Response
+from datetime import datetime
 
-from knowngood.web.auth.schemas import WhoBody
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from knowngood.domain.access import Scope
 from knowngood.web.request_context import Context
 
 router = APIRouter(tags=["whoami"])
+
+
+class WhoBody(BaseModel):
+    """Who asks: the name of the token that came along (null: none) and what it may."""
+
+    name: str | None
+    scopes: list[Scope]
+    expires_at: datetime | None
+    reads: str
 
 
 @router.get("/whoami", response_model=WhoBody)

@@ -1,6 +1,5 @@
 """`/sign-in`, `/sign-out`: a token once, then a session in a cookie. Without scripts."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
 
@@ -12,18 +11,8 @@ from knowngood.store.tokens import close_session, find_token, open_session
 from knowngood.web.auth.principal import SESSION_COOKIE, is_from_here, require_own_form
 from knowngood.web.forms import Form, own_address
 from knowngood.web.request_context import Context, RequestContext, see_other, uncached
-from knowngood.web.urls import API
 
 router = APIRouter(include_in_schema=False)
-
-
-@dataclass(frozen=True)
-class SignInPage:
-    """`problem` is why the last try did not do; `to` where it leads."""
-
-    to: str
-    problem: str
-    json_address: str
 
 
 @router.get("/sign-in")
@@ -66,5 +55,6 @@ def sign_out(context: Context, request: Request, form: Form) -> Response:
 
 
 def _page(context: RequestContext, to: str, problem: str = "") -> Response:
-    page = SignInPage(to, problem, json_address=f"{API}/whoami")
+    """`problem` is why the last try did not do; `to` where it leads."""
+    page = {"to": to, "problem": problem}
     return uncached(context.page("sign_in.html", page, HTTPStatus.FORBIDDEN if problem else HTTPStatus.OK))

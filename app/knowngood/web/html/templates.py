@@ -9,13 +9,15 @@ from starlette.templating import Jinja2Templates
 
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.vocabulary import OUTCOMES, VERDICTS
+from knowngood.domain.verdicts.verdict import is_stale
+from knowngood.domain.vocabulary import OUTCOMES, STATUSES, VERDICTS, WORKAROUNDS
 from knowngood.query.search_box import EXAMPLES
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import drawn
-from knowngood.web.html.markdown import coded, uncoded
+from knowngood.web.html.markdown import coded, markdown, python, uncoded
 from knowngood.web.html.static_files import TEMPLATES, Asset
 from knowngood.web.html.status_labels import (
+    CAUSES,
     LEGEND,
     LEGEND_LINE,
     bare_word,
@@ -33,8 +35,12 @@ from knowngood.web.urls import (
     build_address,
     cell_address,
     cell_anchor,
+    costs_address,
+    embed_address,
+    ground_address,
     issue_address,
     issue_feed,
+    line_feed,
     notes_address,
     run_address,
     upgrade_address,
@@ -57,8 +63,13 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
-    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING}
-    environment.globals |= {"status_of": status_of, "legend": LEGEND, "legend_line": LEGEND_LINE}
+    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING, "CAUSES": CAUSES}
+    environment.globals |= {
+        "WORKAROUNDS": WORKAROUNDS,
+        "STATUSES": STATUSES,
+        "legend": LEGEND,
+        "legend_line": LEGEND_LINE,
+    }
     environment.globals |= {
         one.__name__: one
         for one in (
@@ -67,16 +78,22 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             build_address,
             cell_address,
             cell_anchor,
+            costs_address,
+            embed_address,
+            ground_address,
+            is_stale,
             issue_address,
             issue_feed,
+            line_feed,
             notes_address,
             run_address,
+            status_of,
             upgrade_address,
             watch_list_address,
         )
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
-    environment.filters |= {"coded": coded, "uncoded": uncoded}
+    environment.filters |= {one.__name__: one for one in (coded, uncoded, markdown, python)}
     environment.filters |= {one.__name__: one for one in (bare_word, said_beside, said_runs, silent_releases, word_of)}
     environment.filters |= {
         "drawn": drawn,
