@@ -9,11 +9,11 @@ from starlette.templating import Jinja2Templates
 
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.vocabulary import OUTCOMES, VERDICTS
+from knowngood.domain.vocabulary import OUTCOMES, STATUSES, VERDICTS
 from knowngood.query.search_box import EXAMPLES
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import drawn
-from knowngood.web.html.markdown import coded, uncoded
+from knowngood.web.html.markdown import coded, markdown, uncoded
 from knowngood.web.html.static_files import TEMPLATES, Asset
 from knowngood.web.html.status_labels import (
     LEGEND,
@@ -33,6 +33,7 @@ from knowngood.web.urls import (
     build_address,
     cell_address,
     cell_anchor,
+    compare_address,
     issue_address,
     issue_feed,
     notes_address,
@@ -55,7 +56,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
-    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING}
+    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "STATUSES": STATUSES, "FAILING": FAILING}
     environment.globals |= {"status_of": status_of, "legend": LEGEND, "legend_line": LEGEND_LINE}
     environment.globals |= {
         one.__name__: one
@@ -65,6 +66,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             build_address,
             cell_address,
             cell_anchor,
+            compare_address,
             issue_address,
             issue_feed,
             notes_address,
@@ -72,7 +74,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
         )
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
-    environment.filters |= {"coded": coded, "uncoded": uncoded}
+    environment.filters |= {"coded": coded, "uncoded": uncoded, "markdown": markdown}
     environment.filters |= {one.__name__: one for one in (bare_word, said_beside, said_runs, silent_releases, word_of)}
     environment.filters |= {
         "drawn": drawn,
