@@ -244,8 +244,8 @@ def test_quality_says_how_far_pythons_agree_and_names_every_pair_that_does_not(s
     body = told(site, "/quality")
     (agreement,) = body["pythons"]
     assert (agreement["pythons"], agreement["inferred"]) == (["3.11", "3.12"], True)
-    interval = " to ".join(f"{100 * agreement['agreed'][end]:.1f} %" for end in ("low", "high"))
-    assert interval in site.get("/quality").text
+    said = " to ".join(f"{100 * agreement['agreed'][end]:.1f} %" for end in ("low", "high"))
+    assert said in site.get("/quality").text
     assert [cell["build"] for cell in agreement["differing"][0]["cells"]] == [BAD.id, BAD_312.id]
     assert (body["devices"]["agreed"]["whole"], body["devices"]["differing"]) == (0, [])
 

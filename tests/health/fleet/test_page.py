@@ -65,8 +65,7 @@ def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, own_
     run = given.queue(own_engine, Asked([BAD, GOOD], at, issues=[DYNAMO]))
     spec = given.claim(own_engine, at)
     assert spec is not None
-    (idle,) = shown(own, "/workers", WorkersPage).found.idle
-    assert idle.run == run
+    assert [one.run for one in shown(own, "/workers", WorkersPage).found.idle] == [run]
     assert f'href="/runs/{run}"' in own.get("/workers").text
     given.begin(own_engine, spec, at)
     given.start(own_engine, spec, spec.arms[0], at)
