@@ -66,9 +66,10 @@ def test_time_is_told_with_what_it_rests_on(client: TestClient) -> None:
     assert told["provisioned"]["environments"] == len(jobs)
     assert told["provisioned"]["seconds"] == 12.0 * len(jobs)
     assert told["provisioned"]["attempts"] == sum(job["arms_total"] for job in jobs)
-    page = shown(client, "/quality", Quality)
     assert "% of the wall time of their jobs" in client.get("/quality").text
-    assert [line.spent.attempts for line in page.classes] == [one["time"]["attempts"] for one in told["hardware"]]
+    assert [line.spent.attempts for line in shown(client, "/quality", Quality).classes] == [
+        one["time"]["attempts"] for one in told["hardware"]
+    ]
 
 
 def test_machines_that_disagree_are_listed_apart(
