@@ -17,7 +17,7 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Basis, CellKey, Verdict
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.health.quality.page import QualityPage
+from knowngood.health.quality.service import Quality
 from knowngood.matrix.evidence.cell_page import CellPage
 from knowngood.matrix.evidence.service import how_known
 from knowngood.matrix.issues.build_page import BuildPage
@@ -240,16 +240,17 @@ def test_a_badge_says_that_it_is_inferred(site: TestClient) -> None:
 
 
 def test_quality_says_how_far_pythons_agree_and_names_every_pair_that_does_not(site: TestClient) -> None:
-    page = shown(site, "/quality", QualityPage)
+    page = shown(site, "/quality", Quality)
     (line,) = page.pythons
-    assert (line.name, line.rate.count, line.infers) == ("3.11 and 3.12", f"{AGREED} of {PAIRS}", True)
+    assert (line.names, line.rate.part, line.rate.whole, line.infers) == (("3.11", "3.12"), AGREED, PAIRS, True)
     ((one, other),) = line.differing
     assert (one.issue, one.verdict, other.verdict) == (DIFFERING.id, Verdict.AFFECTED, Verdict.NOT_AFFECTED)
     assert [site.get(cell_address(*cell.key)).status_code for cell in (one, other)] == [200, 200]
     body = told(site, "/quality")
     (agreement,) = body["pythons"]
     assert (agreement["pythons"], agreement["inferred"]) == (["3.11", "3.12"], True)
-    assert line.rate.interval == " to ".join(f"{100 * agreement['agreed'][end]:.1f} %" for end in ("low", "high"))
+    said = " to ".join(f"{100 * agreement['agreed'][end]:.1f} %" for end in ("low", "high"))
+    assert said in site.get("/quality").text
     assert [cell["build"] for cell in agreement["differing"][0]["cells"]] == [BAD.id, BAD_312.id]
     assert (body["devices"]["agreed"]["whole"], body["devices"]["differing"]) == (0, [])
 

@@ -113,8 +113,8 @@ def test_pages(client: TestClient) -> None:
     for query in ("", f"?builds={PASSING}", "?columns=measured", "?python=3.11", "?columns=all"):
         (group,) = shown(client, f"{MATRIX}{query.replace('+', '%2B')}", MatrixPage).groups
         assert group.rows[0].sentence.startswith(SENTENCE)
-    ((row,),) = [one.rows for table in shown(client, "/coverage", CoveragePage).tables for one in table.components]
-    assert row.pattern.history.sentence == SENTENCE
+    ((pattern,),) = [one.patterns for one in shown(client, "/coverage", CoveragePage).found.classes]
+    assert pattern.history.sentence == SENTENCE
     (strip,) = shown(client, f"/issues/{ISSUE}", IssuePage).strips
     assert f"f{strip.sentence[1:]}" == f"{SENTENCE}; {DOUBT}"
     text = " ".join(html.unescape(client.get(f"/issues/{ISSUE}").text).split())

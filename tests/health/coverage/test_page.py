@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 from knowngood.domain.measuring.placement import Why
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.vocabulary import VERDICTS
+from knowngood.health.coverage.hygiene import MismatchKind
 from knowngood.health.coverage.page import CoveragePage
 from knowngood.health.coverage.service import cells_by_class, coverage_of
 from knowngood.store.engine import Engine, reading, unit_of_work
@@ -23,20 +24,20 @@ from tests.web.given import BAD, DYNAMO, GOOD, MASK, OLD, SILENT, Asked
 
 def test_every_row_has_one_sign_per_column_and_its_history(client: TestClient) -> None:
     page = shown(client, "/coverage", CoveragePage)
-    assert [table.hardware for table in page.tables] == [HARDWARE, given.GPU_CLASS]
-    rows = {row.pattern.issue.id: row for group in page.tables[0].components for row in group.rows}
+    assert [table.found.hardware for table in page.tables] == [HARDWARE, given.GPU_CLASS]
+    rows = {row[0].issue.id: row for rows in page.tables[0].components.values() for row in rows}
     assert set(rows) == {MASK.id, SILENT.id, DYNAMO.id}
-    assert [square.sign for square in rows[MASK.id].squares] == ["passes", "cure", "passes"]
-    assert rows[MASK.id].pattern.history.sentence == "fails in 2.7.1, fixed in (2.7.1, 2.8.0]"
-    assert (rows[SILENT.id].pattern.measured, rows[SILENT.id].pattern.conclusive) == (3, 2)
-    for row in rows.values():
-        assert client.get(row.address).status_code == 200
+    assert [square.sign for square in rows[MASK.id][1]] == ["passes", "cure", "passes"]
+    assert rows[MASK.id][0].history.sentence == "fails in 2.7.1, fixed in (2.7.1, 2.8.0]"
+    assert (rows[SILENT.id][0].measured, rows[SILENT.id][0].conclusive) == (3, 2)
+    for id_ in rows:
+        assert f'href="/issues/{id_}?hardware={HARDWARE}"' in client.get("/coverage").text
 
 
 def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
     page = shown(client, "/coverage", CoveragePage)
-    told = client.get(page.json_address).json()
-    assert [one["hardware"] for one in told["hardware"]] == [table.hardware for table in page.tables]
+    told = client.get("/api/v1/coverage").json()
+    assert [one["hardware"] for one in told["hardware"]] == [one.hardware for one in page.found.classes]
     cpu = told["hardware"][0]
     assert cpu["builds"] == [OLD.id, BAD.id, GOOD.id]
     assert {row["issue"]: row["pattern"] for row in cpu["rows"]}[DYNAMO.id] == [
@@ -44,16 +45,20 @@ def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
         "not_affected",
         "not_affected",
     ]
-    assert sum(one["measured"] for one in told["hardware"]) == page.measured
-    assert [one["build"] for one in told["gaps"]] == [gap.cell.build for gap in page.gaps]
+    assert sum(one["measured"] for one in told["hardware"]) == sum(one.measured for one in page.found.classes)
+    assert [one["build"] for one in told["gaps"]] == [gap.cell.build for gap in page.found.gaps]
     assert [(one["issue"], one["build"]) for one in told["doubtful"]] == [
-        (cell.issue, cell.build) for cell in page.doubtful
+        (cell.issue, cell.build) for cell in page.found.doubtful
     ]
-    assert {one["issue"] for one in told["unproven"]} == {remark.issue for remark in page.unproven} == {DYNAMO.id}
+    assert (
+        {one["issue"] for one in told["unproven"]}
+        == {one.issue for one in page.found.remarks_about(MismatchKind.NEVER_FAILED)}
+        == {DYNAMO.id}
+    )
 
 
 def test_doubtful_cells_say_why(client: TestClient) -> None:
-    cells = shown(client, "/coverage", CoveragePage).doubtful
+    cells = shown(client, "/coverage", CoveragePage).found.doubtful
     assert {(cell.issue, cell.build, VERDICTS[cell.verdict].label) for cell in cells} == {
         (DYNAMO.id, OLD.id, "different"),
         (SILENT.id, GOOD.id, "unsure"),
@@ -66,9 +71,9 @@ def test_only_workarounds_that_could_be_tried_are_missing(own: TestClient, own_e
     issue = replace(MASK, arms=arms)
     given.save(own_engine, [issue], [BAD])
     given.run(own_engine, Asked([BAD], NOON, issues=[issue], wanted=PlanRequest(where_affected=True)))
-    assert [gap.workaround for gap in shown(own, "/coverage", CoveragePage).gaps] == ["eager_mask"]
+    assert [gap.workaround for gap in shown(own, "/coverage", CoveragePage).found.gaps] == ["eager_mask"]
     given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
-    assert shown(own, "/coverage", CoveragePage).gaps == ()
+    assert shown(own, "/coverage", CoveragePage).found.gaps == ()
 
 
 def test_with_nothing_measured_the_page_says_what_to_run(own: TestClient) -> None:

@@ -1,6 +1,7 @@
 """`/workers` and its twin: who measures, and honest words where nothing is recorded."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -49,11 +50,11 @@ def test_a_window_counts_what_ended_in_it_and_the_rest_only_as_ever(client: Test
 
 def test_the_page_says_the_same_in_words(client: TestClient) -> None:
     page = shown(client, "/workers", WorkersPage)
-    assert [line.name for line in page.lines] == [GPU_MACHINE.digest[:8], CPU_MACHINE.digest[:8]]
-    assert page.lines[0].gpus == (f"NVIDIA H100, 85.0 GB, {GPU_CLASS}",)
-    assert page.lines[1].cpu == "AMD EPYC 7B13, 2 cores, AVX2, 8.6 GB"
-    assert (page.seen, page.live_address, page.dispatcher_until) == (2, "", None)
+    assert [worker.digest for worker, _ in page.workers] == [GPU_MACHINE.digest, CPU_MACHINE.digest]
+    assert (page.seen, page.live_address, page.found.lease) == (2, "", None)
     text = client.get("/workers").text
+    assert f'<span class="line">NVIDIA H100, 85.0 GB, {GPU_CLASS}</span>' in text
+    assert '<span class="line">AMD EPYC 7B13, 2 cores, AVX2, 8.6 GB</span>' in text
     assert "2 of 2 machines measured something in the last 7 days." in text
     assert "No dispatcher is at work" in text
     assert client.get("/workers?window=year").status_code == 422
@@ -65,16 +66,15 @@ def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, own_
     run = given.queue(own_engine, Asked([BAD, GOOD], at, issues=[DYNAMO]))
     spec = given.claim(own_engine, at)
     assert spec is not None
-    (idle,) = shown(own, "/workers", WorkersPage).idle
-    assert idle.run == run
+    assert [one.run for one in shown(own, "/workers", WorkersPage).found.idle] == [run]
     assert f'href="/runs/{run}"' in own.get("/workers").text
     given.begin(own_engine, spec, at)
     given.start(own_engine, spec, spec.arms[0], at)
     page = shown(own, "/workers", WorkersPage)
-    ((doing,),) = [one.worker.doing for one in page.lines]
+    ((doing,),) = [worker.doing for worker, _ in page.workers]
     assert doing.arms == ("fla-160 control",)
-    assert (page.idle, page.queued, bool(page.live_address)) == ((), 1, True)
-    assert "fla-160 control" in own.get("/workers").text
+    assert (page.found.idle, bool(page.live_address)) == ((), True)
+    assert re.search(r"(?s)Environments that wait: 1\..*fla-160 control", own.get("/workers").text)
     (worker,) = told(own)["workers"]
     assert (worker["last_seen_at"], worker["doing"][0]["held"]) == ("2026-11-21T15:00:00Z", True)
 

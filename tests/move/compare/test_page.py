@@ -1,14 +1,14 @@
 """Two builds side by side on a page, as JSON and as Markdown."""
 
+import re
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.move.compare.comparison import Group, Transition, WorkaroundTurn
-from knowngood.move.compare.page import ComparePage, PairLine
+from knowngood.move.compare.comparison import Group, Transition, WorkaroundTurn, sentence
+from knowngood.move.compare.page import ComparePage, Line
 from knowngood.store.engine import Engine
 from tests.make import HARDWARE
 from tests.web.asking import shown
@@ -20,10 +20,13 @@ def address(before: str, after: str, **more: str) -> str:
     return "/compare?" + "&".join(f"{name}={value.replace('+', '%2B')}" for name, value in asked.items())
 
 
-def lines_of(page: ComparePage) -> dict[str, PairLine]:
-    assert page.answer is not None
-    lines = (line for section in page.answer.sections for line in section.lines)
-    return {line.issue: line for line in lines if isinstance(line, PairLine)}
+def lines_of(page: ComparePage) -> dict[str, Line]:
+    return {line.pair.issue.id: line for section in page.sections for line in section.lines}
+
+
+def row_of(client: TestClient, where: str, issue: str) -> str:
+    """The row of an issue, as HTML."""
+    return next(row for row in client.get(where).text.split("<tr>") if f">{issue} ·" in row)
 
 
 def told(client: TestClient, before: str, after: str, **more: str) -> dict[str, Any]:
@@ -42,8 +45,7 @@ def test_the_first_line_is_the_answer(client: TestClient) -> None:
 
 def test_every_issue_stands_in_the_group_of_what_became_of_it(client: TestClient) -> None:
     page = shown(client, address(OLD.id, BAD.id), ComparePage)
-    assert page.answer is not None
-    groups = {section.id: [line.issue for line in section.lines] for section in page.answer.sections}
+    groups = {section.id: [line.pair.issue.id for line in section.lines] for section in page.sections}
     assert groups == {
         Group.NEWLY_BROKEN: [MASK.id],
         Group.FIXED: [DYNAMO.id],
@@ -51,15 +53,14 @@ def test_every_issue_stands_in_the_group_of_what_became_of_it(client: TestClient
         Group.NOWHERE: ["pytorch-151589"],
     }
     assert list(groups) == [Group.NEWLY_BROKEN, Group.FIXED, Group.STILL_FAILS, Group.NOWHERE]
-    folded = [section.id for section in page.answer.sections if section.is_folded]
+    folded = [section.id for section in page.sections if section.is_folded]
     assert folded == [Group.STILL_FAILS, Group.NOWHERE]
 
 
 def test_each_side_says_how_many_runs_it_rests_on(client: TestClient) -> None:
-    line = lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))[MASK.id]
-    assert (line.before.rests_on, line.after.rests_on) == ("2 runs", "2 runs")
-    line = lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[DYNAMO.id]
-    assert line.before.rests_on == "1 run"
+    row = row_of(client, address(BAD.id, GOOD.id), MASK.id)
+    assert row.count('<span class="sub">2 runs</span>') == 2
+    assert '<span class="sub">1 run</span>' in row_of(client, address(OLD.id, BAD.id), DYNAMO.id)
     pair = next(one for one in told(client, OLD.id, BAD.id)["pairs"] if one["issue"] == DYNAMO.id)
     assert (pair["runs"], pair["assurance"]) == (1, "measured")
 
@@ -67,16 +68,19 @@ def test_each_side_says_how_many_runs_it_rests_on(client: TestClient) -> None:
 def test_an_environment_that_broke_down_fixes_nothing(client: TestClient) -> None:
     """The silent issue is flaky on 2.7.1; on 2.8.0 its host had no compiler."""
     lines = lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))
-    assert lines[SILENT.id].transition is Transition.NOW_UNKNOWN
+    assert lines[SILENT.id].pair.transition is Transition.NOW_UNKNOWN
     assert lines[SILENT.id].reason == "no C++ compiler; install g++"
 
 
 def test_each_line_leads_to_both_cells_and_to_the_issue(client: TestClient) -> None:
-    line = lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))[MASK.id]
-    assert (line.before.sign, line.after.sign) == (StatusLabel.WORKAROUND, StatusLabel.PASSES)
-    assert line.before.address == f"/cells/{MASK.id}/torch-2.7.1%2Bcu126?hardware={HARDWARE}"
-    assert line.after.address == f"/cells/{MASK.id}/torch-2.8.0%2Bcu128?hardware={HARDWARE}"
-    for leads_to in (line.address, line.before.address, line.after.address):
+    row = row_of(client, address(BAD.id, GOOD.id), MASK.id)
+    assert re.findall(r'class="chip (\w+)"', row) == [StatusLabel.WORKAROUND, StatusLabel.PASSES]
+    links = re.findall(r'href="(/[^"]*)"', row)
+    assert links[1:] == [
+        f"/cells/{MASK.id}/torch-2.7.1%2Bcu126?hardware={HARDWARE}",
+        f"/cells/{MASK.id}/torch-2.8.0%2Bcu128?hardware={HARDWARE}",
+    ]
+    for leads_to in links:
         assert client.get(leads_to).status_code == 200
 
 
@@ -90,20 +94,20 @@ def test_workarounds_are_followed_too(client: TestClient) -> None:
 
 
 def test_silent_wrong_numbers_and_old_evidence_are_marked(client: TestClient) -> None:
-    line = lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[SILENT.id]
-    assert line.is_silent
-    assert (line.before.is_old, line.after.is_old) == (True, False)
-    assert "wrong numbers without an error" in client.get(address(OLD.id, BAD.id)).text
+    row = row_of(client, address(OLD.id, BAD.id), SILENT.id)
+    assert re.findall(r'<td class="side">.*(stale|chip).*</td>', row) == ["stale", "chip"]
+    assert "wrong numbers without an error" in row
 
 
 def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
     page = shown(client, address(OLD.id, BAD.id), ComparePage)
-    assert page.answer is not None
     body = client.get(page.json_address).json()
     assert {one["issue"]: one["transition"] for one in body["pairs"]} == {
-        line.issue: line.transition.value for line in lines_of(page).values()
+        issue: line.pair.transition.value for issue, line in lines_of(page).items()
     }
-    assert body["sentence"] == f"{page.answer.whence}: {page.answer.told}"
+    assert page.compared is not None
+    assert body["sentence"] == sentence(page.compared)
+    assert body["sentence"].endswith(f": {page.told}")
     assert sum(body["counts"].values()) == sum(body["groups"].values()) == len(ISSUES)
     assert client.get(body["url"]).status_code == 200
 
@@ -121,26 +125,23 @@ def test_the_other_way_round_swaps_what_is_fixed_and_what_breaks(client: TestCli
     for one, other in (("fixed", "regressed"), ("appeared", "disappeared"), ("now_unknown", "was_unknown")):
         assert (there[one], there[other]) == (back[other], back[one])
     page = shown(client, address(OLD.id, BAD.id, hardware=HARDWARE, q="mask"), ComparePage)
-    assert page.answer is not None
-    turned = shown(client, page.answer.swapped_address, ComparePage)
-    assert turned.answer is not None
-    assert (turned.answer.before.label, turned.answer.after.label) == (BAD.id, OLD.id)
-    assert (turned.hardware, turned.query.q) == (HARDWARE, "mask")
+    turned = shown(client, page.swapped_address, ComparePage)
+    assert turned.compared is not None
+    assert (turned.compared.before.id, turned.compared.after.id) == (BAD.id, OLD.id)
+    assert (turned.options.hardware, turned.query.q) == (HARDWARE, "mask")
 
 
 def test_another_hardware_class_is_one_link_away(client: TestClient) -> None:
     page = shown(client, address(OLD.id, BAD.id), ComparePage)
     (gpu,) = [one for one in page.classes if one.label == GPU_CLASS]
     elsewhere = shown(client, gpu.address, ComparePage)
-    assert elsewhere.hardware == GPU_CLASS
-    assert lines_of(elsewhere)["pytorch-151589"].transition is Transition.WAS_UNKNOWN
+    assert elsewhere.options.hardware == GPU_CLASS
+    assert lines_of(elsewhere)["pytorch-151589"].pair.transition is Transition.WAS_UNKNOWN
 
 
 def test_a_mismatched_triton_is_compared_with_its_own_torch(client: TestClient) -> None:
     page = shown(client, address(BAD.id, MISMATCHED.id), ComparePage)
-    assert {urlsplit(line.after.address).path.split("/")[-1] for line in lines_of(page).values()} == {
-        quote(MISMATCHED.id)
-    }
+    assert {line.pair.after.build for line in lines_of(page).values()} == {MISMATCHED.id}
 
 
 @pytest.mark.parametrize(
@@ -169,10 +170,9 @@ def test_a_query_that_cannot_be_read_is_refused_at_its_place(client: TestClient)
 
 def test_every_order_is_a_link_and_shows_the_same_issues(client: TestClient) -> None:
     page = shown(client, address(OLD.id, BAD.id), ComparePage)
-    assert page.answer is not None
     shown_by_default = set(lines_of(page)) - {"pytorch-151589"}  # what applies to neither is in no other order
     orders = {}
-    for choice in page.answer.sortings[1:]:
+    for choice in page.sortings[1:]:
         ordered = shown(client, choice.address, ComparePage)
         orders[choice.label] = list(lines_of(ordered))
         assert set(orders[choice.label]) == shown_by_default
@@ -182,15 +182,15 @@ def test_every_order_is_a_link_and_shows_the_same_issues(client: TestClient) -> 
 
 def test_without_builds_the_page_asks_for_two_and_offers_steps(client: TestClient) -> None:
     page = shown(client, "/compare", ComparePage)
-    assert page.answer is None
+    assert page.compared is None
     assert page.offered[0].label == f"{BAD.id} → {GOOD.id}"
-    assert {option.id for option in page.options} == {build.id for build in BUILDS}
-    assert [option.id for option in page.options if not option.is_measured] == [
+    assert set(page.builds) == {build.id for build in BUILDS}
+    assert [build for build, is_measured in page.builds.items() if not is_measured] == [
         NEW.id,
         "torch-2.7.1+cpu",
     ]
     for one in page.offered:
-        assert shown(client, one.address, ComparePage).answer is not None
+        assert shown(client, one.address, ComparePage).compared is not None
 
 
 def test_with_one_build_it_offers_what_to_compare_it_with(client: TestClient) -> None:
@@ -234,8 +234,8 @@ def test_a_build_beside_itself_differs_in_nothing(client: TestClient) -> None:
 
 def test_where_nothing_can_be_compared_the_page_says_what_would_measure_it(client: TestClient) -> None:
     page = shown(client, address(GOOD.id, NEW.id), ComparePage)
-    assert page.answer is not None
-    assert page.answer.is_blind
+    assert page.compared is not None
+    assert page.compared.is_blind
     command = f"knowngood run --builds {GOOD.id},{NEW.id} --hardware {HARDWARE}"
     assert command in client.get(address(GOOD.id, NEW.id)).text
     assert told(client, GOOD.id, NEW.id)["blind"] is True
@@ -243,10 +243,9 @@ def test_where_nothing_can_be_compared_the_page_says_what_would_measure_it(clien
 
 def test_the_markdown_is_ready_to_be_pasted(client: TestClient) -> None:
     page = shown(client, address(BAD.id, GOOD.id), ComparePage)
-    assert page.answer is not None
-    response = client.get(page.answer.markdown_address)
+    response = client.get(page.markdown_address)
     assert response.headers["content-type"] == "text/markdown; charset=utf-8"
-    assert response.text == page.answer.markdown
+    assert response.text == page.markdown
     first, *_ = response.text.splitlines()
     assert first == (
         "**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: "
@@ -258,7 +257,7 @@ def test_the_markdown_is_ready_to_be_pasted(client: TestClient) -> None:
 
 def test_with_nothing_in_the_store_the_page_still_asks(own: TestClient) -> None:
     page = shown(own, "/compare", ComparePage)
-    assert (page.options, page.offered) == ((), ())
+    assert (page.builds, page.offered) == ({}, ())
 
 
 def test_with_builds_and_no_result_nothing_is_claimed(own: TestClient, own_engine: Engine) -> None:

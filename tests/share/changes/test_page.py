@@ -14,6 +14,7 @@ from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
 from knowngood.share.changes.page import ChangesPage
@@ -75,10 +76,11 @@ def test_the_page_the_twin_and_the_feed_tell_the_same(client: TestClient, query:
 
 def test_the_page_shows_before_and_after_by_their_signs(client: TestClient) -> None:
     (entry,) = shown(client, "/changes", ChangesPage).entries
-    ((line,),) = [part.lines for part in entry.parts]
-    assert line.before is not None
-    assert (line.before.sign, line.after.word) == (StatusLabel.FAILS, "flaky")
-    assert "No verdict has become another one yet." not in client.get("/changes").text
+    (((turn, _),),) = entry.parts.values()
+    assert (turn.before, turn.after) == (Verdict.AFFECTED, Verdict.FLAKY)
+    text = client.get("/changes").text
+    assert re.findall(r'<span class="chip (\w+)">', text) == [StatusLabel.FAILS, StatusLabel.FLAKY]
+    assert "No verdict has become another one yet." not in text
 
 
 def test_only_of_the_issues_asked_for_everywhere(client: TestClient) -> None:
@@ -195,7 +197,7 @@ def test_a_change_of_many_cells_is_cut_on_the_page_and_whole_in_the_twin(own: Te
     given.save(own_engine, [issue], builds)
     given.run(own_engine, Asked(builds, NOON, issues=[issue]), lambda _spec, _arm: Outcome.PASS)
     (entry,) = shown(own, "/changes?first=true", ChangesPage).entries
-    assert ([len(part.lines) for part in entry.parts], entry.more) == ([20], 10)
+    assert ([len(lines) for lines in entry.parts.values()], entry.more) == ([20], 10)
     assert len(changes(own, "?first=true")[0]["cells"]) == 30
     assert "and 10 more" in own.get("/changes?first=true").text
 

@@ -9,7 +9,6 @@ from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
 from knowngood.health.coverage.hygiene import HEADINGS, MismatchKind, Remark, remarks_of
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,11 +23,6 @@ class Kind:
 @dataclass(frozen=True)
 class HygienePage:
     kinds: tuple[Kind, ...]
-    json_address: str
-
-    @property
-    def count(self) -> int:
-        return sum(len(kind.lines) for kind in self.kinds)
 
 
 @router.get("/hygiene")
@@ -42,5 +36,4 @@ def hygiene(context: Context) -> Response:
 def hygiene_page(context: RequestContext, found: Iterable[tuple[Issue, Remark]]) -> HygienePage:
     lines = grouped(found, lambda line: line[1].trouble)
     told = (trouble for trouble in MismatchKind if trouble in lines)
-    kinds = tuple(Kind(trouble, context.say(HEADINGS[trouble]), tuple(lines[trouble])) for trouble in told)
-    return HygienePage(kinds, f"{API}/hygiene")
+    return HygienePage(tuple(Kind(one, context.say(HEADINGS[one]), tuple(lines[one])) for one in told))

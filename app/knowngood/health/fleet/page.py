@@ -1,19 +1,14 @@
 """`/workers`: who measures, how busy it is, what a cell costs there, what it does now, and what nobody can measure."""
 
-from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.domain.measuring.job import LOCAL
-from knowngood.domain.measuring.machine import Machine
-from knowngood.domain.measuring.worker_stats import HeldJobProgress, Unserved, Window, Worker
-from knowngood.health.fleet.service import ClassNeed, Working, load_working
+from knowngood.domain.measuring.worker_stats import Window, Worker
+from knowngood.health.fleet.service import Working, load_working
 from knowngood.store.queries import load_last_event
 from knowngood.web.html.grid import Choice
-from knowngood.web.html.i18n import size
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import API
 
@@ -23,32 +18,14 @@ WINDOW_WORDS = {Window.DAY: "24 hours", Window.WEEK: "7 days", Window.MONTH: "30
 
 
 @dataclass(frozen=True)
-class WorkerLine:
-    """`cpu`, `gpus` and `isolation` are empty where its description was pruned; `origins` are bundles that told so."""
-
-    worker: Worker
-    name: str
-    cpu: str
-    gpus: tuple[str, ...]
-    isolation: str
-    is_described: bool
-    origins: str
-    busy: str
-
-
-@dataclass(frozen=True)
 class WorkersPage:
-    """`seen` of the workers did something in the window. `dispatcher_until` is None where none is at work;
-    `live_address` is empty where nothing moves.
+    """Each of the `workers` with how busy it is; `seen` of them did something in the window. `live_address` is empty
+    where nothing moves.
     """
 
-    lines: tuple[WorkerLine, ...]
+    found: Working
+    workers: tuple[tuple[Worker, str], ...]
     seen: int
-    queued: int
-    dispatcher_until: datetime | None
-    idle: tuple[HeldJobProgress, ...]
-    classes: tuple[ClassNeed, ...]
-    unserved: tuple[Unserved, ...]
     windows: tuple[Choice, ...]
     window: str
     live_address: str
@@ -73,13 +50,9 @@ def workers_page(context: RequestContext, found: Working, window: Window, last: 
         any(one.doing for one in found.workers) or bool(found.idle) or any(one.queued_jobs for one in found.classes)
     )
     return WorkersPage(
-        lines=tuple(_worker(context, one) for one in found.workers),
+        found=found,
+        workers=tuple((one, percent(one.busy)) for one in found.workers),
         seen=sum(one.last_at >= since for one in found.workers),
-        queued=sum(one.queued_jobs for one in found.classes),
-        dispatcher_until=found.lease.until if found.lease else None,
-        idle=found.idle,
-        classes=found.classes,
-        unserved=found.unserved,
         windows=tuple(
             Choice(context.say(words), f"/workers?window={one}", one is window) for one, words in WINDOW_WORDS.items()
         ),
@@ -87,37 +60,6 @@ def workers_page(context: RequestContext, found: Working, window: Window, last: 
         live_address=f"{API}/events?after={last}" if is_moving else "",
         json_address=f"{API}/workers?window={window}",
     )
-
-
-def _worker(context: RequestContext, worker: Worker) -> WorkerLine:
-    machine = worker.machine
-    isa = {"avx512": "AVX-512", "avx2": "AVX2"}
-    cpu = (
-        [
-            machine.cpu_model,
-            context.say("{n} cores", n=machine.cores),
-            isa.get(machine.isa, ""),
-            size(machine.memory_bytes),
-        ]
-        if machine
-        else []
-    )
-    return WorkerLine(
-        worker=worker,
-        name=worker.digest[:8],
-        cpu=", ".join(part for part in cpu if part),
-        gpus=_gpus(machine) if machine else (),
-        isolation=machine.isolation if machine else "",
-        is_described=machine is not None,
-        origins=", ".join(f'"{origin}"' for origin in worker.origins if origin != LOCAL),
-        busy=percent(worker.busy),
-    )
-
-
-def _gpus(machine: Machine) -> tuple[str, ...]:
-    """Alike ones in one line: `4 x NVIDIA H200, 150.8 GB, cuda-sm_90`."""
-    counts = Counter(f"{gpu.name}, {size(gpu.memory_bytes)}, {gpu.hardware}" for gpu in machine.gpus)
-    return tuple(f"{n} x {words}" if n > 1 else words for words, n in counts.items())
 
 
 def percent(share: float) -> str:

@@ -15,7 +15,7 @@ from knowngood.domain.verdicts.false_changes import (
     pairs_of,
     spent,
 )
-from knowngood.domain.verdicts.inference import Claims, holds
+from knowngood.domain.verdicts.inference import AGREEMENT, Claims, holds
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.store.engine import Session
@@ -55,7 +55,8 @@ class Agreement:
 class Quality:
     """`flaky` are the cells whose own verdict says so. Pairs and comparisons are all of them, agreeing ones too.
 
-    `devices` is the agreement over issues that do not depend on the device.
+    `devices` is the agreement over issues that do not depend on the device, `least` what two Pythons, or devices, need
+    to stand in for each other.
     """
 
     changed: Rate
@@ -66,6 +67,7 @@ class Quality:
     provisioned: ProvisioningTime
     pythons: tuple[Agreement, ...]
     devices: Agreement
+    least: float = AGREEMENT
 
     @property
     def false_changes(self) -> tuple[RepeatedPair, ...]:

@@ -1,7 +1,7 @@
 """`/compare`: two builds side by side; without two builds, the choice of them. `/compare.md`: the same as Markdown."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -14,15 +14,13 @@ from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.matrix import measured_line
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import Cell
-from knowngood.domain.vocabulary import SEVERITY, STATUSES, StatusLabel
+from knowngood.domain.vocabulary import SEVERITY
 from knowngood.matrix.overview.selection import Words
 from knowngood.move.compare.comparison import (
     PAIRING_WORDS,
     Comparison,
     Group,
     IssuePair,
-    Transition,
     joined,
     phrases,
 )
@@ -32,9 +30,8 @@ from knowngood.share.exports.service import links_at
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_measured_builds
 from knowngood.web.html.grid import Choice
-from knowngood.web.html.status_labels import said_runs
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, build_address, cell_address, compare_address, issue_address
+from knowngood.web.urls import API, compare_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -66,36 +63,12 @@ class ComparePageQuery(CompareQuery):
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One side of a pair: a cell as it is shown. What it is inferred from is one of the notes."""
-
-    sign: StatusLabel
-    word: str
-    address: str
-    rests_on: str
-    is_inferred: bool
-    is_old: bool
-
-
-@dataclass(frozen=True)
-class SidesLine:
+class Line:
     """`notes` are sentences beside the verdicts; `reason` one of the evidence, where the line asks for it."""
 
-    issue: str
-    title: str
-    address: str
-    component: str
-    severity: str
-    is_silent: bool
-    before: Mark
-    after: Mark
+    pair: IssuePair
     notes: tuple[str, ...]
     reason: str
-
-
-@dataclass(frozen=True)
-class PairLine(SidesLine):
-    transition: Transition
 
 
 @dataclass(frozen=True)
@@ -105,50 +78,31 @@ class Section:
     id: str
     heading: str
     meaning: str
-    lines: tuple[SidesLine, ...]
+    lines: tuple[Line, ...]
     is_folded: bool
 
 
 @dataclass(frozen=True)
-class Option:
-    """Measured is what was with any of its Pythons: one may stand in for another."""
-
-    id: str
-    is_measured: bool
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer on two builds. `whence` is where from and where to, `told` what became of the issues."""
-
-    before: Choice
-    after: Choice
-    whence: str
-    told: str
-    is_blind: bool
-    is_same: bool
-    command: str
-    sections: tuple[Section, ...]
-    sortings: tuple[Choice, ...]
-    swapped_address: str
-    markdown: str
-    markdown_address: str
-
-
-@dataclass(frozen=True)
 class ComparePage:
-    """`answer` is None where two builds are still to be chosen; `offered` are comparisons somebody may want then."""
+    """`compared` is None where two builds are still to be chosen; `offered` are comparisons somebody may want then.
+    `told` is what became of the issues. Of each of the `builds` it is said whether it was measured, with any of its
+    Pythons: one may stand in for another.
+    """
 
     query: ComparePageQuery
-    hardware: str
-    answer: Answer | None
-    offered: tuple[Choice, ...]
-    options: tuple[Option, ...]
-    components: tuple[str, ...]
+    options: CompareOptions
+    compared: Comparison | None
+    builds: Mapping[str, bool]
     classes: tuple[Choice, ...]
-    pairing: str
-    cleared_address: str
     json_address: str
+    offered: tuple[Choice, ...] = ()
+    told: str = ""
+    sections: tuple[Section, ...] = ()
+    sortings: tuple[Choice, ...] = ()
+    swapped_address: str = ""
+    markdown: str = ""
+    markdown_address: str = ""
+    pairing: str = PAIRING_WORDS
 
 
 @router.get("/compare")
@@ -182,53 +136,39 @@ def compare_page(
     compared: Comparison | None,
 ) -> ComparePage:
     """Everything templates/compare.html shows, as values. `measured` are ids of builds on the class of `room`."""
-    answer = _answer(context, query, compared) if compared else None
-    here = compare_address(query.a, query.b, **{**query.said, "hardware": room.hardware})
-    return ComparePage(
+    page = ComparePage(
         query=query,
-        hardware=room.hardware,
-        answer=answer,
-        offered=() if answer else _offered(room, measured, query)[: None if context.is_file else _OFFERED],
-        options=_options(room.builds, measured),
-        components=tuple(sorted({issue.component for issue in room.issues}, key=str.casefold)),
+        options=room,
+        compared=compared,
+        builds=_builds(room.builds, measured),
         classes=tuple(
             Choice(one, _address(query, hardware=one), one == room.hardware)
             for one in dict.fromkeys([*room.classes, room.hardware])
         ),
-        pairing=context.say(PAIRING_WORDS),
-        cleared_address=compare_address(query.a, query.b, hardware=query.hardware),
-        json_address=f"{API}{here}" if answer else f"{API}/builds",
+        json_address=f"{API}/builds",
+    )
+    narrowing = {**query.said, "hardware": room.hardware}
+    if compared is None:
+        return replace(page, offered=_offered(room, measured, query)[: None if context.is_file else _OFFERED])
+    before, after = compared.before.id, compared.after.id
+    return replace(
+        page,
+        told=joined([context.say(words, n=n) for words, n in phrases(compared)], context.say(", ")),
+        sections=_sections(context, query, compared),
+        sortings=tuple(
+            Choice(context.say(SORTING_WORDS[one]), _address(query.model_copy(update={"sort": one})), one is query.sort)
+            for one in Sorting
+        ),
+        swapped_address=_address(query.model_copy(update={"a": after, "b": before})),
+        markdown=comparison_markdown(compared, links_at(context.base)),
+        markdown_address=compare_address(before, after, **narrowing).replace("/compare", "/compare.md", 1),
+        json_address=f"{API}{compare_address(query.a, query.b, **narrowing)}",
     )
 
 
 def _address(query: ComparePageQuery, **changes: str) -> str:
     said = {**query.said, "sort": "" if query.sort is Sorting.CHANGE else query.sort.value, **changes}
     return compare_address(query.a, query.b, **said)
-
-
-def _answer(context: RequestContext, query: ComparePageQuery, compared: Comparison) -> Answer:
-    before, after, hardware = compared.before.id, compared.after.id, compared.hardware
-    told = [context.say(words, n=n) for words, n in phrases(compared)]
-    markdown = comparison_markdown(compared, links_at(context.base))
-    turned = query.model_copy(update={"a": after, "b": before})
-    narrowed = compare_address(before, after, **{**query.said, "hardware": hardware})
-    return Answer(
-        before=Choice(before, build_address(before, hardware), is_chosen=False),
-        after=Choice(after, build_address(after, hardware), is_chosen=False),
-        whence=context.say("From {a} to {b} on {hardware}", a=before, b=after, hardware=hardware),
-        told=joined(told, context.say(", ")),
-        is_blind=compared.is_blind,
-        is_same=before == after,
-        command=f"knowngood run --builds {before},{after} --hardware {hardware}",
-        sections=_sections(context, query, compared),
-        sortings=tuple(
-            Choice(context.say(SORTING_WORDS[one]), _address(query.model_copy(update={"sort": one})), one is query.sort)
-            for one in Sorting
-        ),
-        swapped_address=_address(turned),
-        markdown=markdown,
-        markdown_address=narrowed.replace("/compare", "/compare.md", 1),
-    )
 
 
 _FOLDED = frozenset({Group.STILL_FAILS, Group.STILL_PASSES, Group.NOWHERE})
@@ -238,14 +178,14 @@ def _sections(context: RequestContext, query: ComparePageQuery, compared: Compar
     """The groups in their order; in another order than that all pairs together."""
     if query.sort is not Sorting.CHANGE:
         ordered = sorted(compared.pairs, key=_KEYS[query.sort])
-        lines = tuple(_line(context, pair) for pair in ordered if pair.group is not Group.NOWHERE)
+        lines = _lines(context, (pair for pair in ordered if pair.group is not Group.NOWHERE))
         return (Section("all", context.say("All issues"), "", lines, is_folded=False),)
     return tuple(
         Section(
             id=group.value,
             heading=context.say(HEADINGS[group]),
             meaning=context.say(MEANINGS[group]),
-            lines=tuple(_line(context, pair) for pair in pairs),
+            lines=_lines(context, pairs),
             is_folded=group in _FOLDED,
         )
         for group in Group
@@ -266,49 +206,21 @@ _EXPLAINED = frozenset(
 )
 
 
-def _line(context: RequestContext, pair: IssuePair) -> PairLine:
-    issue = pair.issue
-    return PairLine(
-        issue=issue.id,
-        title=context.title_of(issue),
-        address=issue_address(issue.id, build=pair.after.build, hardware=pair.after.hardware),
-        component=issue.component,
-        severity=context.say(issue.severity.value),
-        is_silent=pair.is_silent,
-        before=mark(context, pair.before, is_old=pair.old[0]),
-        after=mark(context, pair.after, is_old=pair.old[1]),
-        transition=pair.transition,
-        notes=tuple(
-            _note(context, words, values)
-            for words, values in notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
-        ),
-        reason=own_reason(pair.after) if pair.group in _EXPLAINED else "",
-    )
+def _lines(context: RequestContext, pairs: Iterable[IssuePair]) -> tuple[Line, ...]:
+    return tuple(line_of(context, one, own_reason(one.after) if one.group in _EXPLAINED else "") for one in pairs)
 
 
-def _note(context: RequestContext, words: str, values: Mapping[str, str]) -> str:
-    return context.say(
-        words, **{name: context.say(value) if name == "what" else value for name, value in values.items()}
-    )
+def line_of(context: RequestContext, pair: IssuePair, reason: str, without: str = "") -> Line:
+    """`without` are the words of a note that the page has elsewhere."""
+    notes = notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
+    return Line(pair, tuple(context.say(words, **values) for words, values in notes if words != without), reason)
 
 
-def mark(context: RequestContext, cell: Cell, *, is_old: bool = False) -> Mark:
-    sign = status_of(cell)
-    return Mark(
-        sign=sign,
-        word=context.say(STATUSES[sign].word),
-        address=cell_address(*cell.key),
-        rests_on=said_runs(cell.runs, context.language),
-        is_inferred=cell.basis is not None,
-        is_old=is_old,
-    )
-
-
-def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Option, ...]:
+def _builds(builds: Iterable[Build], measured: Collection[str]) -> dict[str, bool]:
     """Newest first."""
     newest_first = sorted(builds, key=lambda build: build.build_id, reverse=True)
     known = {build.build_id.apart_from_python for build in newest_first if build.id in measured}
-    return tuple(Option(build.id, build.build_id.apart_from_python in known) for build in newest_first)
+    return {build.id: build.build_id.apart_from_python in known for build in newest_first}
 
 
 def _offered(room: CompareOptions, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:

@@ -1,23 +1,20 @@
 """`/changes`: verdicts that became other ones, newest first; and the same as feeds, of everything or of one thing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from knowngood.domain.grouping import grouped
-from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.changes import CellTurn, Change, CureNews, CureTurn
-from knowngood.domain.vocabulary import VERDICTS, WORKAROUNDS
-from knowngood.serialization.marks import VerdictMark
+from knowngood.domain.vocabulary import WORKAROUNDS
 from knowngood.share.changes.atom import MEDIA, atom_feed, title_of
 from knowngood.share.changes.service import ChangesQuery, News, feed_of, load_changes
 from knowngood.share.exports.service import links_at
-from knowngood.web.html.status_labels import CAUSES, shown
+from knowngood.web.html.status_labels import CAUSES
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, CHANGES_FEED, cell_address, issue_address, run_address
+from knowngood.web.urls import API, CHANGES_FEED
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,51 +29,22 @@ NEWS_WORDS = {
 
 
 @dataclass(frozen=True)
-class TurnLine:
-    """A cell before and after. `before` is None where the verdict stayed, or where there was none; `workarounds` are
-    sentences, `earlier` is a verdict from before its repro became another one.
-    """
-
-    build: str
-    hardware: str
-    address: str
-    before: VerdictMark | None
-    earlier: VerdictMark | None
-    after: VerdictMark
-    is_first: bool
-    reason: str
-    workarounds: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class IssueLines:
-    """One issue of a change; `address` is empty where it left the catalogue."""
-
-    issue: str
-    title: str
-    address: str
-    lines: tuple[TurnLine, ...]
-
-
-@dataclass(frozen=True)
 class ChangeEntry:
-    """`more` counts the cells that are not among the lines."""
+    """By issue its first turned cells, each with sentences about its workarounds. `more` counts the others."""
 
     change: Change
     title: str
     cause: str
-    run_address: str
-    parts: tuple[IssueLines, ...]
+    parts: Mapping[str, Sequence[tuple[CellTurn, Sequence[str]]]]
     more: int
 
 
 @dataclass(frozen=True)
 class ChangesPage:
-    """`about` is what was asked for in words; `other_address` is the same with first measurements, or without."""
+    """`other_address` is the same with first measurements, or without."""
 
+    news: News
     entries: tuple[ChangeEntry, ...]
-    about: str
-    has_first: bool
     other_address: str
     feed: str
     json_address: str
@@ -94,9 +62,8 @@ def changes_page(context: RequestContext, query: ChangesQuery, found: News) -> C
     without = found.query.removesuffix("first=true").rstrip("?&")
     other = without if query.first else f"{found.query}{'&' if found.query else '?'}first=true"
     return ChangesPage(
-        entries=tuple(_entry(context, change, found.issues) for change in found.changes),
-        about=found.about,
-        has_first=query.first,
+        news=found,
+        entries=tuple(_entry(context, change) for change in found.changes),
         other_address=f"/changes{other}",
         feed=feed_of(found.asked, found.query),
         json_address=f"{API}/changes{found.query}",
@@ -143,38 +110,14 @@ def _feed(context: RequestContext, query: ChangesQuery, file_name: str) -> Respo
     return context.answer(lambda session: load_changes(session, query), show)
 
 
-def _entry(context: RequestContext, change: Change, issues: Mapping[str, Issue]) -> ChangeEntry:
-    shown = change.turns[:_LINES]
+def _entry(context: RequestContext, change: Change) -> ChangeEntry:
+    lines = ((turn, _workarounds(context, turn)) for turn in change.turns[:_LINES])
     return ChangeEntry(
         change=change,
         title=context.told(title_of(change)),
         cause=context.say(CAUSES[change.cause], origin=change.origin),
-        run_address=run_address(change.run) if change.run else "",
-        parts=tuple(
-            IssueLines(
-                issue=id_,
-                title=context.title_of(issues[id_]) if id_ in issues else "",
-                address=issue_address(id_) if id_ in issues else "",
-                lines=tuple(_line(context, turn) for turn in turns),
-            )
-            for id_, turns in groupby(shown, key=lambda turn: turn.issue)
-        ),
+        parts=grouped(lines, lambda line: line[0].issue),
         more=max(0, len(change.turns) - _LINES),
-    )
-
-
-def _line(context: RequestContext, turn: CellTurn) -> TurnLine:
-    is_stated = turn.is_turned and not turn.is_first
-    return TurnLine(
-        build=turn.build,
-        hardware=turn.hardware,
-        address=cell_address(turn.issue, turn.build, turn.hardware),
-        before=shown(VERDICTS[turn.before], context.language) if is_stated else None,
-        earlier=shown(VERDICTS[turn.earlier], context.language) if turn.earlier else None,
-        after=shown(VERDICTS[turn.after], context.language),
-        is_first=turn.is_first,
-        reason=turn.reason,
-        workarounds=_workarounds(context, turn),
     )
 
 
