@@ -102,10 +102,14 @@ def test_what_is_no_build_is_refused_in_the_same_words_at_every_door(
     reader: TestClient, text: str, why: str, near: str
 ) -> None:
     said = []
-    for path, field in (("/search", "q"), ("/my-build", "environment"), ("/upgrade", "environment")):
+    for path, field, place in (
+        ("/search", "q", "note"),
+        ("/my-build", "environment", "problem"),
+        ("/upgrade", "environment", ""),
+    ):
         answer = reader.post(path, data={field: text})
         shown = vars(answer)["context"]
-        said.append(shown.get("problem") or getattr(shown["page"], "note" if path == "/search" else "problem"))
+        said.append(shown[place] if place else shown["page"].problem)
         assert quote(near) in answer.text.replace("+", "%2B")
     assert why in said[0]
     assert said[0].startswith(NO_BUILD.partition("{")[0])
