@@ -11,16 +11,16 @@ from pathlib import PurePath
 from typing import Any
 
 from knowngood import foreign_text
-from knowngood.domain.builds.build_names import minor_python, read_build_name
+from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.builds.platforms import platform_of_gpus, platform_said
-from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython
 from knowngood.domain.hardware_names import class_named
-from knowngood.domain.issue_selectors import Watch, read_severity, watched_issues
-from knowngood.domain.verdicts.known import Known
+from knowngood.domain.issue_selectors import Watch, read_severity
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
-from knowngood.gate.decision import GateQuestion, Ruling, decide
+from knowngood.gate.decision import Ruling, decide
 from knowngood.gate.policy import Policy, filled
+from knowngood.gate.question import GateQuestion
 from knowngood.store.knowledge.model import Knowledge
 
 # pydantic reads policies, and takes longer than all else that a question of a snapshot without one needs.
@@ -102,23 +102,18 @@ def rule(
     days = most_days if question.policy.snapshot_days is None else question.policy.snapshot_days
     if is_snapshot and days is not None:
         _refuse_old(knowledge.known.as_of, now, days)
-    try:
-        return decide(question, knowledge.known)
-    except BadRequest as error:
-        raise BadField(_at_fault(asked, question.policy, knowledge.known), str(error)) from None
+    with about(_named(asked, *WATCHED)):
+        _ = question.watched
+    with about(_named(asked, "hardware")):
+        _ = question.classes
+    with about(_named(asked, "base")):
+        _ = question.base
+    return decide(question)
 
 
-def _at_fault(asked: GateRequest, policy: Policy, known: Known) -> str:
-    """The field that a question was refused for, found out afterwards: few are refused."""
-    try:
-        watched_issues(policy.watch, known.issues, known.names)
-        if policy.base:
-            read_build_name(policy.base)
-    except UnknownBuild:
-        return "base" if asked.base else "policy"
-    except BadRequest:
-        return next((name for name in WATCHED if getattr(asked, name)), "policy")
-    return "hardware" if asked.hardware else "policy"
+def _named(asked: GateRequest, *fields: str) -> str:
+    """Which of these fields the request has; where it has none, the policy says it."""
+    return next((name for name in fields if getattr(asked, name)), "policy")
 
 
 def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
@@ -145,14 +140,14 @@ def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> Ga
     if not policy.hardware:  # the GPUs that a pasted environment names are the hardware asked about
         classes = (class_named(one, knowledge.known.hardware) for one in resolved.gpus)
         policy = replace(policy, hardware=tuple(dict.fromkeys(classes)))
-    return GateQuestion(resolved, policy, now)
+    return GateQuestion(resolved, policy, now, knowledge.known)
 
 
 def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
     builds = knowledge.known.builds
-    with about("platform" if asked.platform else "policy"):
+    with about(_named(asked, "platform")):
         platforms = {**platform_of_gpus(policy.hardware), **platform_said(asked.platform or policy.platform)}
-    with about("python" if asked.python else "policy"):
+    with about(_named(asked, "python")):
         python = minor_python(asked.python or policy.python)
         if asked.environment is None:
             with about("build", OtherPython):

@@ -11,6 +11,7 @@ from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.gate.decision import Reason, Ruling
+from knowngood.gate.question import FAILURES
 from knowngood.gate.renderers.common import (
     best_workaround,
     fixed,
@@ -22,7 +23,6 @@ from knowngood.gate.renderers.common import (
     wrapped,
 )
 from knowngood.gate.renderers.text import fact_lines, help_lines, workaround_lines
-from knowngood.gate.rules import FAILURES
 
 _INDENT = "    "
 
