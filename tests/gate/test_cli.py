@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from knowngood.gate.cli.action import TEXTS
-from knowngood.gate.cli.asking import NAMES
+from knowngood.gate.asking import NAMES, TEXTS
 from knowngood.store.engine import connect
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
 from tests.commands.given import run_here
@@ -163,7 +162,7 @@ def test_the_server_is_named_by_a_variable_too_and_no_store_is_opened(place: Pla
 
 def test_the_action_asks_a_server_with_nothing_but_the_standard_library(server: str) -> None:
     code = (
-        "import sys; from knowngood.gate.cli.action import main; code = main(); "
+        "import sys; from knowngood.gate.asking import main; code = main(); "
         "all_ = {name.partition('.')[0] for name in sys.modules}; "
         "ours = all_ - sys.stdlib_module_names - {'knowngood', '__main__'}; "
         "print(code, sorted(name for name in ours if not name.startswith('_')), file=sys.stderr)"

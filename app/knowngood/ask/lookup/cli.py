@@ -19,7 +19,7 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.running_hardware import hardware_here
-from knowngood.gate.cli.asking import environment_of, is_stated
+from knowngood.gate.asking import environment_of, is_stated
 from knowngood.gate.renderers.json import as_json
 from knowngood.gate.request import GateRequest, read_request
 from knowngood.query.cli import read_asked

@@ -8,10 +8,18 @@ from email.message import Message
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from knowngood.domain.errors import BadRequest, KnownGoodError, ServerUnusable
-from knowngood.gate.cli.result import CODES, Answer
+from knowngood.gate.asking import CODES, Answer
 
 _TIMEOUT_S = 30
 _TRIES = 4
@@ -21,14 +29,10 @@ NOT_LET_IN = frozenset({401, 403})
 _CLIENT_ERRORS = range(400, 500)
 
 
-class _Stay(HTTPRedirectHandler):
-    """Goes nowhere else: Python would ask there without the question, and hand the token over."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-opener = build_opener(_Stay)
+opener = OpenerDirector()
+"""Follows no redirect: Python would ask there without the question, and hand the token over."""
+for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor):
+    opener.add_handler(handler())
 
 
 def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str], *, advisory: bool) -> Answer:
@@ -40,7 +44,7 @@ def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str],
     decisions = [decision for decision, _ in answers.values()]
     if not CODES.keys() >= set(decisions):
         raise ServerUnusable(f"{place_of(address)} does not answer as a Known Good server would; is the address right?")
-    return Answer(decisions[0], {form: text for form, (_, text) in answers.items()})
+    return decisions[0], {form: text for form, (_, text) in answers.items()}
 
 
 def note_from_server(address: str, build: str, issues: Sequence[str], hardware: Sequence[str]) -> str:
