@@ -74,8 +74,8 @@ def _thread(link: Link) -> str:
 
 def _summary(issue: Issue) -> Iterator[str]:
     """The first paragraph; the page has all of them."""
-    first = next(iter(snippet_parts(issue.summary.strip().split("\n\n")[0])), None)
-    yield from wrapped(one_line(" ".join(first.lines))) if first else ()
+    _, lines = next(snippet_parts(issue.summary.strip().split("\n\n")[0]), (False, []))
+    yield from wrapped(one_line(" ".join(lines)))
 
 
 def _lifespan(answer: IssueAnswer) -> Iterator[str]:

@@ -6,7 +6,6 @@ terminal or a parser instead of a reader; each form adds the escapes of its own 
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from textwrap import wrap
 from urllib.parse import quote
 
@@ -38,16 +37,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_FENCE = re.compile(r"(?P<indent> {0,3})(?P<run>`{3,}(?=[^`]*$)|~{3,})(?P<language>.*)$")
-
-
-@dataclass(frozen=True)
-class SnippetPart:
-    """A run of lines of a snippet: code, or prose around it."""
-
-    lines: tuple[str, ...]
-    is_code: bool = False
-    language: str = ""
+_FENCE = re.compile(r"(?P<indent> {0,3})(?P<run>`{3,}(?=[^`]*$)|~{3,}).*$")
 
 
 def one_line(text: str) -> str:
@@ -237,13 +227,15 @@ def build_page(ruling: Ruling, base: str) -> str:
     return address(base, f"/builds/{quote(ruling.build, safe='')}") if base and ruling.build else ""
 
 
-def snippet_parts(snippet: str) -> Iterator[SnippetPart]:
-    """A snippet's Markdown as prose and code. A fence that is never closed runs to the end, as in CommonMark."""
+def snippet_parts(snippet: str) -> Iterator[tuple[bool, list[str]]]:
+    """A snippet's Markdown as runs of lines, of each whether it is code or prose around it. A fence that is never
+    closed runs to the end, as in CommonMark.
+    """
     lines: list[str] = []
     fence: re.Match[str] | None = None
     for line in all_lines(snippet):
         if fence and _closes(line, fence["run"]):
-            yield SnippetPart(tuple(lines), is_code=True, language=fence["language"].strip())
+            yield True, lines
             fence, lines = None, []
         elif fence:
             lines.append(line[min(len(fence["indent"]), len(line) - len(line.lstrip(" "))) :])
@@ -252,10 +244,7 @@ def snippet_parts(snippet: str) -> Iterator[SnippetPart]:
             lines = []
         else:
             lines.append(line)
-    if fence:
-        yield SnippetPart(tuple(lines), is_code=True, language=fence["language"].strip())
-    else:
-        yield from _prose(lines)
+    yield from [(True, lines)] if fence else _prose(lines)
 
 
 def _closes(line: str, run: str) -> bool:
@@ -263,7 +252,7 @@ def _closes(line: str, run: str) -> bool:
     return len(line) - len(line.lstrip(" ")) < 4 and len(mark) >= len(run) and set(mark) == {run[0]}  # noqa: PLR2004
 
 
-def _prose(lines: list[str]) -> Iterator[SnippetPart]:
+def _prose(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
     text = all_lines("\n".join(lines))
     if text:
-        yield SnippetPart(tuple(text))
+        yield False, text

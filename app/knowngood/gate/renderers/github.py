@@ -84,8 +84,8 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
     workaround = best_workaround(reason)
     if workaround:
         yield f"Workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}"
-        for piece in snippet_parts(workaround.snippet):
-            yield from (f"  {line}" for line in piece.lines)
+        for _, lines in snippet_parts(workaround.snippet):
+            yield from (f"  {line}" for line in lines)
     if reason.upstream:
         yield f"Upstream: {one_line(reason.upstream)}"
     if base and reason.evidence_url:

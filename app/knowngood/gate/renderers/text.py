@@ -102,11 +102,11 @@ def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator
     """With its snippet."""
     trade_off = f" ({one_line(workaround.trade_off)})" if workaround.trade_off else ""
     yield from _indented(f"{lead}{one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}")
-    for piece in snippet_parts(workaround.snippet):
-        if piece.is_code:
-            yield from (f"{_INDENT * 2}{line}".rstrip() for line in piece.lines)
+    for is_code, lines in snippet_parts(workaround.snippet):
+        if is_code:
+            yield from (f"{_INDENT * 2}{line}".rstrip() for line in lines)
         else:
-            yield from wrapped(one_line(" ".join(piece.lines)), _INDENT + "  ", _INDENT + "  ")
+            yield from wrapped(one_line(" ".join(lines)), _INDENT + "  ", _INDENT + "  ")
 
 
 def _unanswered(ruling: Ruling) -> list[str]:

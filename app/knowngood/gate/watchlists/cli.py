@@ -12,11 +12,9 @@ from knowngood.cli.context import opened, operator
 from knowngood.cli.lazy import command, group
 from knowngood.cli.options import AS_JSON, ISSUES, PATH, SEVERITY, argument, names, text
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.issue import Severity
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, read_severity
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.gate.watchlists.file import parse_watch_lists
-from knowngood.gate.watchlists.schemas import WatchListBody
+from knowngood.gate.watchlists.schemas import WatchListBody, parse_watch_lists
 from knowngood.settings import read_settings
 from knowngood.store.engine import reading, unit_of_work
 from knowngood.store.watch_lists import ListOwner, load_watch_lists, remove_watch_list, save_watch_list
@@ -50,7 +48,7 @@ def add(
     description: str,
     owner: str,
 ) -> None:
-    named = Watch(issues, components, packages, _severity(severity))
+    named = Watch(issues, components, packages, read_severity(severity))
     _save({name: WatchListContent(named, hardware, description)}, owner)
 
 
@@ -106,12 +104,6 @@ def _save(lists: Mapping[str, WatchListContent], owner: str) -> None:
         kept = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
     for one in kept:
         click.echo(f"{one.name}: version {one.version}, {_in_words(one.content)}")
-
-
-def _severity(text: str) -> Severity | None:
-    if text and text not in set(Severity):
-        raise BadRequest(f'--severity "{text}" is none; known: {", ".join(Severity)}')
-    return Severity(text) if text else None
 
 
 def _in_words(content: WatchListContent) -> str:
