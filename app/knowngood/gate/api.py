@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from knowngood.gate.decision import Ruling
 from knowngood.gate.renderers import MEDIA, Form, render
-from knowngood.gate.request import BadField, GateRequest, read_request, rule
+from knowngood.gate.request import MOST_CHARACTERS, BadField, GateRequest, read_request, rule
 from knowngood.matrix.overview.selection import Names, Words
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.web.app_state import state_of
@@ -31,8 +31,6 @@ from knowngood.web.urls import API, DECISION
 router = APIRouter(tags=["gate"])
 
 _MOST_FILES = 10
-_MOST_CHARACTERS = 6_000_000
-"""Of a part of a form, as of a file in JSON (`AttachedFile`)."""
 
 
 # -- the question as HTTP takes it -------------------------------------------------------------------------------------
@@ -85,7 +83,7 @@ _BODY: type[BaseModel] = create_model(
     __doc__=f"{_QUESTION} An environment or a policy may come as a file.",
     **_fields(_MEANINGS | _MEANINGS_IN_A_BODY),
 )
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # to which a model that is made here is no type
     _GateQuery = FormQuery
 else:
     _GateQuery = create_model("GateQuery", __base__=FormQuery, __doc__=_QUESTION, **_fields(_MEANINGS))
@@ -215,7 +213,7 @@ async def _parts(kind: str, body: bytes) -> Mapping[str, list[Any]]:
         yield body
 
     headers, limits = Headers({"Content-Type": kind}), {"max_files": _MOST_FILES, "max_fields": MOST_NAMES}
-    parser = MultiPartParser(headers, whole(), **limits, max_part_size=_MOST_CHARACTERS)
+    parser = MultiPartParser(headers, whole(), **limits, max_part_size=MOST_CHARACTERS)
     parser.spool_max_size = 1 << 30  # no body is as large, so that nothing is put into a file
     form = await parser.parse()
     try:

@@ -1,8 +1,8 @@
 """`knowngood gate` and the Action (ci/gate.sh): the question, from options or from the Action's inputs, who answers it,
 and what is done with the answer.
 
-This imports the standard library alone, and whoever answers when it is known who that is: the Action asks a server with
-a Python that has nothing installed, and with `--server` an answer comes ready in its form.
+This imports the standard library alone. What answers is imported when the question says which it is: the Action asks a
+server with a Python that has nothing installed, and with `--server` an answer comes ready in its form.
 """
 
 import json

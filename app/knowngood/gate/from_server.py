@@ -49,8 +49,8 @@ def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str],
 
 def note_from_server(address: str, build: str, issues: Sequence[str], hardware: Sequence[str]) -> str:
     """The server's note on where to go from a build, in Markdown. Raises as `ask_server` does."""
-    asked = urlencode({"from": build, "issues": issues, "hardware": hardware}, doseq=True)
-    return _ask(f"{address.rstrip('/')}/upgrade.md?{asked}")[1]
+    query = urlencode({"from": build, "issues": issues, "hardware": hardware}, doseq=True)
+    return _ask(f"{address.rstrip('/')}/upgrade.md?{query}")[1]
 
 
 def _refuse_address(address: str) -> None:
@@ -92,19 +92,19 @@ def _send(address: str, body: bytes | None) -> tuple[str, str]:
 
 
 def _wait_s(headers: Message, tried: int) -> float:
-    asked = headers.get("Retry-After", "")
-    return min(float(asked) if asked.isdigit() else 0.5 * tried, _MOST_WAIT_S)
+    seconds = headers.get("Retry-After", "")
+    return min(float(seconds) if seconds.isdigit() else 0.5 * tried, _MOST_WAIT_S)
 
 
 def _refusal(address: str, error: HTTPError) -> KnownGoodError:
-    told = detail_of(error)
+    detail = detail_of(error)
     if error.code in NOT_LET_IN:
-        return ServerUnusable(f"{place_of(address)} lets nobody ask without the right KNOWNGOOD_TOKEN: {told}")
+        return ServerUnusable(f"{place_of(address)} lets nobody ask without the right KNOWNGOOD_TOKEN: {detail}")
     if target := error.headers.get("Location", ""):
         return ServerUnusable(f"{place_of(address)} sends elsewhere ({target}); name that place with --server")
     if error.code in _CLIENT_ERRORS and error.headers.get_content_type() == "application/problem+json":
-        return BadRequest(told)
-    return ServerUnusable(f"{place_of(address)} answers {error.code}: {told}")
+        return BadRequest(detail)
+    return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
 
 
 def detail_of(error: HTTPError) -> str:

@@ -191,8 +191,8 @@ def parse_policy(text: str, where: str = "knowngood.toml") -> Policy:
 
 def policy_of(document: BaseModel) -> Policy:
     """The policy that a valid document states."""
-    told = document.model_dump(mode="json", exclude_none=True)
-    policy: Policy = read_value(Policy, {**told, "ignores": told["ignore"]})
+    tables = document.model_dump(mode="json", exclude_none=True)
+    policy: Policy = read_value(Policy, {**tables, "ignores": tables["ignore"]})
     return policy
 
 
@@ -209,9 +209,9 @@ def _read_toml(text: str, where: str) -> tuple[Any, LineMap]:
 
 
 def _all_in_words(findings: list[Finding], lines: LineMap, where: str, inside: KeyPath) -> str:
-    told = sorted((lines.line_of((*inside, *path)), f"{_table(path)}{words}") for path, words in findings)
-    first = [f"{where}:{line}: {words}" for line, words in told[:_SHOWN_PROBLEMS]]
-    more = len(told) - _SHOWN_PROBLEMS
+    problems = sorted((lines.line_of((*inside, *path)), f"{_table(path)}{words}") for path, words in findings)
+    first = [f"{where}:{line}: {words}" for line, words in problems[:_SHOWN_PROBLEMS]]
+    more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join([*first, *([f"and {more} more"] if more > 0 else [])])
 
 

@@ -29,6 +29,7 @@ from knowngood.store.knowledge.model import Knowledge
 # pydantic reads policies, and takes longer than all else that a question of a snapshot without one needs.
 _PARSE_POLICY = "knowngood.gate.policy_file:parse_policy"
 
+MOST_CHARACTERS = 6_000_000  # of a file; uv's own lock of a large project has 1,000,000
 _CLOCKS_DIFFER = timedelta(days=1)
 SNAPSHOT_DAYS = 30
 """The oldest snapshot that is taken where no policy says so."""
@@ -49,7 +50,7 @@ class AttachedFile:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # this and the limits are for questions over HTTP
 
-    content: str = field(metadata={"max_length": 6_000_000})  # uv's own lock of a large project has 1,000,000
+    content: str = field(metadata={"max_length": MOST_CHARACTERS})
     name: str = field(default="", metadata={"max_length": 300})
 
 

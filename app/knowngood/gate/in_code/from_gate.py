@@ -19,7 +19,7 @@ from knowngood.gate.question import GateQuestion
 from knowngood.store.knowledge.model import Knowledge
 
 _NO_AGE = 1_000_000
-"""Days. Whoever asks has `measured_at`: a reason that depends on the day could not be made beforehand."""
+"""Days. A reason that depends on the day could not be made beforehand; `measured_at` says how old it is."""
 
 
 def ask_gate(written: str, hardware: Sequence[str]) -> list[Finding]:

@@ -89,9 +89,9 @@ class ShippedAnswers:
 
 
 def _finding(about: Mapping[str, Any], hardware: str, cell: Sequence[Any]) -> Finding:
-    told = dict(zip(_OF_CELL, cell, strict=True))
-    at = told["measured_at"]
-    return Finding(**about, hardware=hardware, **{**told, "measured_at": datetime.fromisoformat(at) if at else None})
+    fields_ = dict(zip(_OF_CELL, cell, strict=True))
+    at = fields_.pop("measured_at")
+    return Finding(**about, hardware=hardware, measured_at=at and datetime.fromisoformat(at), **fields_)
 
 
 @cache

@@ -65,12 +65,12 @@ def headline(ruling: Ruling) -> str:
     return f"{DECISIONS[ruling.decision]}: {one_line(ruling.why)}"
 
 
-def told(ruling: Ruling) -> tuple[Reason, ...]:
+def active_reasons(ruling: Ruling) -> tuple[Reason, ...]:
     """The reasons that do something, worst first. None where no tested build was found: all would say just that."""
     return tuple(reason for reason in ruling.reasons if reason.effect is not Effect.PASS) if ruling.build else ()
 
 
-def grouped(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
+def group_alike(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
     """Reasons to tell together: what was not measured, for the same cause to the same effect. Others stand alone."""
     groups: dict[object, list[Reason]] = {}
     for place, reason in enumerate(reasons):
@@ -88,12 +88,12 @@ def is_explained(ruling: Ruling, reasons: Iterable[Reason]) -> bool:
     return ruling.decision is Decision.PASS or any(reason.effect in refusing for reason in reasons)
 
 
-def unanswered(ruling: Ruling) -> tuple[str, ...]:
+def unanswered_issues(ruling: Ruling) -> tuple[str, ...]:
     """The issues that are watched on an environment of which no tested build was found."""
     return () if ruling.build else tuple(dict.fromkeys(one_line(reason.issue) for reason in ruling.reasons))
 
 
-def settled(ruling: Ruling) -> tuple[Reason, ...]:
+def settled_reasons(ruling: Ruling) -> tuple[Reason, ...]:
     """Reasons that pass although the issue shows, nothing is known, or something is left: ignored, worked around,
     allowed by the policy, not covered.
     """
@@ -101,7 +101,7 @@ def settled(ruling: Ruling) -> tuple[Reason, ...]:
     return tuple(reason for reason in passing if not _is_plain(reason))
 
 
-def passes_why(reason: Reason) -> str:
+def why_it_passes(reason: Reason) -> str:
     """The words of a settled reason: a pass that does not cover all says itself that it is one."""
     return one_line(reason.why) if reason.not_covered else f"passes: {one_line(reason.why)}"
 
@@ -134,7 +134,7 @@ def mark_of(reason: Reason) -> VerdictMark:
             return mark
 
 
-def measured(reason: Reason) -> str:
+def age_in_words(reason: Reason) -> str:
     """How fresh the evidence is; empty where there is none."""
     if reason.age_days is None:
         return ""
@@ -148,8 +148,8 @@ def particulars(reason: Reason) -> Iterator[str]:
     yield f"{reason.severity} severity" + (": wrong numbers, no error" if reason.silent else "")
     if reason.hardware:
         yield one_line(reason.hardware)
-    if measured(reason):
-        yield measured(reason)
+    if age_in_words(reason):
+        yield age_in_words(reason)
     for ground in reason.grounds:
         yield f"inferred from {one_line(ground.build)}"
     if reason.runs == 1:
@@ -160,13 +160,13 @@ def particulars(reason: Reason) -> Iterator[str]:
         yield reason.caveat
 
 
-def fixed(reason: Reason) -> str:
-    """Where to go to be rid of it; empty where nobody knows."""
+def fix_in_words(reason: Reason) -> str:
+    """The releases that pass again; empty where none is known."""
     first, interval = one_line(reason.first_fixed), one_line(reason.fixed_in)
     is_sure = interval.endswith("]")  # what stands behind it names releases inside that nobody ran
-    said = [f"{'first fixed in' if is_sure else 'passes on'} {first}"] if first else []
-    said += [f"the fix came in {interval}"] if interval else []
-    return "; ".join([", ".join(said), *map(one_line, reason.fix_doubts)]) if said else ""
+    parts = [f"{'first fixed in' if is_sure else 'passes on'} {first}"] if first else []
+    parts += [f"the fix came in {interval}"] if interval else []
+    return "; ".join([", ".join(parts), *map(one_line, reason.fix_doubts)]) if parts else ""
 
 
 _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)")
@@ -207,19 +207,19 @@ def other_workarounds(reason: Reason) -> str:
     return "; ".join(f"{word}: {', '.join(ids)}" for word, ids in words.items())
 
 
-def counted(ruling: Ruling) -> str:
+def counts_in_words(ruling: Ruling) -> str:
     """`1 blocks, 2 leave it open, 10 pass, 3 do not apply`, the worst first, of what occurs."""
     absent = [one for one in ruling.reasons if one.effect is Effect.PASS and one.verdict is Verdict.NOT_APPLICABLE]
     others = sum(1 for one in absent if one.why.startswith(CONCERNS))
     numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
     numbers[Effect.PASS] -= len(absent)
     many = {Effect.BLOCK: "block", Effect.INSUFFICIENT: "leave it open", Effect.WARN: "warn", Effect.PASS: "pass"}
-    said = [(n, EFFECTS[effect], many[effect]) for effect, n in numbers.items()]
-    said += [
+    counts = [(n, EFFECTS[effect], many[effect]) for effect, n in numbers.items()]
+    counts += [
         (others, "concerns another class or package", "concern other classes or packages"),
         (len(absent) - others, "does not apply", "do not apply"),
     ]
-    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in said if n)
+    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in counts if n)
 
 
 def build_page(ruling: Ruling, base: str) -> str:

@@ -101,16 +101,16 @@ def _save(lists: Mapping[str, WatchListContent], owner: str) -> None:
     keeper = ListOwner(operator(), overrules=True)
     with unit_of_work(opened_with_catalogue(read_settings())) as s:
         now = datetime.now(UTC)
-        kept = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
-    for one in kept:
+        saved = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
+    for one in saved:
         click.echo(f"{one.name}: version {one.version}, {_in_words(one.content)}")
 
 
 def _in_words(content: WatchListContent) -> str:
-    one: Watch = content.watch
-    named = {"issues": one.issues, "components": one.components, "packages": one.packages, "on": content.hardware}
-    said = [f"{what} {', '.join(names)}" for what, names in named.items() if names]
-    return "; ".join([*said, *([f"severity {one.severity} or worse"] if one.severity else [])])
+    watch = content.watch
+    named = {"issues": watch.issues, "components": watch.components, "packages": watch.packages, "on": content.hardware}
+    parts = [f"{what} {', '.join(names)}" for what, names in named.items() if names]
+    return "; ".join([*parts, *([f"severity {watch.severity} or worse"] if watch.severity else [])])
 
 
 WATCH = group(

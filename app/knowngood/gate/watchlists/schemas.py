@@ -70,7 +70,7 @@ class WatchListChange(WatchListTable):
 
 
 class WatchListBody(Body):
-    """A list as it is now, or was in a version. `owner` may change it, and whoever holds the scope admin."""
+    """A list as it is now, or was in a version. Its owner may change it, and so may holders of the scope admin."""
 
     name: str
     owner: str
@@ -121,6 +121,6 @@ def parse_watch_lists(text: str, where: str, name: str = "") -> dict[str, WatchL
 def _lists(tables: Mapping[str, object], where: str) -> dict[str, WatchListContent]:
     document, findings = read_document(WatchListsFile, tables)
     if document is None:
-        told = [f"{'.'.join(map(str, path))}: {words}" for path, words in findings[:_SHOWN_PROBLEMS]]
-        raise BadRequest(f"{where}: {'; '.join(told)}")
+        problems = [f"{'.'.join(map(str, path))}: {words}" for path, words in findings[:_SHOWN_PROBLEMS]]
+        raise BadRequest(f"{where}: {'; '.join(problems)}")
     return {name: table.content for name, table in document.watchlists.items()}
