@@ -110,12 +110,12 @@ def rule_here(
     if snapshot:
         given, remark = read_given(snapshot, keys)
         ruling = rule(request, given.knowledge, now, is_snapshot=True)
-        if remark:
-            say(remark)
     else:
-        ground = ground_here()
+        ground, remark = ground_here(), ""
         ruling = rule(request, ground.knowledge, now, is_snapshot=not ground.has_store, most_days=None)
     texts = {form: render(ruling, Form(form), where=request.where, advisory=advisory) for form in forms}
+    if remark:
+        say(remark)
     return ruling.decision.value, texts
 
 
