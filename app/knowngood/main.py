@@ -28,9 +28,9 @@ TABLE = {
         "compare": ("knowngood.move.compare.cli:compare", "Compare two builds, issue by issue."),
     },
     "CI": {
-        "gate": ("knowngood.gate.cli.command:ask", "Say whether an environment may be used, and why."),
+        "gate": ("knowngood.gate.cli:ask", "Say whether an environment may be used, and why."),
         "watch": ("knowngood.gate.watchlists.cli:WATCH", "Keep watch lists, which the gate can be asked with."),
-        "snapshot": ("knowngood.gate.cli.snapshot:snapshot", "Write what the gate knows to a signed file."),
+        "snapshot": ("knowngood.gate.cli_snapshot:snapshot", "Write what the gate knows to a signed file."),
     },
     "Measure": {
         "run": ("knowngood.measure.run:run", "Run what is not known yet, and print the matrix."),

@@ -19,7 +19,6 @@ from knowngood.ask.front import page as front_page
 from knowngood.ask.search import api as api_search
 from knowngood.ask.search import page as search_page
 from knowngood.gate import api as api_gate
-from knowngood.gate.fast_path import GateFastPath
 from knowngood.gate.watchlists import api as api_watch_lists
 from knowngood.gate.watchlists import page as watchlists_page
 from knowngood.health.annotations import notes_api as api_notes
@@ -169,7 +168,7 @@ def create_app(
     )
     for page in pages:
         app.include_router(page.router)
-    app.add_middleware(GateFastPath)
+    app.add_middleware(api_gate.GateFastPath)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
     app.add_middleware(
         Bodies,
