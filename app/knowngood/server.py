@@ -26,7 +26,6 @@ from knowngood.health.annotations import notes_api as api_notes
 from knowngood.health.annotations import page as annotations_page
 from knowngood.health.annotations import voids_api as api_voids
 from knowngood.health.coverage import api as api_coverage
-from knowngood.health.coverage import hygiene_page
 from knowngood.health.coverage import page as coverage_page
 from knowngood.health.fleet import api as api_workers
 from knowngood.health.fleet import page as fleet_page
@@ -153,7 +152,6 @@ def create_app(
         upgrade_page,
         runs_page,
         changes_page,
-        hygiene_page,
         coverage_page,
         quality_page,
         badge_api,

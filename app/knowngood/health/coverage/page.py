@@ -1,53 +1,56 @@
-"""`/coverage`: every row with its pattern over the releases, and what of the catalogue is still open."""
+"""`/coverage`: every row with its pattern over the releases, and what of the catalogue is still open.
+
+`/hygiene`: what a keeper of the catalogue should look at, by kind.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
 from knowngood.domain.grouping import grouped
 from knowngood.domain.measuring.placement import Waiting
-from knowngood.domain.verdicts.matrix import stale_cells
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import fold, rows_of, stale_cells
 from knowngood.health.coverage.gaps import Pattern
-from knowngood.health.coverage.service import ClassCoverage, Coverage, coverage_of, load_waiting
-from knowngood.web.html.grid import CellGlyph, heads_of, squares_of
+from knowngood.health.coverage.hygiene import HEADINGS
+from knowngood.health.coverage.service import ClassCoverage, coverage_of, hygiene_of, load_waiting
+from knowngood.web.html.grid import CellGlyph, ColumnHeader, heads_of, squares_of
 from knowngood.web.request_context import Context, RequestContext
 
 router = APIRouter(include_in_schema=False)
 
-
-@dataclass(frozen=True)
-class ClassTable:
-    """One hardware class, with the labels of its columns, and its rows with their squares by component."""
-
-    found: ClassCoverage
-    columns: tuple[str, ...]
-    components: Mapping[str, Sequence[tuple[Pattern, Sequence[CellGlyph]]]]
-
-
-@dataclass(frozen=True)
-class CoveragePage:
-    found: Coverage
-    waiting: tuple[Waiting, ...]
-    tables: tuple[ClassTable, ...]
+Components = Mapping[str, Sequence[tuple[Pattern, Sequence[CellGlyph]]]]
 
 
 @router.get("/coverage")
 def coverage(context: Context) -> Response:
     return context.answer(
-        lambda session: (coverage_of(context.known(session)), load_waiting(session, context.now)),
-        lambda found: context.page("coverage.html", coverage_page(context, *found)),
+        lambda session: (context.known(session), load_waiting(session, context.now)),
+        lambda found: _coverage_page(context, *found),
     )
 
 
-def coverage_page(context: RequestContext, found: Coverage, waiting: tuple[Waiting, ...]) -> CoveragePage:
-    return CoveragePage(found, waiting, tuple(_table(context, found, one) for one in found.classes))
+def _coverage_page(context: RequestContext, known: Known, waiting: tuple[Waiting, ...]) -> Response:
+    found = coverage_of(known, waiting)
+    tables = {one.hardware: _table(context, one, known) for one in found.hardware}
+    return context.page("coverage.html", found, issues=known.issues, tables=tables)
 
 
-def _table(context: RequestContext, found: Coverage, one: ClassCoverage) -> ClassTable:
-    cells = [cell for row in one.standing.values() for cell in row]
-    stale = stale_cells(cells, found.builds, context.now)
-    heads = heads_of(one.columns, {cell.build for cell in cells if cell.measured_at is not None})
-    rows = [(pattern, squares_of(one.standing[pattern.issue.id], heads, stale)) for pattern in one.patterns]
-    by_component = grouped(rows, lambda row: row[0].issue.component)
-    return ClassTable(one, tuple(head.label for head in heads), dict(sorted(by_component.items())))
+def _table(context: RequestContext, of_class: ClassCoverage, known: Known) -> tuple[Sequence[ColumnHeader], Components]:
+    """The columns of one class, where Pythons that agree share one, and its rows with their squares by component."""
+    issues, classes = [known.issues[row.issue] for row in of_class.rows], [of_class.hardware]
+    columns = fold(issues, [known.builds[id_] for id_ in of_class.builds], classes, known)
+    standing = rows_of(issues, columns, classes, known)
+    cells = [cell for row in standing.values() for cell in row]
+    heads = heads_of(columns, {cell.build for cell in cells if cell.measured_at is not None})
+    stale = stale_cells(cells, known.builds, context.now)
+    rows = [(row, squares_of(standing[row.issue, of_class.hardware], heads, stale)) for row in of_class.rows]
+    return heads, dict(sorted(grouped(rows, lambda row: known.issues[row[0].issue].component).items()))
+
+
+@router.get("/hygiene")
+def hygiene(context: Context) -> Response:
+    return context.answer(
+        context.known,
+        lambda known: context.page("hygiene.html", hygiene_of(known), issues=known.issues, headings=HEADINGS),
+    )

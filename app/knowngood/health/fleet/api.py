@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from knowngood.domain.measuring.worker_stats import Window
-from knowngood.health.fleet.schemas import WorkersBody, workers_body
-from knowngood.health.fleet.service import load_working
+from knowngood.health.fleet.service import Workers, load_workers
 from knowngood.web.request_context import Context
 
 router = APIRouter(tags=["workers"])
@@ -19,10 +18,9 @@ class WorkersQuery(BaseModel, extra="forbid"):
     window: Annotated[Window, Field(description="How far back to look")] = Window.WEEK
 
 
-@router.get("/workers", response_model=WorkersBody)
+@router.get("/workers", response_model=Workers)
 def workers(context: Context, query: Annotated[WorkersQuery, Query()]) -> Response:
     """Every machine that ever measured here, whoever was seen last first."""
     return context.answer(
-        lambda session: load_working(session, context.known(session), query.window, context.now),
-        lambda found: context.json(workers_body(found, query.window)),
+        lambda session: load_workers(session, context.known(session), query.window, context.now), context.json
     )

@@ -1,12 +1,14 @@
 """`/workers`: who measures, how busy it is, what a cell costs there, what it does now, and what nobody can measure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.domain.measuring.worker_stats import Window, Worker
-from knowngood.health.fleet.service import Working, load_working
+from knowngood.domain.issue import Issue
+from knowngood.domain.measuring.worker_stats import Window
+from knowngood.health.fleet.service import Workers, load_workers
+from knowngood.store.engine import Session
 from knowngood.store.queries import load_last_event
 from knowngood.web.html.grid import Choice
 from knowngood.web.request_context import Context, RequestContext
@@ -17,48 +19,34 @@ router = APIRouter(include_in_schema=False)
 WINDOW_WORDS = {Window.DAY: "24 hours", Window.WEEK: "7 days", Window.MONTH: "30 days"}
 
 
-@dataclass(frozen=True)
-class WorkersPage:
-    """Each of the `workers` with how busy it is; `seen` of them did something in the window. `live_address` is empty
-    where nothing moves.
-    """
-
-    found: Working
-    workers: tuple[tuple[Worker, str], ...]
-    seen: int
-    windows: tuple[Choice, ...]
-    window: str
-    live_address: str
-    json_address: str
-
-
 @router.get("/workers")
 def workers(context: Context, window: Annotated[Window, Query()] = Window.WEEK) -> Response:
-    return context.answer(
-        lambda session: (
-            load_working(session, context.known(session), window, context.now),
-            load_last_event(session),
-        ),
-        lambda found: context.page("workers.html", workers_page(context, found[0], window, found[1])),
-    )
+    def load(session: Session) -> tuple[Workers, Mapping[str, Issue], int]:
+        known = context.known(session)
+        return load_workers(session, known, window, context.now), known.issues, load_last_event(session)
+
+    return context.answer(load, lambda found: _page(context, *found))
 
 
-def workers_page(context: RequestContext, found: Working, window: Window, last: int) -> WorkersPage:
-    """`last` is where the live stream goes on from."""
-    since = context.now - window.span
+def _page(context: RequestContext, found: Workers, issues: Mapping[str, Issue], last: int) -> Response:
+    """`last` is where the live stream goes on from, while anything moves."""
     is_moving = (
-        any(one.doing for one in found.workers) or bool(found.idle) or any(one.queued_jobs for one in found.classes)
+        any(one.doing for one in found.workers)
+        or bool(found.held_by_none)
+        or any(one.queued_jobs for one in found.classes)
     )
-    return WorkersPage(
-        found=found,
-        workers=tuple((one, percent(one.busy)) for one in found.workers),
-        seen=sum(one.last_at >= since for one in found.workers),
-        windows=tuple(
-            Choice(context.say(words), f"/workers?window={one}", one is window) for one, words in WINDOW_WORDS.items()
-        ),
-        window=context.say(WINDOW_WORDS[window]),
+    return context.page(
+        "workers.html",
+        found,
+        issues=issues,
+        since=context.now - found.window.span,
+        percent=percent,
+        window=context.say(WINDOW_WORDS[found.window]),
+        windows=[
+            Choice(context.say(words), f"/workers?window={one}", one is found.window)
+            for one, words in WINDOW_WORDS.items()
+        ],
         live_address=f"{API}/events?after={last}" if is_moving else "",
-        json_address=f"{API}/workers?window={window}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Response
 
+from knowngood.domain.verdicts.inference import AGREEMENT
 from knowngood.health.quality.service import load_quality
 from knowngood.web.request_context import Context
 
@@ -12,5 +13,5 @@ router = APIRouter(include_in_schema=False)
 def quality(context: Context) -> Response:
     return context.answer(
         lambda session: load_quality(session, context.known(session).claims),
-        lambda found: context.page("quality.html", found),
+        lambda found: context.page("quality.html", found, least=AGREEMENT),
     )
