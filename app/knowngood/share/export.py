@@ -13,7 +13,7 @@ from knowngood.domain.errors import BadRequest
 from knowngood.settings import read_settings
 from knowngood.share.bundles.cli import write_bundle
 from knowngood.share.exports import cli as exports
-from knowngood.share.exports.formats import Format, write_extract
+from knowngood.share.exports.formats import WRITERS, Format
 from knowngood.store.engine import Engine
 
 
@@ -68,6 +68,6 @@ def _write_document(
     issues, builds, hardware = named
     chosen = pick_issues(engine, issues), pick_builds(engine, builds, exports.as_the_matrix_lists(engine))
     extract = exports.extract_from(engine, *chosen, hardware, datetime.now(UTC))
-    written = exports.write(write_extract(form, extract), output)
+    written = exports.write(WRITERS[form](extract), output)
     count = len(extract.cells)
     err.print(f"{written}: {count} {'cell' if count == 1 else 'cells'}", soft_wrap=True)
