@@ -51,7 +51,7 @@ TABLE = {
     },
     "Share": {
         "site": ("knowngood.commands.site.command:site", "Write the pages as files, to read without a server."),
-        "export": ("knowngood.share.export:export", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
+        "export": ("knowngood.share.exports.cli:export", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
         "import": ("knowngood.share.bundles.cli:take_in", "Take in bundles of results."),
     },
     "Catalogue": {

@@ -418,12 +418,12 @@ def test_a_class_that_nobody_offers_stays_queued_and_is_said(site: Site, own_eng
     assert load_run(own_engine, run).jobs[0].state is JobState.QUEUED
     with reading(own_engine) as s:
         (waiting,) = load_waiting(s, utc_now())
-    assert waiting.sentence == "no dispatcher is at work; start one with `knowngood dispatch`"
+    assert waiting.reason == "no dispatcher is at work; start one with `knowngood dispatch`"
     with unit_of_work(own_engine) as s:
         take_lease(s, DISPATCHER, "d-1", utc_now(), 60.0)
     with reading(own_engine) as s:
         (waiting,) = load_waiting(s, utc_now())
-    assert waiting.sentence == f"no worker of class {HARDWARE} has joined; none ever has"
+    assert waiting.reason == f"no worker of class {HARDWARE} has joined; none ever has"
 
 
 def test_a_worker_that_takes_leave_costs_no_job_a_loss(site: Site, own_engine: Engine) -> None:
