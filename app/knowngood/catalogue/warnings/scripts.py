@@ -257,7 +257,7 @@ def _suspect_calls(function: Function, suspects: Collection[str]) -> list[ast.Ca
 
 
 def _unused(function: Function) -> Iterator[ast.expr]:
-    """What stands as a statement, or gets a name that nobody reads."""
+    """Yield the values that nothing reads: of statements, and of names that are never loaded."""
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for node in _own(function):
         if isinstance(node, ast.Expr) or (isinstance(node, ast.Assign) and all(
