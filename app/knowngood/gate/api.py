@@ -7,9 +7,10 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -36,16 +37,20 @@ _MOST_FILES = 10
 # -- the question as HTTP takes it -------------------------------------------------------------------------------------
 
 
-class FormQuery(BaseModel, extra="forbid"):
-    format: Annotated[Form, Field(description="The form of the answer")] = Form.JSON
-    advisory: Annotated[bool, Field(description="Say as a warning what would be an error, where the form can")] = False
+FormOfAnswer = Annotated[Form, Query(alias="format", description="The form of the answer")]
+IsAdvisory = Annotated[bool, Query(description="Say as a warning what would be an error, where the form can")]
 
-
-_QUESTION = "Which build, and what to look at. What is watched takes the place of what a policy watches."
+_QUESTION = (
+    "Which build, and what to look at. What is watched takes the place of what a policy watches. An environment or a "
+    "policy may come as a file."
+)
 _MEANINGS = {
     "build": "A build id or a version of torch; a + may be %2B or a space",
+    "environment": "A requirements or lock file, the output of `pip freeze`, a pyproject.toml, a script, ...",
     "python": "The Python, such as 3.12, where build or environment leaves it open",
     "platform": "The platform, such as linux-x86_64 or macos-arm64; held against what the environment states",
+    "groups": "Extras and groups of a pyproject.toml that count; none means all of them",
+    "policy": "A policy, as knowngood.toml has it",
     "hardware": "Hardware classes, or GPUs such as H100; none means every measured one, the worst counts",
     "issues": "Issue ids, or the addresses of their reports; `all` for all of them",
     "component": "Every issue of these components",
@@ -56,50 +61,44 @@ _MEANINGS = {
     "base": "The build that `only_new` compares with",
     "only_new": "Let pass what fails on the base build too",
 }
-_MEANINGS_IN_A_BODY = {
-    "environment": "A requirements or lock file, the output of `pip freeze`, a pyproject.toml, a script, ...",
-    "groups": "Extras and groups of a pyproject.toml that count; none means all of them",
-    "policy": "A policy, as knowngood.toml has it",
-}
 _FILES = ("environment", "policy")
+_IN_A_BODY = (*_FILES, "groups")
 
 
-def _fields(meanings: Mapping[str, str]) -> dict[str, Any]:
-    """These fields of a question with the limits of HTTP, where lists may be written with commas."""
+def _model() -> type[BaseModel]:
+    """A question with the limits of HTTP, where lists may be written with commas."""
     kinds = get_type_hints(GateRequest)
     written: dict[object, Any] = {str: Words, tuple[str, ...]: Names}
     found: dict[str, Any] = {}
     for one in fields(GateRequest):
-        if one.name in meanings:
-            default: dict[str, Any] = {"default_factory": list} if one.default == () else {"default": one.default}
-            kind = written.get(kinds[one.name], kinds[one.name])
-            found[one.name] = (kind, Field(description=meanings[one.name], **default))
-    return found
+        default: dict[str, Any] = {"default_factory": list} if one.default == () else {"default": one.default}
+        kind = written.get(kinds[one.name], kinds[one.name])
+        found[one.name] = (kind, Field(description=_MEANINGS[one.name], **default))
+    return create_model("GateBody", __config__=ConfigDict(extra="forbid"), __doc__=_QUESTION, **found)
 
 
-_BODY: type[BaseModel] = create_model(
-    "GateBody",
-    __config__=ConfigDict(extra="forbid"),
-    __doc__=f"{_QUESTION} An environment or a policy may come as a file.",
-    **_fields(_MEANINGS | _MEANINGS_IN_A_BODY),
-)
-if TYPE_CHECKING:  # to which a model that is made here is no type
-    _GateQuery = FormQuery
-else:
-    _GateQuery = create_model("GateQuery", __base__=FormQuery, __doc__=_QUESTION, **_fields(_MEANINGS))
+_QUESTION_MODEL = _model()
+_LISTS = frozenset(one.name for one in fields(GateRequest) if one.default == ())
 
 
 def _schema(*, is_form: bool) -> dict[str, Any]:
-    """The body with its files told in place: OpenAPI has no room for definitions here."""
-    schema = _BODY.model_json_schema()
+    """The body, with what a file is in its place: OpenAPI has no room for definitions here."""
+    schema = _QUESTION_MODEL.model_json_schema()
     file = schema.pop("$defs")["AttachedFile"]
     for name in _FILES:
         in_json = {**schema["properties"][name], "anyOf": [file, {"type": "null"}]}
-        in_form = {"type": "string", "format": "binary", "description": _MEANINGS_IN_A_BODY[name]}
+        in_form = {"type": "string", "format": "binary", "description": _MEANINGS[name]}
         schema["properties"][name] = in_form if is_form else in_json
     return schema
 
 
+_PARAMETERS = {
+    "parameters": [
+        {"name": name, "in": "query", "required": False, "schema": schema, "description": schema["description"]}
+        for name, schema in _QUESTION_MODEL.model_json_schema()["properties"].items()
+        if name not in _IN_A_BODY
+    ]
+}
 _REQUEST = {
     "requestBody": {
         "required": True,
@@ -127,59 +126,71 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 # -- routes ------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/gate", response_model=Ruling, responses=_ANSWER)
-def gate(context: Context, query: Annotated[_GateQuery, Query()]) -> Response:
+async def _from_address(request: Request) -> GateRequest:
+    """Waits for nothing, so it need not cost a thread."""
+    query = request.query_params
+    given = _MEANINGS.keys() & query.keys() - set(_IN_A_BODY)
+    return _read({name: query.getlist(name) if name in _LISTS else query[name] for name in given}, "query")
+
+
+@router.get("/gate", response_model=Ruling, responses=_ANSWER, openapi_extra=_PARAMETERS)
+def gate(
+    context: Context,
+    request: Annotated[GateRequest, Depends(_from_address)],
+    form: FormOfAnswer = Form.JSON,
+    *,
+    advisory: IsAdvisory = False,
+) -> Response:
     """May this build be used? The decision is in the answer; it never changes the status."""
-
-    def answer(snapshot: KnowledgeSnapshot) -> Response:
-        request = read_request(query.model_dump(exclude=set(FormQuery.model_fields)))
-        return _answer(context, snapshot, request, query)
-
-    return context.answer_from(answer)
+    return context.answer_from(lambda snapshot: _answer(context, snapshot, request, form, advisory=advisory))
 
 
 async def _body(request: Request) -> bytes:
     return await request.body()
 
 
-def _request(request: Request, body: Annotated[bytes, Depends(_body)]) -> GateRequest:
-    """Read a body. In a thread: what nobody means to send takes long to be read."""
+def _from_body(request: Request, body: Annotated[bytes, Depends(_body)]) -> GateRequest:
+    """In a thread: what nobody means to send takes long to be read."""
     kind = request.headers.get("content-type", "")
     media = media_of(kind)
     if media == "multipart/form-data":
-        fields = _form_fields(kind, body)
-    elif media in {"application/json", ""}:
-        fields = _json_fields(body, is_told=bool(media))
-    else:
-        raise UnsupportedMediaType(
-            f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body"
-        )
-    try:
-        return read_request(dict(_BODY.model_validate(fields)))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = (str(part)[:80] for part in first["loc"])
-        raise InvalidParameter(first["msg"], ".".join(["body", *place])) from None
+        return _read(_form_fields(kind, body), "body")
+    if media in {"application/json", ""}:
+        return _read(_json_fields(body, is_told=bool(media)), "body")
+    raise UnsupportedMediaType(f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body")
 
 
 @router.post("/gate", response_model=Ruling, responses=_ANSWER, openapi_extra=_REQUEST, operation_id="post_gate")
 def gate_with_files(
     context: Context,
-    request: Annotated[GateRequest, Depends(_request)],
+    request: Annotated[GateRequest, Depends(_from_body)],
     body: Annotated[bytes, Depends(_body)],
-    query: Annotated[FormQuery, Query()],
+    form: FormOfAnswer = Form.JSON,
+    *,
+    advisory: IsAdvisory = False,
 ) -> Response:
     """The same with an environment or a policy as files: as JSON, or as a form (`curl -F environment=@uv.lock`)."""
-    return context.answer_from(lambda snapshot: _answer(context, snapshot, request, query), body)
+    return context.answer_from(lambda snapshot: _answer(context, snapshot, request, form, advisory=advisory), body)
 
 
-def _answer(context: RequestContext, snapshot: KnowledgeSnapshot, request: GateRequest, query: FormQuery) -> Response:
+def _read(given: Mapping[str, Any], place: str) -> GateRequest:
+    """Check a question as HTTP takes it. Raises RequestValidationError, which names the fields in that place."""
+    try:
+        return read_request(dict(_QUESTION_MODEL.model_validate(given)))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        raise RequestValidationError([{**one, "loc": (place, *one["loc"])} for one in faults]) from None
+
+
+def _answer(
+    context: RequestContext, snapshot: KnowledgeSnapshot, request: GateRequest, form: Form, *, advisory: bool
+) -> Response:
     try:
         ruling = replace(rule(request, snapshot.knowledge, context.now), known_at=snapshot.known_at)
     except BadField as error:
         raise InvalidParameter(error.message, error.field) from None
-    text = render(ruling, query.format, context.base, where=request.where, advisory=query.advisory)
-    return context.ruling(text, MEDIA[query.format], {DECISION: ruling.decision.value})
+    text = render(ruling, form, context.base, where=request.where, advisory=advisory)
+    return context.ruling(text, MEDIA[form], {DECISION: ruling.decision.value})
 
 
 # -- reading a body ----------------------------------------------------------------------------------------------------
@@ -220,9 +231,6 @@ async def _parts(kind: str, body: bytes) -> Mapping[str, list[Any]]:
         return {name: [_value(name, value) for value in form.getlist(name)] for name in form}
     finally:
         await form.close()
-
-
-_LISTS = frozenset(one.name for one in fields(GateRequest) if one.default == ())
 
 
 def _only(name: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - checked with the other fields

@@ -20,7 +20,7 @@ from knowngood.domain.verdicts.history import FAILING, Fix
 from knowngood.domain.verdicts.inference import VARIANT_RULE, counted, tells_most
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import helped_elsewhere
-from knowngood.domain.verdicts.status import passes_as_reported
+from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
     Basis,
@@ -212,7 +212,7 @@ class Case:
     @cached_property
     def elsewhere(self) -> tuple[Workaround, Build] | None:
         """A workaround that was not tried here, and the build on which it helps."""
-        return helped_elsewhere(self.issue, self.cell, self.question.known) if self.build else None
+        return helped_elsewhere(self.issue, self.cell, self.question.known) if is_untried(self.cell) else None
 
     @property
     def works_on(self) -> str:
@@ -323,7 +323,7 @@ def _of_another_variant(cell: Cell) -> Cell:
 
 
 def _is_same_version(found: str, measured: str) -> bool:
-    """What follows a plus is another build of the same version."""
+    """Compare two versions without what follows a plus, which names another build of the same version."""
     try:
         return Version(Version(found).public) == Version(Version(measured).public)
     except InvalidVersion:

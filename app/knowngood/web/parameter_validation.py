@@ -112,7 +112,10 @@ _known: dict[object, Mapping[str, bool]] = {}
 def _parameters(route: APIRoute) -> Mapping[str, bool]:
     """By name, whether it is a list, which may appear several times. Found out once per route of the API."""
     if route.endpoint not in _known:
-        _known[route.endpoint] = dict(_told_by(route.dependant))
+        own = (route.openapi_extra or {}).get("parameters", ())  # of a route that reads its address itself
+        _known[route.endpoint] = dict(_told_by(route.dependant)) | {
+            one["name"]: one["schema"]["type"] == "array" for one in own
+        }
     return _known[route.endpoint]
 
 
