@@ -8,11 +8,11 @@ from pydantic import BeforeValidator
 from knowngood.domain.verdicts.changes import Cause, CureTurn
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.share.changes.atom import summary as in_summary
-from knowngood.web.json_body import Body, LinkedCellBody, read_from
+from knowngood.web.json_body import Body, CellUrl, OfCellBody, read_from
 from knowngood.web.urls import run_address
 
 
-class CellTurnBody(LinkedCellBody):
+class CellTurnBody(OfCellBody):
     """One cell before and after. `workarounds` are those whose verdict is another one, by id.
 
     `first` says that nobody had ever measured it. `earlier` is the last verdict of a cell whose repro has become
@@ -26,6 +26,7 @@ class CellTurnBody(LinkedCellBody):
     reason: str
     at: datetime
     workarounds: dict[str, CureTurn]
+    url: CellUrl = read_from("key")
 
 
 class ChangeBody(Body):
