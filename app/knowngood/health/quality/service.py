@@ -34,7 +34,7 @@ class RateBody(Body):
 
 
 class LinkedCellBody(OfCellBody):
-    """What is said of one cell, with its address."""
+    """A remark on one cell, with the address of its page."""
 
     url: CellUrl = read_from("key")
 
