@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, Field
 
 from knowngood.domain.measuring.worker_stats import Window
 from knowngood.health.coverage.service import Coverage, Hygiene, coverage_of, hygiene_of, load_waiting
@@ -40,15 +39,11 @@ def quality(context: Context) -> Response:
     return context.answer(lambda session: load_quality(session, context.known(session).claims), context.json)
 
 
-class WorkersQuery(BaseModel, extra="forbid"):
-    """How far back."""
-
-    window: Annotated[Window, Field(description="How far back to look")] = Window.WEEK
-
-
 @router.get("/workers", response_model=Workers, tags=["workers"])
-def workers(context: Context, query: Annotated[WorkersQuery, Query()]) -> Response:
+def workers(
+    context: Context, window: Annotated[Window, Query(description="How far back to look")] = Window.WEEK
+) -> Response:
     """Every machine that ever measured here, whoever was seen last first."""
     return context.answer(
-        lambda session: load_workers(session, context.known(session), query.window, context.now), context.json
+        lambda session: load_workers(session, context.known(session), window, context.now), context.json
     )

@@ -11,18 +11,6 @@ from knowngood.domain.issue import Severity
 from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 
-def read_from(first: str, *path: str | int, default: Any = ...) -> Any:  # noqa: ANN401 - what a field is declared with
-    """The attribute, or attribute or item of an attribute, that a field is read from; `default` is for where it is not.
-
-    Without a default it has to be there.
-    """
-    return Field(default, validation_alias=AliasPath(first, *path))
-
-
-CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
-"""Of a cell's `key`."""
-
-
 class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_alias=True):
     @classmethod
     def of(cls, value: object, context: object = None) -> Self:
@@ -38,12 +26,6 @@ class OfCellBody(Body):
     hardware: str
 
 
-class LinkedCellBody(OfCellBody):
-    """The same with its address."""
-
-    url: CellUrl = read_from("key")
-
-
 class TitledIssueBody(Body):
     """An issue by what a list says of it first."""
 
@@ -54,8 +36,19 @@ class TitledIssueBody(Body):
     silent: bool
 
 
+def read_from(first: str, *path: str | int, default: Any = ...) -> Any:  # noqa: ANN401 - what a field is declared with
+    """The attribute, or attribute or item of an attribute, that a field is read from; `default` is for where it is not.
+
+    Without a default it has to be there.
+    """
+    return Field(default, validation_alias=AliasPath(first, *path))
+
+
 IssueUrl = Annotated[str, AfterValidator(issue_address)]
 """Of an issue's id."""
+
+CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
+"""Of a cell's `key`."""
 
 AttemptUrl = Annotated[str, AfterValidator(attempt_address)]
 """Of an attempt's id."""

@@ -43,6 +43,8 @@ THEMES = ("light", "dark")
 FEEDS, BADGES = "/feeds/", "/badge/"
 _CODE_ALONE = re.compile(r"\s*```[^`]*```\s*")  # says the same in any language
 
+_adapter_of: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
 # Keep a copy, but ask before showing it again: the answer is a 304 after one query.
 _REVALIDATE = "no-cache"
 
@@ -168,9 +170,13 @@ class RequestContext:
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """The answer, a dataclass or a model, by its own fields. `include` leaves all else out, as pydantic does."""
-        kind: Any = type(answer)
-        text = _adapter_of(kind).dump_json(answer, include=dict(include) if include else None)
-        return self._kept(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
+        return self._kept(
+            Response(
+                _adapter_of(type(answer)).dump_json(answer, include=dict(include) if include else None),
+                media_type="application/json",
+                headers={**self._caching(), **(headers or {})},
+            )
+        )
 
     def ruling(self, body: str, media: str, headers: Mapping[str, str]) -> Response:
         """A decision in whatever form it was asked for."""
@@ -258,11 +264,6 @@ class RequestContext:
     def preferring(self, **preference: str) -> str:
         """The address that keeps a preference and leads back here."""
         return f"/preferences?{urlencode({**preference, 'to': self.address})}"
-
-
-@cache
-def _adapter_of(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
-    return TypeAdapter(kind)
 
 
 def remember_preferences(response: Response, **preferences: str | None) -> None:

@@ -211,19 +211,17 @@ def waiting_of(
     `offered_until` says for each class until when a dispatcher had a worker for it; later than now: it has one.
     """
     is_at_work = dispatcher_until is not None and dispatcher_until > now
-    found = []
-    for hardware, jobs in sorted(queued.items()):
-        until = offered_until.get(hardware)
-        if is_at_work and until is not None and until > now:
-            continue
-        why = Why.NO_WORKER if is_at_work else Why.NO_DISPATCHER
-        seen_at = min(until, now) if until else None
-        found.append(Waiting(hardware, jobs, why, _reason(hardware, why, seen_at), seen_at))
-    return tuple(found)
+    offers = [(hardware, offered_until.get(hardware)) for hardware in sorted(queued)]
+    return tuple(
+        _waiting(hardware, queued[hardware], min(until, now) if until else None, is_at_work=is_at_work)
+        for hardware, until in offers
+        if not (is_at_work and until is not None and until > now)
+    )
 
 
-def _reason(hardware: str, why: Why, seen_at: datetime | None) -> str:
-    if why is Why.NO_DISPATCHER:
-        return "no dispatcher is at work; start one with `knowngood dispatch`"
+def _waiting(hardware: str, jobs: int, seen_at: datetime | None, *, is_at_work: bool) -> Waiting:
+    if not is_at_work:
+        reason = "no dispatcher is at work; start one with `knowngood dispatch`"
+        return Waiting(hardware, jobs, Why.NO_DISPATCHER, reason, seen_at)
     seen = f"last seen {seen_at:%Y-%m-%d %H:%M} UTC" if seen_at else "none ever has"
-    return f"no worker of class {hardware} has joined; {seen}"
+    return Waiting(hardware, jobs, Why.NO_WORKER, f"no worker of class {hardware} has joined; {seen}", seen_at)

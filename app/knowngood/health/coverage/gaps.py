@@ -14,6 +14,7 @@ from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, OfCell, Verdict,
 from knowngood.web.urls import cell_address, issue_address
 
 DOUBTFUL = (Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE)
+UNMEASURED = (Verdict.NOT_APPLICABLE, Verdict.NOT_RUN)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def patterns_of(issues: Sequence[Issue], builds: Sequence[Build], hardware: str,
 
 
 def _pattern(issue: Issue, cells: Sequence[Cell], hardware: str, known: Known) -> Pattern:
-    measured = [cell.verdict for cell in cells if cell.basis is None and cell.verdict not in _UNMEASURED]
+    measured = [cell.verdict for cell in cells if cell.basis is None and cell.verdict not in UNMEASURED]
     return Pattern(
         issue=issue.id,
         pattern=tuple(cell.verdict for cell in cells),
@@ -52,9 +53,6 @@ def _pattern(issue: Issue, cells: Sequence[Cell], hardware: str, known: Known) -
         history=known.history(issue.id, hardware).sentence,
         url=issue_address(issue.id, hardware=hardware),
     )
-
-
-_UNMEASURED = (Verdict.NOT_APPLICABLE, Verdict.NOT_RUN)
 
 
 @dataclass(frozen=True)

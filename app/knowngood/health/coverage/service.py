@@ -12,7 +12,7 @@ from knowngood.domain.measuring.placement import Waiting, waiting_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Columns, choose_columns
 from knowngood.domain.verdicts.verdict import OfCell, Verdict
-from knowngood.health.coverage.gaps import Gap, Pattern, doubtful, gaps_of, patterns_of
+from knowngood.health.coverage.gaps import UNMEASURED, Gap, Pattern, doubtful, gaps_of, patterns_of
 from knowngood.health.coverage.hygiene import MismatchKind, Remark, remarks_of
 from knowngood.store.engine import Session
 from knowngood.store.jobs.capacity import load_offers
@@ -127,18 +127,19 @@ def cells_by_class(known: Known) -> dict[str, tuple[int, int]]:
 
 def _count(hardware: str, known: Known) -> tuple[int, int] | None:
     """None where the catalogue's issues have no cell on this class."""
-    stored = {issue: dict(known.measured(issue, hardware)) for issue in known.issues}
-    found = [cell for of in stored.values() for cell in of.values()]
-    builds = choose_columns(known.builds.values(), {one.build for one in found if one.measured_at}, Columns.MEASURED)
-    measured = not_run = 0
-    for id_, issue in known.issues.items():
-        for build in builds:
-            cell = stored[id_].get(build)
-            if cell is None or cell.verdict is Verdict.NOT_RUN:
-                not_run += inapplicable(issue, build, hardware) is None
-            else:
-                measured += cell.verdict is not Verdict.NOT_APPLICABLE
-    return (measured, measured + not_run) if found else None
+    stored = {(cell.issue, cell.build): cell for id_ in known.issues for _, cell in known.measured(id_, hardware)}
+    if not stored:
+        return None
+    measured = {cell.build for cell in stored.values() if cell.measured_at}
+    builds = choose_columns(known.builds.values(), measured, Columns.MEASURED)
+    cells = [(issue, build, stored.get((id_, build.id))) for id_, issue in known.issues.items() for build in builds]
+    answered = sum(1 for _, _, cell in cells if cell and cell.verdict not in UNMEASURED)
+    not_run = sum(
+        inapplicable(issue, build, hardware) is None
+        for issue, build, cell in cells
+        if cell is None or cell.verdict is Verdict.NOT_RUN
+    )
+    return answered, answered + not_run
 
 
 def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:

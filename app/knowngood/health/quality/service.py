@@ -20,7 +20,7 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.store.engine import Session
 from knowngood.store.evidence.quality import load_outcomes, load_provisioned, load_times, load_trials
-from knowngood.web.json_body import AttemptUrl, Body, CellUrl, LinkedCellBody, read_from
+from knowngood.web.json_body import AttemptUrl, Body, CellUrl, OfCellBody, read_from
 
 
 class RateBody(Body):
@@ -31,6 +31,12 @@ class RateBody(Body):
     share: float
     low: float = read_from("interval", 0)
     high: float = read_from("interval", 1)
+
+
+class LinkedCellBody(OfCellBody):
+    """A remark on one cell, with the address of its page."""
+
+    url: CellUrl = read_from("key")
 
 
 class PairBody(LinkedCellBody):

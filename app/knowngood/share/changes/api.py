@@ -11,12 +11,8 @@ from knowngood.web.request_context import Context
 router = APIRouter(tags=["changes"])
 
 
-class ChangesApiQuery(ChangesQuery, extra="forbid"):
-    """A misspelt parameter would silently widen the answer, so it is refused."""
-
-
 @router.get("/changes", response_model=ChangesBody)
-def changes(context: Context, query: Annotated[ChangesApiQuery, Query()]) -> Response:
+def changes(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
     """One entry per cause (a run, an import, an edit of the catalogue), with each cell before and after it.
 
     First measurements are no changes: `first=true` adds them, marked as such.

@@ -1,12 +1,11 @@
 """A part of the matrix on its way out: what every export is made from."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column
@@ -42,12 +41,6 @@ class Extract:
     def builds(self) -> Mapping[str, Build]:
         """Every build of the catalogue by id."""
         return self.known.builds
-
-    def cells_by_issue(self) -> Iterator[tuple[Issue, tuple[Cell, ...]]]:
-        """Each issue with its cells, both in the order they came in."""
-        cells = grouped(self.cells, lambda cell: cell.issue)
-        for issue in self.issues:
-            yield issue, tuple(cells.get(issue.id, ()))
 
     def is_stale(self, cell: Cell) -> bool:
         return cell.key in self.stale

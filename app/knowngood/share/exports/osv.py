@@ -17,6 +17,7 @@ import orjson
 from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue, LinkKind, inapplicable
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.history import FAILING, FailingSpan
@@ -58,10 +59,11 @@ def osv_document(extract: Extract) -> bytes:
 
 def osv_records(extract: Extract) -> Iterator[dict[str, Any]]:
     """One record per issue with a measured cell, in the order of the extract's issues."""
-    for issue, cells in extract.cells_by_issue():
-        measured = [cell for cell in cells if cell.measured_at is not None and cell.basis is None]
-        if measured:
-            yield _record(extract, issue, measured)
+    measured = (cell for cell in extract.cells if cell.measured_at is not None and cell.basis is None)
+    by_issue = grouped(measured, lambda cell: cell.issue)
+    for issue in extract.issues:
+        if issue.id in by_issue:
+            yield _record(extract, issue, by_issue[issue.id])
 
 
 def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[str, Any]:
