@@ -37,7 +37,8 @@ from knowngood.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judge
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.gate.decision import Decision, GateQuestion, Ruling, decide
 from knowngood.gate.policy import Accept, Effect, Policy, RemedyFilter
-from knowngood.move.compare.comparison import Group, compare
+from knowngood.move.compare.comparison import compare
+from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
 from knowngood.move.upgrade.constraints import Constraints
 from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeQuestion, advise

@@ -7,17 +7,10 @@ from typing import Any
 import pytest
 
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
-from knowngood.move.compare.comparison import (
-    Comparison,
-    Group,
-    IssuePair,
-    SideStanding,
-    Transition,
-    sentence,
-    standing_of,
-)
+from knowngood.move.compare.comparison import Comparison, sentence
 from knowngood.move.compare.renderers import comparison_markdown
 from knowngood.move.compare.service import CompareQuery, comparison_of, load_options
+from knowngood.move.pair import Group, IssuePair, SideStanding, Transition, standing_of
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_known
 from knowngood.store.queries import load_builds, load_cells, load_hardware

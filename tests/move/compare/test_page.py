@@ -7,8 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.move.compare.comparison import Group, Transition, WorkaroundTurn, sentence
+from knowngood.move.compare.comparison import sentence
 from knowngood.move.compare.page import ComparePage, Line
+from knowngood.move.pair import Group, Transition, WorkaroundTurn
 from knowngood.store.engine import Engine
 from tests.make import HARDWARE
 from tests.web.asking import shown

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
-from knowngood.move.compare.comparison import Group, compare
+from knowngood.move.compare.comparison import compare
+from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import Tally
 from knowngood.move.upgrade.migration_note import answer_note, migration_note
 from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision, advise

@@ -15,7 +15,7 @@ from knowngood.domain.issue import Packages, Requires
 from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.move.compare.comparison import Group
+from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import Rating
 from knowngood.move.upgrade.page import UpgradePage
 from knowngood.move.upgrade.ranking import UpgradeDecision

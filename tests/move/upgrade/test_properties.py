@@ -24,7 +24,8 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.move.upgrade.candidates import CONFIRMED, Candidate, Rating, Tally
+from knowngood.move.pair import CONFIRMED
+from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
 from knowngood.move.upgrade.constraints import Constraints
 from knowngood.move.upgrade.ranking import (
     LEAST,

@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.move.compare.comparison import Group
+from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import (
     WEIGHING_WORDS,
     Candidate,

@@ -29,9 +29,10 @@ from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.known import Known
 from knowngood.gate.cli.result import say
-from knowngood.move.compare.comparison import Comparison, Transition
+from knowngood.move.compare.comparison import Comparison
 from knowngood.move.compare.comparison import compare as compare_builds
 from knowngood.move.compare.renderers import comparison_markdown, comparison_text
+from knowngood.move.pair import Transition
 from knowngood.store.knowledge.model import Knowledge
 
 if TYPE_CHECKING:

@@ -10,17 +10,8 @@ from knowngood.domain.issue import Left
 from knowngood.domain.verdicts.inference import in_words, own_reason
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.markdown import escaped
-from knowngood.move.compare.comparison import (
-    PAIRING_WORDS,
-    Comparison,
-    Group,
-    IssuePair,
-    SideStanding,
-    WorkaroundTurn,
-    passes_needed,
-    sentence,
-    standing_of,
-)
+from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
+from knowngood.move.pair import Group, IssuePair, SideStanding, WorkaroundTurn, passes_needed, standing_of
 from knowngood.serialization.marks import in_text
 from knowngood.share.exports.extract import Links
 

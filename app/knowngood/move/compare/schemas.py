@@ -6,15 +6,8 @@ from datetime import datetime
 from knowngood.domain.verdicts.verdict import Assurance
 from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
 from knowngood.matrix.issues.build_schemas import BuildBody
-from knowngood.move.compare.comparison import (
-    PAIRING_WORDS,
-    Comparison,
-    Group,
-    IssuePair,
-    Transition,
-    WorkaroundTurn,
-    sentence,
-)
+from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
+from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
 from knowngood.web.json_body import Body, TitledIssueBody
 from knowngood.web.urls import compare_address, issue_address
 

@@ -14,15 +14,8 @@ from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.measuring.planning import Price
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, remedy_of
-from knowngood.domain.verdicts.verdict import WorkaroundFinding, WorkaroundVerdict
-from knowngood.move.compare.comparison import Group, IssuePair
-
-CONFIRMED = 2
-"""Runs on both sides from which on a gain may be the ground of a recommendation.
-
-Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
-"""
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.move.pair import Group, IssuePair
 
 
 class Message:
@@ -55,54 +48,6 @@ def weight_of(issue: Issue) -> int:
     return _POINTS[issue.severity] * (2 if issue.silent else 1)
 
 
-@dataclass(frozen=True)
-class Item(IssuePair):
-    """One watched issue on one candidate, beside the build one is on: the class where it matters most, of those that
-    count.
-    """
-
-    @cached_property
-    def prospect(self) -> Prospect:
-        return remedy_of(self.after)
-
-    @property
-    def fails(self) -> bool:
-        return self.prospect in FAILING_PROSPECTS
-
-    @property
-    def is_of_cpu(self) -> bool:
-        """Whether the answer there is the CPU's."""
-        return self.after.basis is not None and self.after.basis.rule == DEVICE_RULE
-
-    @property
-    def is_grave(self) -> bool:
-        return self.is_silent and self.issue.severity in {Severity.HIGH, Severity.CRITICAL}
-
-    @property
-    def may_be_lost(self) -> bool:
-        """Whether it passed and fails there, or fails there and nothing is known of it before."""
-        return self.fails and self.group in {Group.NEWLY_BROKEN, Group.NOT_KNOWN_BEFORE}
-
-    @property
-    def is_confirmed(self) -> bool:
-        return self.runs >= CONFIRMED
-
-    @property
-    def workarounds(self) -> tuple[str, ...]:
-        """Ids of those that help there, in the order in which the issue lists them."""
-        found = self.after.workarounds
-        return tuple(
-            one.id
-            for one in self.issue.workarounds
-            if one.id in found and found[one.id].verdict is WorkaroundVerdict.EFFECTIVE
-        )
-
-    @property
-    def helps(self) -> WorkaroundFinding | None:
-        """The finding of the first of these."""
-        return next((self.after.workarounds[id_] for id_ in self.workarounds), None)
-
-
 class Tally(StrEnum):
     """The counts of a candidate. The first five take each watched issue once; the others say what turned."""
 
@@ -119,7 +64,7 @@ class Tally(StrEnum):
     NOT_KNOWN_BEFORE = "not_known_before"  # fails there, and nothing is known of it before: no loss either
 
 
-_COUNTED: Mapping[Tally, Callable[[Item], bool]] = {
+_COUNTED: Mapping[Tally, Callable[[IssuePair], bool]] = {
     Tally.PASSES: lambda item: item.prospect is Prospect.PASSES,
     Tally.NEEDS_WORKAROUND: lambda item: item.prospect is Prospect.NEEDS_WORKAROUND,
     Tally.FAILS: lambda item: item.prospect is Prospect.FAILS,
@@ -205,7 +150,7 @@ class Candidate:
     """
 
     build: Build
-    items: tuple[Item, ...]
+    items: tuple[IssuePair, ...]
     missing: Missing
     doubtful: Doubtful = Doubtful()
     untried: Missing = Missing()
@@ -213,7 +158,7 @@ class Candidate:
     rating: Rating = Rating.NOT_ENOUGH
     why: Message = Message("")  # noqa: RUF009 - never changed
 
-    def of(self, tally: Tally) -> tuple[Item, ...]:
+    def of(self, tally: Tally) -> tuple[IssuePair, ...]:
         return tuple(filter(_COUNTED[tally], self.items))
 
     @cached_property
@@ -222,7 +167,7 @@ class Candidate:
         return {tally: len(self.of(tally)) for tally in Tally}
 
     @cached_property
-    def _there(self) -> tuple[Item, ...]:
+    def _there(self) -> tuple[IssuePair, ...]:
         return tuple(item for item in self.items if item.prospect is not Prospect.DOES_NOT_APPLY)
 
     @property
@@ -284,7 +229,7 @@ class Candidate:
         )
 
     @property
-    def unremedied(self) -> tuple[Item, ...]:
+    def unremedied(self) -> tuple[IssuePair, ...]:
         """The items that fail there without a workaround known to help, and passed before, or may have."""
         return tuple(item for item in self.items if item.may_be_lost and not item.has_workaround)
 
@@ -298,7 +243,7 @@ class Candidate:
         return any(item.issue.id in failing for item in self.of(Tally.PASSES))
 
     @property
-    def lost_for_good(self) -> tuple[Item, ...]:
+    def lost_for_good(self) -> tuple[IssuePair, ...]:
         """Those that passed before, and fail there with whatever was to be tried."""
         return tuple(item for item in self.of(Tally.LOST) if not item.has_workaround and not item.is_untried)
 
@@ -308,16 +253,16 @@ class Candidate:
         return any(item.is_confirmed for item in self.of(Tally.GAINED))
 
 
-def _coverage(items: Sequence[Item]) -> float:
+def _coverage(items: Sequence[IssuePair]) -> float:
     known = sum(1 for item in items if item.prospect is not Prospect.NOT_KNOWN)
     return known / len(items) if items else 0.0
 
 
-def _assurance(items: Iterable[Item]) -> float:
+def _assurance(items: Iterable[IssuePair]) -> float:
     found = Counter(item.prospect for item in items)
     passing, unknown = found[Prospect.PASSES], found[Prospect.NOT_KNOWN]
     return passing / (passing + unknown) if unknown else 1.0
 
 
-def weight(items: Iterable[Item]) -> int:
+def weight(items: Iterable[IssuePair]) -> int:
     return sum(weight_of(item.issue) for item in items)

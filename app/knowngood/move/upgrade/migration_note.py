@@ -14,7 +14,8 @@ from knowngood.domain.issue import Issue, Link
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
 from knowngood.move.compare.renderers import marks_of, notes_of
-from knowngood.move.upgrade.candidates import Candidate, Item, Tally
+from knowngood.move.pair import IssuePair
+from knowngood.move.upgrade.candidates import Candidate, Tally
 from knowngood.move.upgrade.ranking import UpgradeAdvice
 from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
@@ -120,7 +121,7 @@ def _issues(candidate: Candidate, base: str) -> Iterator[str]:
             yield "\n".join(_line(item, base) for item in found[tally])
 
 
-def _line(item: Item, base: str) -> str:
+def _line(item: IssuePair, base: str) -> str:
     """The issue with its thread upstream, what the claim rests on, and a link to the evidence."""
     said = [_upstream(item.issue)]
     if item.is_silent:
@@ -155,7 +156,7 @@ def _state(report: Link) -> str:
     return f", {escaped(report.state)}" + (f" as of {report.seen:%Y-%m-%d}" if report.seen else "")
 
 
-def _evidence(item: Item, base: str) -> str:
+def _evidence(item: IssuePair, base: str) -> str:
     cell = item.after
     path = f"/cells/{quote(cell.issue, safe='')}/{quote(cell.build, safe='')}?{urlencode({'hardware': cell.hardware})}"
     return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, path))

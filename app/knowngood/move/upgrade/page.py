@@ -20,10 +20,10 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.environments.service import NO_BUILD
 from knowngood.gate.request import BadField
 from knowngood.matrix.overview.selection import Words
-from knowngood.move.compare.comparison import WorkaroundTurn
 from knowngood.move.compare.page import MARKDOWN, Line, Section, line_of
 from knowngood.move.compare.renderers import TURN_WORDS
-from knowngood.move.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Message, Tally
+from knowngood.move.pair import IssuePair, WorkaroundTurn
+from knowngood.move.upgrade.candidates import WEIGHING_WORDS, Candidate, Message, Tally
 from knowngood.move.upgrade.migration_note import answer_note, migration_note
 from knowngood.move.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, UpgradeAdvice
 from knowngood.move.upgrade.request import (
@@ -303,7 +303,7 @@ def _sections(context: RequestContext, one: Candidate) -> Iterator[Section]:
         yield Section(tally.value, context.say(SECTION_WORDS[tally]), "", lines, is_folded=tally not in _OPEN)
 
 
-def _line(context: RequestContext, item: Item) -> Line:
+def _line(context: RequestContext, item: IssuePair) -> Line:
     is_explained = item.prospect.value in {Tally.FAILS, Tally.NOT_KNOWN}
     told = TURN_WORDS[WorkaroundTurn.NOW_NEEDED] if item.workarounds else ""  # the page names the workarounds
     return line_of(context, item, own_reason(item.after) if is_explained else "", told)

@@ -40,12 +40,10 @@ from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, untried
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.move.compare.comparison import Group, pair_of
+from knowngood.move.pair import CONFIRMED, Group, IssuePair, pair_of
 from knowngood.move.upgrade.candidates import (
-    CONFIRMED,
     Candidate,
     Doubtful,
-    Item,
     Message,
     Missing,
     Rating,
@@ -274,10 +272,10 @@ def _places(question: UpgradeQuestion, known: Known) -> _Places:
 
 
 def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: Known) -> Candidate:
-    items: dict[str, Item] = {}
+    items: dict[str, IssuePair] = {}
     for class_, issues in places:
         for issue in issues:
-            found = pair_of(Item, issue, question.start, build, class_, known)
+            found = pair_of(issue, question.start, build, class_, known)
             held = items.get(found.issue.id)
             if held is None or _weight(found) < _weight(held):
                 items[found.issue.id] = found
@@ -296,11 +294,11 @@ _GRAVITY = {prospect: rank for rank, prospect in enumerate(Prospect)}
 _GROUPS = {group: rank for rank, group in enumerate(Group)}
 
 
-def _weight(item: Item) -> tuple[bool, int, int, str]:
+def _weight(item: IssuePair) -> tuple[bool, int, int, str]:
     return (not item.may_be_lost, _GRAVITY[item.prospect], _GROUPS[item.group], item.after.hardware)
 
 
-def _most_severe_first(item: Item) -> tuple[bool, int, bool, int, str]:
+def _most_severe_first(item: IssuePair) -> tuple[bool, int, bool, int, str]:
     return (
         not item.may_be_lost,
         _GRAVITY[item.prospect],
@@ -310,7 +308,7 @@ def _most_severe_first(item: Item) -> tuple[bool, int, bool, int, str]:
     )
 
 
-def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> Missing:
+def _missing(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
     open_ = [item for item in items if item.prospect is Prospect.NOT_KNOWN]
     to_run = [item for item in open_ if item.after.verdict is Verdict.NOT_RUN]
     again = [item for item in open_ if item.after.verdict is Verdict.INCONCLUSIVE]
@@ -324,7 +322,7 @@ def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> 
     )
 
 
-def _untried(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> Missing:
+def _untried(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
     """The losses for which a workaround was not run there; of an inferred one it is run where its ground was."""
     lost = [item for item in items if item.group is Group.NEWLY_BROKEN and item.is_untried]
     runs = [_job(item.issue, build, _ground(item.after)[1], untried(item.after)) for item in lost]
@@ -332,7 +330,7 @@ def _untried(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> 
     return Missing(to_run=_ids(lost), hardware=classes, price=_price(runs, question))
 
 
-def _doubtful(items: Iterable[Item], question: UpgradeQuestion, known: Known) -> Doubtful:
+def _doubtful(items: Iterable[IssuePair], question: UpgradeQuestion, known: Known) -> Doubtful:
     """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
     gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
     sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
@@ -349,7 +347,7 @@ def _ground(cell: Cell) -> tuple[str, str]:
     return (cell.basis.build, cell.basis.hardware) if cell.basis else (cell.build, cell.hardware)
 
 
-def _ids(items: Iterable[Item]) -> tuple[str, ...]:
+def _ids(items: Iterable[IssuePair]) -> tuple[str, ...]:
     return tuple(sorted(item.issue.id for item in items))
 
 

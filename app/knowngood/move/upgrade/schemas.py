@@ -10,7 +10,7 @@ from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.issue import Severity
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
-from knowngood.move.compare.comparison import Group
+from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import Candidate, Missing, Rating, Tally
 from knowngood.move.upgrade.constraints import Constraints
 from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision

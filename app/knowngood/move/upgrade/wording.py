@@ -10,8 +10,8 @@ from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.issue import Workaround
 from knowngood.domain.verdicts.verdict import WorkaroundFinding
 from knowngood.environments.resolve import index_of_variant
-from knowngood.move.compare.comparison import Group, WorkaroundTurn
-from knowngood.move.upgrade.candidates import Candidate, Item, Message, Rating, Tally
+from knowngood.move.pair import Group, IssuePair, WorkaroundTurn
+from knowngood.move.upgrade.candidates import Candidate, Message, Rating, Tally
 from knowngood.move.upgrade.constraints import OLDEST_DRIVER
 from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision
 
@@ -66,15 +66,15 @@ SECTION_WORDS: Mapping[Tally, str] = {
 _BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
 
 
-def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
+def sections(candidate: Candidate) -> dict[Tally, tuple[IssuePair, ...]]:
     """Its items, each once: by what turned, and else by what they do there. None is empty."""
-    found: dict[Tally, list[Item]] = {tally: [] for tally in SECTION_WORDS}
+    found: dict[Tally, list[IssuePair]] = {tally: [] for tally in SECTION_WORDS}
     for item in candidate.items:
         found[_section(item)].append(item)
     return {tally: tuple(items) for tally, items in found.items() if items}
 
 
-def _section(item: Item) -> Tally:
+def _section(item: IssuePair) -> Tally:
     if item.group is Group.NOT_KNOWN_BEFORE and item.fails:
         return Tally.NOT_KNOWN_BEFORE
     return _BY_GROUP.get(item.group, Tally(item.prospect.value))
@@ -245,7 +245,7 @@ def index_of(build: Build) -> Message:
 class WorkaroundStep:
     """Something to do about one workaround of one issue, and why. `helps` is what was found of one to add or keep."""
 
-    item: Item
+    item: IssuePair
     workaround: Workaround
     why: str = ""
     helps: WorkaroundFinding | None = None
@@ -273,7 +273,7 @@ _AVOIDED = {
 }
 
 
-def _step(item: Item) -> WorkaroundStep | None:
+def _step(item: IssuePair) -> WorkaroundStep | None:
     """The first that helped on both, so that nothing need be changed; else the first that helps there."""
     turns = item.turns
     kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
@@ -281,7 +281,7 @@ def _step(item: Item) -> WorkaroundStep | None:
     return WorkaroundStep(item, item.issue.workaround(chosen), helps=item.after.workarounds[chosen]) if chosen else None
 
 
-def _turned(items: Iterable[Item], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:
+def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:
     for item in items:
         for one in item.issue.workarounds:
             turn = item.turns.get(one.id)
