@@ -31,6 +31,18 @@ class BadRequest(KnownGoodError):
     """A question that cannot be asked: a flag, parameter or filter whose value has no meaning."""
 
 
+class BadField(BadRequest):
+    """One part of what was asked cannot be understood. `field` names it as the API does, and `nearest` are ids that may
+    be meant.
+    """
+
+    def __init__(self, field: str, message: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+        self.nearest = tuple(nearest)
+
+
 class NotTested(KnownGoodError):
     """A fair question about an environment for which nothing that is known answers: another platform, say."""
 

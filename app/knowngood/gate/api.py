@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from knowngood.gate.decision import Ruling
 from knowngood.gate.renderers import MEDIA, Form, render
-from knowngood.gate.request import BadField, GateRequest, read_request, rule
+from knowngood.gate.request import GateRequest, read_request, rule
 from knowngood.matrix.overview.selection import Names, Words
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.web.errors import InvalidParameter, UnsupportedMediaType
@@ -175,10 +175,7 @@ def gate_with_files(
 
 
 def _answer(context: RequestContext, snapshot: KnowledgeSnapshot, asked: GateRequest, query: FormQuery) -> Response:
-    try:
-        ruling = replace(rule(asked, snapshot.knowledge, context.now), known_at=snapshot.known_at)
-    except BadField as error:
-        raise InvalidParameter(error.message, error.field) from None
+    ruling = replace(rule(asked, snapshot.knowledge, context.now), known_at=snapshot.known_at)
     where = asked.environment.name if asked.environment else ""
     text = render(ruling, query.format, context.base, where=where, advisory=query.advisory)
     return context.ruling(text, MEDIA[query.format], {DECISION: ruling.decision.value})

@@ -13,7 +13,7 @@ from typing import Any
 from knowngood import foreign_text
 from knowngood.domain.builds.build_names import minor_python, read_build_name
 from knowngood.domain.builds.platforms import platform_of_gpus, platform_said
-from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.domain.errors import BadField, BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue_selectors import Watch, read_severity, watched_issues
 from knowngood.domain.verdicts.known import Known
@@ -29,15 +29,6 @@ _PARSE_POLICY = "knowngood.gate.policy_file:parse_policy"
 _CLOCKS_DIFFER = timedelta(days=1)
 SNAPSHOT_DAYS = 30
 """The oldest snapshot that is taken where no policy says so."""
-
-
-class BadField(BadRequest):
-    """One part of what was asked cannot be understood. `field` names it as the API does."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
-        self.field = field
-        self.message = message
 
 
 @dataclass(frozen=True)

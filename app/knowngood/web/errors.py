@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from knowngood.domain import issue_selectors
 from knowngood.domain.access import NotAllowed, NotSignedIn
-from knowngood.domain.errors import Busy, KnownGoodError, StoreUnusable, TextTooCostly, Unreadable
+from knowngood.domain.errors import BadField, Busy, KnownGoodError, StoreUnusable, TextTooCostly, Unreadable
 from knowngood.domain.naming.threads import Thread
 from knowngood.domain.watch_list import UnknownWatchList, WatchListTaken
 from knowngood.query.parser import BadQuery
@@ -262,6 +262,8 @@ def _page_of(error: KnownGoodError) -> ErrorPage:
         return ErrorPage(status, status.phrase, detail, ())
     suggestions = error.nearest if isinstance(error, NotFound) else ()
     faults = error.fault if isinstance(error, InvalidParameter) else ()
+    if isinstance(error, BadField):
+        faults = (FieldFault(field=error.field, detail=error.message),)
     query = error.marked if isinstance(error, QueryRefused) else None
     thread = error.thread if isinstance(error, NotFound) else None
     return ErrorPage(status, status.phrase, str(error), suggestions, faults, query, thread)

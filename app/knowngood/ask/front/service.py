@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TypeVar, cast
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.errors import BadField
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.issue_selectors import is_at_least
 from knowngood.domain.measuring.machine import CPU_CLASS
@@ -21,7 +22,6 @@ from knowngood.domain.verdicts.changes import CellTurn, Change
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Cell, is_silent
-from knowngood.gate.request import BadField
 from knowngood.matrix.charts.lifespans import Lifespans, lifespans_of
 from knowngood.matrix.charts.pass_rate import PassRate, pass_rate
 from knowngood.matrix.charts.releases import measured_releases

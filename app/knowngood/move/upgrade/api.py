@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.gate.request import BadField
+from knowngood.domain.errors import BadField
 from knowngood.move.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.move.upgrade.service import UpgradeQuery, advice_on
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
