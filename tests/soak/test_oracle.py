@@ -139,8 +139,7 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
     classes = tuple(one for one in classes if one in {*world.knowledge.known.hardware, CPU})
     rows = sorted(chance.sample(list(ISSUES), chance.randint(1, len(ISSUES))))
     has, enough = chance.choice([(), ("none",), ("torchao",)]), chance.choice([50, 80, 100])
-    packages = {"torchao": ""} if has == ("torchao",) else {} if has else None
-    asked = UpgradeRequest(start.id, issues=tuple(rows), hardware=classes, packages=packages, enough=enough)
+    asked = UpgradeRequest(start.id, issues=tuple(rows), hardware=classes, has=has, enough=enough)
     held = has or ("torchao",)  # where nothing is known of the packages, a row counts that is named
     watched = [row for row in rows if ISSUES[row].requires.package in {"", *held}]
     try:
@@ -149,7 +148,8 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
         assert not watched, asked
         return "refused"
     choices = [one for one in BUILDS.values() if is_newer(one, start) and not breaks(one, start, classes)]
-    true = oracle.upgrade(world.store, start, watched, classes, choices, enough / 100, packages or ())
+    packages = tuple(asked.packages or ())
+    true = oracle.upgrade(world.store, start, watched, classes, choices, enough / 100, packages)
     expected = (true.decision, true.best, [(one.build.id, true.ratings[one.build.id]) for one in true.candidates])
     assert shown(advice) == expected, asked
     if doors:

@@ -192,7 +192,7 @@ def test_issues_that_can_exist_on_neither_side_change_nothing(known: Known, enou
 @given(worlds(), enoughs)
 def test_every_newer_build_and_every_issue_of_it_is_told_of_exactly_once(known: Known, enough: float) -> None:
     advice = ask(known, enough)
-    told = [one.build.id for one in advice.candidates] + [one.build.id for one in advice.left_out]
+    told = [one.build.id for one in advice.candidates] + [one.build for one in advice.left_out]
     assert sorted(told) == sorted(build.id for build in BUILDS if build != TORCH_25)
     for one in (advice.base, *advice.candidates):
         ids = [item.issue.id for item in one.items]

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.verdicts.known import Known
@@ -33,8 +35,13 @@ class Comparison:
     hardware: str
     pairs: tuple[IssuePair, ...]
 
-    def of(self, group: Group) -> tuple[IssuePair, ...]:
-        return tuple(pair for pair in self.pairs if pair.group is group)
+    @cached_property
+    def groups(self) -> Mapping[Group, Sequence[IssuePair]]:
+        """The pairs of each group; none is empty."""
+        return grouped(self.pairs, lambda pair: pair.group)
+
+    def of(self, group: Group) -> Sequence[IssuePair]:
+        return self.groups.get(group, ())
 
     @property
     def counts(self) -> Mapping[Transition, int]:

@@ -129,7 +129,7 @@ def _listed(packages: tuple[str, ...]) -> str:
 def comparison_text(compared: Comparison) -> str:
     """The answer in the first line, then the groups in their order."""
     lines = wrapped(f"{sentence(compared)}.", later="  ")
-    for group, pairs in _groups(compared).items():
+    for group, pairs in _told(compared).items():
         lines += ["", f"{HEADINGS[group]} ({len(pairs)})"]
         if group in _NAMED_ONLY:
             lines += wrapped("; ".join(one_line(_title(pair)) for pair in pairs), "  ", "  ")
@@ -166,15 +166,15 @@ def _advice(compared: Comparison) -> str:
     return f"No issue answers on both builds. To measure them: knowngood run --builds {builds}"
 
 
-def _groups(compared: Comparison) -> Mapping[Group, tuple[IssuePair, ...]]:
-    told = Group if compared.before != compared.after else ()
-    return {group: pairs for group in told if (pairs := compared.of(group))}
+def _told(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
+    """Beside itself nothing of a build is told."""
+    return compared.groups if compared.before != compared.after else {}
 
 
 def comparison_markdown(compared: Comparison, links: Links | None = None) -> str:
     """The answer, then a table for each group; what passes or applies to neither is named in a line."""
     blocks = [f"**{escaped(sentence(compared))}.**"]
-    for group, pairs in _groups(compared).items():
+    for group, pairs in _told(compared).items():
         if group in _NAMED_ONLY:
             blocks.append(f"{HEADINGS[group]} ({len(pairs)}): {'; '.join(escaped(_title(pair)) for pair in pairs)}")
             continue

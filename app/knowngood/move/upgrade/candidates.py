@@ -5,14 +5,14 @@ Everything that is counted of a build is counted here, once: sentences, tables a
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import ceil
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.issue import Issue, Severity
-from knowngood.domain.measuring.planning import Price
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.move.pair import Group, IssuePair
@@ -81,51 +81,27 @@ _COUNTED: Mapping[Tally, Callable[[IssuePair], bool]] = {
 
 @dataclass(frozen=True)
 class Missing:
-    """The issues without an answer on a build, and what it takes to have one.
-
-    `to_run` were never run there; `to_ask_again` gave no answer, and are forced; `closed` cannot be run at all.
-    `hardware` are the classes to run on, `price` the time of control and baseline, one after another.
+    """The issues to run before more can be said: `to_run` were never run there, `to_ask_again` gave no answer, `closed`
+    cannot be run. `seconds` is an estimate of the commands' time, one arm after another; `guessed` of its `arms` were
+    never timed.
     """
 
-    to_run: tuple[str, ...] = ()
-    to_ask_again: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
-    hardware: tuple[str, ...] = ()
-    price: Price = field(default=Price(0, 0, 0.0, 0))
+    to_run: tuple[str, ...]
+    to_ask_again: tuple[str, ...]
+    closed: tuple[str, ...]
+    arms: int
+    guessed: int
+    seconds: float
+    commands: tuple[str, ...]
 
     @property
     def count(self) -> int:
-        """How many can be run."""
         return len(self.to_run) + len(self.to_ask_again)
 
-    def commands(self, build: str) -> tuple[str, ...]:
-        """The commands that fill the gaps on `build`, as they are typed."""
-        where = f" --hardware {','.join(self.hardware)}"
-        return tuple(
-            f"knowngood run --builds {build} --issues {','.join(ids)}{where}{how}"
-            for ids, how in ((self.to_run, " --where-affected"), (self.to_ask_again, " --where-affected --force"))
-            if ids
-        )
-
-
-@dataclass(frozen=True)
-class Doubtful:
-    """The gains of a candidate that rest on a single run on either side, and what it takes to run those sides again.
-
-    `builds` are those whose cells the two sides rest on, and `hardware` their classes.
-    """
-
-    issues: tuple[str, ...] = ()
-    builds: tuple[str, ...] = ()
-    hardware: tuple[str, ...] = ()
-    price: Price = field(default=Price(0, 0, 0.0, 0))
-
     @property
-    def commands(self) -> tuple[str, ...]:
-        if not self.issues:
-            return ()
-        builds, issues, hardware = (",".join(part) for part in (self.builds, self.issues, self.hardware))
-        return (f"knowngood run --builds {builds} --issues {issues} --hardware {hardware} --confirm",)
+    def minutes(self) -> int:
+        """Whole minutes, rounded up: an estimate, to be told with "about"."""
+        return ceil(self.seconds / 60)
 
 
 class Rating(StrEnum):
@@ -145,16 +121,19 @@ class Rating(StrEnum):
 @dataclass(frozen=True)
 class Candidate:
     """A build beside the one that one is on, which may be itself. `items` stand most severe first, one for each watched
-    issue that can exist on one of the two. `untried` are losses whose workarounds were not run there. `why` says what
-    its rating rests on. Without an `age` nobody knows when its release came out.
+    issue that can exist on one of the two. `missing` are those without an answer there, `untried` losses whose
+    workarounds were not run there, `doubtful` gains that rest on a single run on either side. `packages` are those of
+    the environment that are built for one minor release of torch, each with the release that goes with the build.
+    Without an `age` nobody knows when its release came out. `why` says what its rating rests on.
     """
 
     build: Build
     items: tuple[IssuePair, ...]
     missing: Missing
-    doubtful: Doubtful = Doubtful()
-    untried: Missing = Missing()
-    age: ReleaseAge | None = None
+    doubtful: Missing
+    untried: Missing
+    packages: Mapping[str, str]
+    age: ReleaseAge | None
     rating: Rating = Rating.NOT_ENOUGH
     why: Message = Message("")  # noqa: RUF009 - never changed
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,17 +30,16 @@ from knowngood.cli.options import (
     option,
     text,
 )
-from knowngood.domain.builds.build_names import find_build
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.service import NO_BUILD
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import (
+    NO_PACKAGE,
     UntestedStart,
     UpgradeRequest,
     gpus_of,
-    packages_of,
     read_upgrade,
     start_name,
     start_of,
@@ -49,7 +49,6 @@ from knowngood.store.knowledge.model import Knowledge
 
 _BODY = "knowngood.move.upgrade.schemas:upgrade_body"
 _NOTE = "knowngood.move.upgrade.migration_note:migration_note"
-_ANSWER_NOTE = "knowngood.move.upgrade.migration_note:answer_note"
 
 Names = tuple[str, ...]
 
@@ -116,13 +115,6 @@ def upgrade(
     if groups and not requirements:
         raise BadRequest("--groups names extras and groups of a pyproject.toml; give that with -r")
     ground = ground_here(snapshot, public_keys)
-    knowledge = ground.knowledge
-    packages = packages_of(has)
-    found = _environment_in(requirements, python, groups, platform, knowledge) if requirements else None
-    if found:
-        platform = LINUX if found.platforms else ""
-        start, packages = start_name(found), {**found.packages, **(packages or {})}
-        hardware = hardware or gpus_of(found)
     asked = UpgradeRequest(
         start=start,
         watch=watch,
@@ -131,16 +123,29 @@ def upgrade(
         package=package,
         severity=severity,
         python=python,
+        platform=platform,
         cuda=cuda,
         driver=driver,
         hardware=hardware,
         pin=pin,
-        packages=packages,
-        is_whole=found is None or found.is_whole,
-        platform=platform,
+        has=has,
         enough=enough,
+        to=to,
     )
+    if requirements:
+        asked = _from_environment(asked, _environment_in(requirements, python, groups, platform, ground.knowledge))
     sys.stdout.write(_told(_advice(asked, ground), "json" if as_json else form, to))
+
+
+def _from_environment(asked: UpgradeRequest, found: ResolvedBuild) -> UpgradeRequest:
+    return replace(
+        asked,
+        start=start_name(found),
+        platform=LINUX if found.platforms else "",
+        hardware=asked.hardware or gpus_of(found),
+        has=(*found.packages, *asked.has) or (NO_PACKAGE,),
+        is_whole=found.is_whole,
+    )
 
 
 def note_here(
@@ -166,7 +171,7 @@ def _environment_in(file: Path, python: str, groups: Names, platform: str, knowl
     found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups, platform)
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
-        raise UntestedStart(f"{NO_BUILD.format(why=found.note)}{near}", found.nearest)
+        raise UntestedStart("from", f"{NO_BUILD.format(why=found.note)}{near}", found.nearest)
     return found
 
 
@@ -178,13 +183,9 @@ def _told(advice: UpgradeAdvice, form: str, to: str) -> str:
 
 def _note(advice: UpgradeAdvice, to: str) -> str:
     """For a build that is not recommended there is a note only where it is asked for by name."""
-    candidates = {one.build.id: one for one in advice.candidates}
-    wanted = advice.best
-    if to:
-        try:
-            wanted = candidates[find_build(to, {id_: one.build for id_, one in candidates.items()}).id]
-        except UnknownBuild:
-            raise BadRequest(f'--to "{to}" is no candidate; candidates: {", ".join(candidates) or "none"}') from None
-    if wanted is None:
-        return str(load(_ANSWER_NOTE)(advice, now=datetime.now(UTC)))
-    return str(load(_NOTE)(advice, wanted, now=datetime.now(UTC)))
+    try:
+        candidate = advice.chosen(to)
+    except UnknownBuild:
+        known = ", ".join(one.build.id for one in advice.candidates) or "none"
+        raise BadRequest(f'--to "{to}" is no candidate; candidates: {known}') from None
+    return str(load(_NOTE)(advice, candidate, now=datetime.now(UTC)))

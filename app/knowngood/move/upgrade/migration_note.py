@@ -39,12 +39,17 @@ _THREAD = re.compile(r"https://github\.com/[\w.-]+/([\w.-]+)/(?:issues|pull|disc
 
 
 def migration_note(
-    advice: UpgradeAdvice, candidate: Candidate, *, base: str = "", page: str = "", now: datetime
+    advice: UpgradeAdvice, candidate: Candidate | None, *, base: str = "", page: str = "", now: datetime
 ) -> str:
-    """The note for moving to `candidate`, recommended or not. `page` is the path of the page that says the same.
+    """The note for moving to `candidate`, recommended or not; where there is none the answer, with no word of what an
+    upgrade would change. `page` is the path of the page that says the same.
 
     Without `base`, the server's address, links lead to the reports alone.
     """
+    foot = _foot(advice, base, page, now)
+    if candidate is None:
+        found = [part for one in advice.find_out for part in (f"{escaped(str(one.what))}:", _shell(one.commands))]
+        return _joined([f"**{escaped(answer(advice))}**", _notes(advice), *found, _table(advice.compared), foot])
     blocks = [
         f"## Upgrade torch: {escaped(advice.start.id)} to {escaped(candidate.build.id)}",
         _first_line(advice, candidate),
@@ -53,18 +58,13 @@ def migration_note(
         _table([advice.base, candidate]),
         *_issues(candidate, base),
     ]
-    below = [*_find_out(candidate), _foot(advice, base, page, now)]
+    below = [*_find_out(candidate), foot]
     room = LONGEST - _joined([*blocks, *below]).count("\n")
     return _joined([*blocks, *_workarounds(candidate, base, room), *below])
 
 
-def answer_note(advice: UpgradeAdvice, *, base: str = "", page: str = "", now: datetime) -> str:
-    """The answer where nothing is recommended: no word of what an upgrade would change."""
-    blocks = [f"**{escaped(answer(advice))}**", _notes(advice)]
-    for one in advice.find_out:
-        blocks += [f"{escaped(str(one.what))}:", "\n".join(["```sh", *one.commands, "```"])]
-    told = [one for one in advice.candidates if one.answered_by]
-    return _joined([*blocks, _table([advice.base, *told]), _foot(advice, base, page, now)])
+def _shell(commands: Iterable[str]) -> str:
+    return "\n".join(["```sh", *commands, "```"])
 
 
 def _joined(blocks: Iterable[str]) -> str:
@@ -200,10 +200,10 @@ def _where(issue: Issue, base: str) -> str:
 
 
 def _find_out(candidate: Candidate) -> Iterator[str]:
-    commands = candidate.missing.commands(candidate.build.id)
+    commands = candidate.missing.commands
     if commands:
-        yield f"To find out what is not known there (about {candidate.missing.price.minutes} min):"
-        yield "\n".join(["```sh", *commands, "```"])
+        yield f"To find out what is not known there (about {candidate.missing.minutes} min):"
+        yield _shell(commands)
 
 
 def _foot(advice: UpgradeAdvice, base: str, page: str, now: datetime) -> str:

@@ -21,7 +21,8 @@ from enum import StrEnum
 from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.packages import concerns
+from knowngood.domain.builds.build_names import find_build
+from knowngood.domain.builds.packages import coming_along, concerns
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_names import article_of
 from knowngood.domain.issue import (
@@ -35,7 +36,7 @@ from knowngood.domain.issue import (
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.measuring.job import PlannedArm
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
+from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, price_of
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, untried
@@ -43,7 +44,6 @@ from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.move.pair import CONFIRMED, Group, IssuePair, pair_of
 from knowngood.move.upgrade.candidates import (
     Candidate,
-    Doubtful,
     Message,
     Missing,
     Rating,
@@ -65,7 +65,7 @@ name another, of LEAST or more.
 class LeftOut:
     """A newer build that breaks a constraint, and how."""
 
-    build: Build
+    build: str
     reasons: tuple[str, ...]
 
 
@@ -103,10 +103,10 @@ class FindOut:
 
 @dataclass(frozen=True)
 class UpgradeAdvice:
-    """The answer. `base` is the build one is on, as a candidate like the others; `candidates` stand best first;
-    `left_out` in the order of releases. `why` are the parts of one sentence, or one of its own. `find_out` is what a
-    "cannot say" would take. `beside` says how many of the answers are the CPU's, which do not count here, and what
-    turns outside of what is watched.
+    """The answer. `base` is the build one is on, as a candidate like the others; `candidates` stand best first. Of all
+    `newer` builds, in the order of releases, the others are `left_out`. `why` are the parts of one sentence, or one of
+    its own. `find_out` is what a "cannot say" would take. `beside` says how many of the answers are the CPU's, which do
+    not count here, and what turns outside of what is watched.
     """
 
     base: Candidate
@@ -118,6 +118,7 @@ class UpgradeAdvice:
     why: tuple[Message, ...]
     find_out: tuple[FindOut, ...]
     candidates: tuple[Candidate, ...]
+    newer: tuple[Build, ...]
     left_out: tuple[LeftOut, ...]
     as_of: datetime
     notes: tuple[str, ...] = ()
@@ -137,6 +138,22 @@ class UpgradeAdvice:
     def best(self) -> Candidate | None:
         """The one that is recommended."""
         return next((one for one in self.candidates if one.rating is Rating.RECOMMENDED), None)
+
+    def chosen(self, named: str) -> Candidate | None:
+        """The candidate that is named, else the recommended one. Raises UnknownBuild."""
+        if not named:
+            return self.best
+        candidates = {one.build.id: one for one in self.candidates}
+        return candidates[find_build(named, {id_: one.build for id_, one in candidates.items()}).id]
+
+    @property
+    def compared(self) -> tuple[Candidate, ...]:
+        """The build one is on, then the candidates of which anything is known."""
+        return (self.base, *(one for one in self.candidates if one.answered_by))
+
+    @property
+    def unmeasured(self) -> tuple[Candidate, ...]:
+        return tuple(one for one in self.candidates if not one.answered_by)
 
 
 RANKING_WORDS = (
@@ -209,7 +226,8 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
         why=why,
         find_out=tuple(one for one in find_out if one.commands),
         candidates=judged,
-        left_out=tuple(LeftOut(one, broken[one.id]) for one in newer if broken[one.id]),
+        newer=tuple(newer),
+        left_out=tuple(LeftOut(one.id, broken[one.id]) for one in newer if broken[one.id]),
         as_of=known.as_of,
         notes=question.notes,
         beside=(*_on_cpu_alone(best, known), *_turned_outside(best, question, known)),
@@ -285,8 +303,15 @@ def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: 
             key=_most_severe_first,
         )
     )
-    missing, doubtful = _missing(build, ordered, question), _doubtful(ordered, question, known)
-    return Candidate(build, ordered, missing, doubtful, _untried(build, ordered, question), known.age(build))
+    return Candidate(
+        build=build,
+        items=ordered,
+        missing=_missing(build, ordered, question),
+        doubtful=_doubtful(ordered, question, known),
+        untried=_untried(build, ordered, question),
+        packages=coming_along(build, question.constraints.packages),
+        age=known.age(build),
+    )
 
 
 _NOWHERE = {Verdict.NOT_APPLICABLE}
@@ -309,38 +334,47 @@ def _most_severe_first(item: IssuePair) -> tuple[bool, int, bool, int, str]:
 
 
 def _missing(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
-    open_ = [item for item in items if item.prospect is Prospect.NOT_KNOWN]
-    to_run = [item for item in open_ if item.after.verdict is Verdict.NOT_RUN]
-    again = [item for item in open_ if item.after.verdict is Verdict.INCONCLUSIVE]
-    runs = [_job(one.issue, build, one.after.hardware, (CONTROL, BASELINE)) for one in (*to_run, *again)]
-    return Missing(
-        to_run=_ids(to_run),
-        to_ask_again=_ids(again),
-        closed=_ids(item for item in open_ if item.after.verdict is Verdict.NO_BUILD),
-        hardware=tuple(sorted({run.hardware for run in runs})),
-        price=_price(runs, question),
-    )
+    open_ = grouped((item for item in items if item.prospect is Prospect.NOT_KNOWN), lambda item: item.after.verdict)
+    to_run, again, closed = (open_.get(one, []) for one in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD))
+    jobs = [_job(one.issue, build, one.after.hardware, (CONTROL, BASELINE)) for one in (*to_run, *again)]
+    return _measurement(jobs, question, to_run, again, closed)
 
 
 def _untried(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
     """The losses for which a workaround was not run there; of an inferred one it is run where its ground was."""
     lost = [item for item in items if item.group is Group.NEWLY_BROKEN and item.is_untried]
-    runs = [_job(item.issue, build, _ground(item.after)[1], untried(item.after)) for item in lost]
-    classes = tuple(sorted({run.hardware for run in runs}))
-    return Missing(to_run=_ids(lost), hardware=classes, price=_price(runs, question))
+    jobs = [_job(item.issue, build, _ground(item.after)[1], untried(item.after)) for item in lost]
+    return _measurement(jobs, question, lost)
 
 
-def _doubtful(items: Iterable[IssuePair], question: UpgradeQuestion, known: Known) -> Doubtful:
+def _doubtful(items: Iterable[IssuePair], question: UpgradeQuestion, known: Known) -> Missing:
     """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
     gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
     sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
-    runs = [_job(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
-    return Doubtful(
-        issues=_ids(gained),
-        builds=tuple(dict.fromkeys(run.build.id for run in sorted(runs, key=lambda run: run.build.build_id))),
-        hardware=tuple(sorted({run.hardware for run in runs})),
-        price=_price(runs, question),
+    jobs = [_job(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
+    return _measurement(jobs, question, gained, how="--confirm")
+
+
+def _measurement(
+    jobs: Sequence[PlannedJob],
+    question: UpgradeQuestion,
+    to_run: Iterable[IssuePair],
+    again: Iterable[IssuePair] = (),
+    closed: Iterable[IssuePair] = (),
+    how: str = "--where-affected",
+) -> Missing:
+    """What the jobs take, one after another: what `run --where-affected` begins with."""
+    by_environment = grouped(jobs, lambda job: (job.hardware, job.request)).values()
+    together = [replace(alike[0], arms=tuple(arm for job in alike for arm in job.arms)) for alike in by_environment]
+    price = price_of(together, question.durations, slots=1, environment_s=question.environment_s)
+    builds = dict.fromkeys(job.build.id for job in sorted(jobs, key=lambda job: job.build.build_id))
+    classes = sorted({job.hardware for job in jobs})
+    commands = tuple(
+        f"knowngood run --builds {','.join(builds)} --issues {','.join(ids)} --hardware {','.join(classes)} {flags}"
+        for ids, flags in ((_ids(to_run), how), (_ids(again), f"{how} --force"))
+        if ids
     )
+    return Missing(_ids(to_run), _ids(again), _ids(closed), price.arms, price.guessed, price.seconds, commands)
 
 
 def _ground(cell: Cell) -> tuple[str, str]:
@@ -355,13 +389,6 @@ def _job(issue: Issue, build: Build, hardware: str, arms: Sequence[str]) -> Plan
     """These arms with every variant."""
     planned = (PlannedArm(issue.id, arm, variant.id, 1, "") for arm in arms for variant in variants_of(issue, arm))
     return PlannedJob(build, hardware, environment_request(issue, build), tuple(planned))
-
-
-def _price(runs: Iterable[PlannedJob], question: UpgradeQuestion) -> Price:
-    """Of these, one after another: what `run --where-affected` begins with."""
-    by_environment = grouped(runs, lambda run: (run.hardware, run.request)).values()
-    jobs = [replace(alike[0], arms=tuple(arm for run in alike for arm in run.arms)) for alike in by_environment]
-    return price_of(jobs, question.durations, slots=1, environment_s=question.environment_s)
 
 
 def _ranked(candidates: Sequence[Candidate], question: UpgradeQuestion, known: Known) -> list[Candidate]:
@@ -430,7 +457,7 @@ def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
             return Message(
                 "{n} gained, each on a single run (to confirm: about {minutes} min)",
                 n=gained,
-                minutes=one.doubtful.price.minutes,
+                minutes=one.doubtful.minutes,
             )
         case Rating.MAY_LOSE:
             return _may_lose(one)
@@ -460,7 +487,7 @@ def _here(base: Candidate) -> Message:
     return Message(
         "where you are; too little to compare: run {n} (about {minutes} min)",
         n=base.missing.count,
-        minutes=base.missing.price.minutes,
+        minutes=base.missing.minutes,
     )
 
 
@@ -529,7 +556,7 @@ def _open(one: Candidate, base: Candidate) -> Message:
         "not enough measured: {n} have no answer (run {count}: about {minutes} min)",
         n=one.counts[Tally.NOT_KNOWN],
         count=one.missing.count,
-        minutes=one.missing.price.minutes,
+        minutes=one.missing.minutes,
     )
 
 
@@ -591,9 +618,9 @@ def _find_out(one: Candidate) -> FindOut:
         "On {build} without an answer: {n} (about {minutes} min)",
         build=one.build.id,
         n=one.missing.count,
-        minutes=one.missing.price.minutes,
+        minutes=one.missing.minutes,
     )
-    return FindOut(said, one.missing.commands(one.build.id))
+    return FindOut(said, one.missing.commands)
 
 
 def _hardly_measured(base: Candidate) -> Iterator[Message]:
@@ -609,9 +636,7 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
         n=base.from_cpu,
     )
     if missing.count:
-        yield Message(
-            "To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.price.minutes
-        )
+        yield Message("To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.minutes)
 
 
 def _in_its_place(base: Candidate, judged: Sequence[Candidate], enough: float) -> Iterator[Message]:
@@ -732,13 +757,11 @@ def _what_it_takes(one: Candidate, base: Candidate) -> FindOut:
             "On {build} workarounds not tried: of {n} (about {minutes} min)",
             build=build,
             n=missing.count,
-            minutes=missing.price.minutes,
+            minutes=missing.minutes,
         )
-        return FindOut(said, missing.commands(build))
+        return FindOut(said, missing.commands)
     if one.rating is Rating.MAY_LOSE:
         return _find_out(base)
     doubtful = one.doubtful
-    said = Message(
-        "To confirm {n} on both sides (about {minutes} min)", n=len(doubtful.issues), minutes=doubtful.price.minutes
-    )
+    said = Message("To confirm {n} on both sides (about {minutes} min)", n=doubtful.count, minutes=doubtful.minutes)
     return FindOut(said, doubtful.commands)

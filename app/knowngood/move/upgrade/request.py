@@ -5,6 +5,7 @@ alike.
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import asked_build, find_build, read_build_name
@@ -30,13 +31,18 @@ from knowngood.move.upgrade.constraints import (
 from knowngood.move.upgrade.ranking import ENOUGH, LEAST, UpgradeQuestion
 from knowngood.store.knowledge.model import Knowledge, Recorded
 
+NO_PACKAGE = "none"
+
 
 @dataclass(frozen=True)
 class UpgradeRequest:
-    """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
-    `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
-    `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said). `enough` is
-    a percentage (None: the usual one).
+    """The question in words, for pages, programs and terminals alike.
+
+    `start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
+    `issues`. `has` are the packages of the environment beside torch (empty: nothing is known of them; `none` alone: it
+    has none); `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said).
+    `enough` is a percentage (None: the usual one). `to` is the candidate that is looked at (empty: the recommended
+    one).
     """
 
     start: str = ""
@@ -46,25 +52,36 @@ class UpgradeRequest:
     package: tuple[str, ...] = ()
     severity: str = ""
     python: str = ""
+    platform: str = ""
     cuda: str = ""
     driver: str = ""
     hardware: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
-    packages: Mapping[str, str] | None = None
-    is_whole: bool = True
-    platform: str = ""
+    has: tuple[str, ...] = ()
     enough: int | None = None
+    to: str = ""
+    is_whole: bool = True
+
+    @property
+    def packages(self) -> Mapping[str, str] | None:
+        """By canonical name, without versions; None where nothing is known of them."""
+        names = [canonical_package(name) for name in self.has if name.strip()]
+        return {name: "" for name in names if name != NO_PACKAGE} if names else None
+
+    @property
+    def is_constrained(self) -> bool:
+        named = (self.python, self.cuda, self.driver, self.hardware, self.pin, self.severity, self.has, self.enough)
+        return any(named)
+
+    def asking(self, **changes: object) -> str:
+        """The query string of this question with `changes`; what is left open is left out."""
+        asked = {**vars(self), **changes}
+        named = {"from": asked.pop("start"), **asked, "is_whole": ""}
+        said = {name: value for name, value in named.items() if value}
+        return f"?{urlencode(said, doseq=True)}" if said else ""
 
 
-class UnknownStart(BadField):
-    """The build one is on is none of the catalogue; `nearest` are ids that may be meant."""
-
-    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
-        super().__init__("from", message)
-        self.nearest = tuple(nearest)
-
-
-class UntestedStart(UnknownStart, NotTested):
+class UntestedStart(BadField, NotTested):
     """The environment that one is on was understood, and nothing here is measured of it."""
 
 
@@ -122,16 +139,16 @@ def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[st
     builds = knowledge.known.builds
     written = asked.start.strip()
     if not written:
-        raise UnknownStart("say which build you are on: its id, or the version of torch")
+        raise BadField("from", "say which build you are on: its id, or the version of torch")
     with about("platform"):
         platforms = {**platform_of_gpus(asked.hardware), **platform_said(asked.platform)}
     if other := why_not_tested(platforms):
-        raise UntestedStart(other)
+        raise UntestedStart("from", other)
     try:
         is_named = asked.python or any(pin.strip().casefold().startswith("python") for pin in asked.pin)
         start = _with_python((find_build if is_named else asked_build)(written, builds), asked.python, builds)
     except UnknownBuild as error:
-        raise UnknownStart(str(error), error.nearest) from None
+        raise BadField("from", str(error), error.nearest) from None
     known = read_build_name(written).python or start.python if asked.python else ""
     note = resolve_build(written, builds, builds, python=known).note
     return start, (*([note] if note else []), *([] if platforms else [TAKEN]))
@@ -162,20 +179,9 @@ def _watched(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue, 
     return found, policy, notes
 
 
-NO_PACKAGE = "none"
-
-
-def packages_of(has: Sequence[str]) -> dict[str, str] | None:
-    """The packages that somebody says to have, without versions: `none` alone is none of them, nothing at all is that
-    nothing is known.
-    """
-    names = {canonical_package(name): "" for name in has if name.strip()}
-    return {name: version for name, version in names.items() if name != NO_PACKAGE} if names else None
-
-
 def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
     """Of an environment's packages those that some issue concerns, or that are built for one minor release of torch:
-    what `packages_of` reads.
+    what `has` may name.
     """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
     bound = {one.package for build in knowledge.known.builds.values() for one in build.companions}
@@ -186,14 +192,15 @@ def _concerned(
     watched: Sequence[Issue], named: Collection[str], asked: UpgradeRequest
 ) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
     """The issues that concern the environment, and a note on those that do not."""
-    concerned = tuple(issue for issue in watched if concerns(issue, asked.packages, named=issue.id in named))
+    packages = asked.packages
+    concerned = tuple(issue for issue in watched if concerns(issue, packages, named=issue.id in named))
     others = Counter(issue.requires.package for issue in watched if issue not in concerned)
     if not others:
         return concerned, ()
     told = ", ".join(f"{package} ({n})" for package, n in sorted(others.items()))
     if not concerned:
         raise BadField("watch", f"what is watched concerns packages that are not known to be there: {told}")
-    if asked.packages is None:
+    if packages is None:
         why = "the packages beside torch are not known: give the environment, say which it has, or name the issues"
     elif asked.is_whole:
         why = "the environment does not have them"

@@ -3,19 +3,17 @@
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
-from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.issue import Severity
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.move.pair import Group
-from knowngood.move.upgrade.candidates import Candidate, Missing, Rating, Tally
-from knowngood.move.upgrade.constraints import Constraints
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision
+from knowngood.move.upgrade.candidates import Missing, Rating, Tally
+from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice, UpgradeDecision
 from knowngood.move.upgrade.wording import answer, requirements
-from knowngood.web.json_body import Body, CellUrl, read_from
+from knowngood.web.json_body import Body, CellUrl, read_from, rounded
 from knowngood.web.urls import build_address, issue_address
 
 
@@ -43,21 +41,6 @@ class ItemBody(Body):
     evidence_url: CellUrl = read_from("after", "key")
 
 
-class MissingBody(Body):
-    """The watched issues without an answer: `to_run` were never run there, `to_ask_again` gave no answer, `closed`
-    cannot be run. `seconds` is an estimate of the commands' time, one arm after another; `guessed` of its `arms` were
-    never timed.
-    """
-
-    to_run: list[str]
-    to_ask_again: list[str]
-    closed: list[str]
-    arms: int = read_from("price", "arms")
-    guessed: int = read_from("price", "guessed")
-    seconds: float = read_from("price", "seconds")
-    commands: list[str]
-
-
 class CandidateBody(Body):
     """`measured` of the `applicable` issues were run on the very class, `from_python` of these with another Python;
     `from_cpu` more have an answer of the CPU. `coverage` is the share that has an answer, of all or of those that are
@@ -68,29 +51,22 @@ class CandidateBody(Body):
     catalogue were first reported since (null: not known).
     """
 
-    build: str
+    build: str = read_from("build", "id")
     packages: dict[str, str]
     age: ReleaseAge | None
     rating: Rating
-    why: str
+    why: Annotated[str, BeforeValidator(str)]
     counts: dict[Tally, int]
     measured: int
     from_python: int
     from_cpu: int
     applicable: int
-    coverage: float
-    assurance: float
+    coverage: Annotated[float, rounded(4)]
+    assurance: Annotated[float, rounded(4)]
     gain: int
-    missing: MissingBody
+    missing: Missing
     items: list[ItemBody]
-    url: str
-
-
-class LeftOutBody(Body):
-    """A newer build that breaks a constraint."""
-
-    build: str = read_from("build", "id")
-    reasons: list[str]
+    url: Annotated[str, AfterValidator(build_address)] = read_from("build", "id")
 
 
 class FindOutBody(Body):
@@ -118,7 +94,7 @@ class UpgradeBody(Body):
     find_out: list[FindOutBody]
     base: CandidateBody
     candidates: list[CandidateBody]
-    left_out: list[LeftOutBody]
+    left_out: tuple[LeftOut, ...]
     notes: list[str]
 
 
@@ -136,41 +112,8 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         enough=advice.enough,
         failing=list(advice.failing),
         find_out=[FindOutBody.of(one) for one in advice.find_out],
-        base=_candidate(advice.base, advice.constraints),
-        candidates=[_candidate(one, advice.constraints) for one in advice.candidates],
-        left_out=[LeftOutBody.of(one) for one in advice.left_out],
+        base=CandidateBody.of(advice.base),
+        candidates=[CandidateBody.of(one) for one in advice.candidates],
+        left_out=advice.left_out,
         notes=list(advice.notes),
-    )
-
-
-def _candidate(one: Candidate, constraints: Constraints) -> CandidateBody:
-    return CandidateBody(
-        build=one.build.id,
-        packages=coming_along(one.build, constraints.packages),
-        age=one.age,
-        rating=one.rating,
-        why=str(one.why),
-        counts=dict(one.counts),
-        measured=one.measured,
-        from_python=one.from_python,
-        from_cpu=one.from_cpu,
-        applicable=one.applicable,
-        coverage=round(one.coverage, 4),
-        assurance=round(one.assurance, 4),
-        gain=one.gain,
-        missing=_missing(one.missing, one.build.id),
-        items=[ItemBody.of(item) for item in one.items],
-        url=build_address(one.build.id),
-    )
-
-
-def _missing(missing: Missing, build: str) -> MissingBody:
-    return MissingBody(
-        to_run=list(missing.to_run),
-        to_ask_again=list(missing.to_ask_again),
-        closed=list(missing.closed),
-        arms=missing.price.arms,
-        guessed=missing.price.guessed,
-        seconds=missing.price.seconds,
-        commands=list(missing.commands(build)),
     )

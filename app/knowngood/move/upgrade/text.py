@@ -37,11 +37,10 @@ def upgrade_text(advice: UpgradeAdvice) -> str:
     lines += [line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  ")]
     for one in advice.find_out:
         lines += ["", *wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)]
-    told = [advice.base, *(one for one in advice.candidates if one.answered_by)]
-    lines += ["", *_table(told)]
-    silent = [one.build.id for one in advice.candidates if not one.answered_by]
-    if silent:
-        lines += ["", *wrapped(f"without any answer ({len(silent)}): {_some(silent)}", later="  ")]
+    lines += ["", *_table(advice.compared)]
+    unmeasured = [one.build.id for one in advice.unmeasured]
+    if unmeasured:
+        lines += ["", *wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ")]
     if advice.left_out:
         lines += ["", f"left out ({len(advice.left_out)}):"]
         for reason, ids in left_out_by_reason(advice).items():
@@ -95,5 +94,5 @@ def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
     yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
     if candidate.missing.count:
-        yield from wrapped(f"To find out the rest (about {candidate.missing.price.minutes} min):")
-        yield from (f"  {one}" for one in candidate.missing.commands(candidate.build.id))
+        yield from wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
+        yield from (f"  {one}" for one in candidate.missing.commands)

@@ -95,7 +95,7 @@ def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
     match advice.decision:
         case UpgradeDecision.GO if advice.best:
             build = advice.best.build
-            found = ", ".join(f"{name} {one}" for name, one in coming_along(build, advice.constraints.packages).items())
+            found = ", ".join(f"{name} {one}" for name, one in advice.best.packages.items())
             return say(Message(_GO_WORDS[bool(found)], build=build.id, packages=found))
         case UpgradeDecision.STAY:
             return say(Message("Stay on {build}.", build=advice.start.id))
@@ -126,8 +126,7 @@ def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:
     """
     python = advice.constraints.python or advice.start.python
     candidates = [one.build for one in advice.candidates]
-    left = (one.build for one in advice.left_out if one.build.python == python)
-    newer = sorted((*candidates, *left), key=lambda build: build.build_id)
+    newer = [one for one in advice.newer if one in candidates or one.python == python]
     bound = {one.package: one.asked for build in newer for one in build.companions}
     for name in (name for name in advice.constraints.packages if name in bound):
         pairs = [
@@ -183,7 +182,7 @@ def left_out_by_reason(advice: UpgradeAdvice) -> dict[str, list[str]]:
     """The builds that break a constraint, in release order, by the first that they break."""
     found: dict[str, list[str]] = {}
     for one in advice.left_out:
-        found.setdefault(one.reasons[0], []).append(one.build.id)
+        found.setdefault(one.reasons[0], []).append(one.build)
     return found
 
 
