@@ -8,12 +8,11 @@ folded; for as many as there is room, the others are linked.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from urllib.parse import quote, urlencode
 
 from knowngood.domain.issue import Issue, Link
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
-from knowngood.move.compare.renderers import marks_of, notes_of
+from knowngood.move.compare.renderers import grounds_of, in_english, left_of, marks_of
 from knowngood.move.pair import IssuePair
 from knowngood.move.upgrade.candidates import Candidate, Tally
 from knowngood.move.upgrade.ranking import UpgradeAdvice
@@ -21,16 +20,17 @@ from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     MEASURED_WORDS,
     SECTION_WORDS,
-    EnvironmentChange,
     WorkaroundStep,
     answer,
     changes,
+    figures,
     index_of,
     measured,
     requirements,
     sections,
     steps,
 )
+from knowngood.web.urls import cell_address, issue_address
 
 LONGEST = 80
 """Lines that a note for a team's list has room for; one for dozens of issues takes what it takes, without snippets."""
@@ -85,29 +85,20 @@ def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     before = [f"-{line}" for line in requirements(advice.start, advice.constraints.packages)]
     after = [f"+{line}" for line in requirements(candidate.build, advice.constraints.packages)]
     yield "\n".join(["```diff", *before, *after, "```"])
-    told = "; ".join(_changed(one) for one in changes(advice.start, candidate.build))
-    yield f"{index_of(candidate.build)} What changes: {told}."
-
-
-def _changed(one: EnvironmentChange) -> str:
-    driver = f" (needs NVIDIA driver {one.driver} or newer)" if one.driver else ""
-    return f"{one.name} {escaped(one.before)} to {escaped(one.after)}{driver}"
+    told = (
+        f"{name} {escaped(old)} to {escaped(new)}{f' (needs NVIDIA driver {driver} or newer)' if driver else ''}"
+        for name, old, new, driver in changes(advice.start, candidate.build)
+    )
+    yield f"{index_of(candidate.build)} What changes: {'; '.join(told)}."
 
 
 def _table(rows: Sequence[Candidate]) -> str:
     heads = ["", *COLUMN_WORDS.values(), MEASURED_WORDS[0]]
     lines = [f"| {' | '.join(heads)} |", f"| --- {'| ---: ' * (len(heads) - 1)}|"]
     for one in rows:
-        figures = [_figure(one, tally) for tally in COLUMN_WORDS]
-        lines.append(f"| {' | '.join([escaped(one.build.id), *figures, str(measured(one))])} |")
+        counts = figures(one, untried="{n} with a workaround not tried", eased="{n} with a workaround")
+        lines.append(f"| {' | '.join([escaped(one.build.id), *counts, str(measured(one))])} |")
     return "\n".join(lines)
-
-
-def _figure(one: Candidate, tally: Tally) -> str:
-    count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
-    if tally is Tally.FAILS and one.counts[Tally.UNTRIED]:
-        return f"{count} ({one.counts[Tally.UNTRIED]} with a workaround not tried)"
-    return f"{count} ({eased} with a workaround)" if tally is Tally.LOST and eased else str(count)
 
 
 _TOLD = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
@@ -123,20 +114,14 @@ def _issues(candidate: Candidate, base: str) -> Iterator[str]:
 
 def _line(item: IssuePair, base: str) -> str:
     """The issue with its thread upstream, what the claim rests on, and a link to the evidence."""
-    said = [_upstream(item.issue)]
-    if item.is_silent:
-        said.append("∆ wrong numbers, no error")
-    if item.helps:
-        said.append(f"has a workaround ({escaped(item.helps.rests_on)})")
-    elif item.is_untried:
-        said.append("workaround not tried there")
-    said += [escaped(mark) for mark in marks_of(item)]
-    notes = [words.format(**values) for words, values in notes_of(item) if "inferred" in words or "{what}" in words]
-    said += map(escaped, notes)
-    if item.after.measured_at is None:
-        said.append(escaped(item.after.reason))
-    elif base:
-        said.append(_evidence(item, base))
+    said = [
+        _upstream(item.issue),
+        "∆ wrong numbers, no error" if item.is_silent else "",
+        f"has a workaround ({escaped(item.helps.rests_on)})" if item.helps else "",
+        "workaround not tried there" if item.is_untried else "",
+        *map(escaped, (*marks_of(item), *in_english((*grounds_of(item), *left_of(item))))),
+        _evidence(item, base),
+    ]
     return f"- {escaped(item.issue.title)} ({'; '.join(part for part in said if part)})"
 
 
@@ -157,9 +142,11 @@ def _state(report: Link) -> str:
 
 
 def _evidence(item: IssuePair, base: str) -> str:
+    """Where it was measured, or why it was not; without a server's address nothing can be linked."""
     cell = item.after
-    path = f"/cells/{quote(cell.issue, safe='')}/{quote(cell.build, safe='')}?{urlencode({'hardware': cell.hardware})}"
-    return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, path))
+    if cell.measured_at is None:
+        return escaped(cell.reason)
+    return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, cell_address(*cell.key))) if base else ""
 
 
 _STEPS = {
@@ -195,8 +182,7 @@ def _told(step: WorkaroundStep, base: str) -> str:
 
 def _where(issue: Issue, base: str) -> str:
     """The issue by its title, linked to where its snippets stand."""
-    path = f"/issues/{quote(issue.id, safe='')}"
-    return link(issue.title, address(base, path)) if base else escaped(issue.title)
+    return link(issue.title, address(base, issue_address(issue.id))) if base else escaped(issue.title)
 
 
 def _find_out(candidate: Candidate) -> Iterator[str]:

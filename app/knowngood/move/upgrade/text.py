@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from knowngood.gate.renderers.common import one_line, wrapped
-from knowngood.move.compare.renderers import left_of, pair_lines
+from knowngood.move.compare.renderers import in_english, left_of, pair_lines
 from knowngood.move.upgrade.candidates import Candidate, Tally
 from knowngood.move.upgrade.ranking import UpgradeAdvice
 from knowngood.move.upgrade.wording import (
@@ -13,9 +13,9 @@ from knowngood.move.upgrade.wording import (
     REPORTED_WORDS,
     SECTION_WORDS,
     answer,
+    figures,
     left_out_by_reason,
     measured,
-    reported,
     requirements,
     sections,
     situation,
@@ -33,22 +33,29 @@ def upgrade_text(advice: UpgradeAdvice) -> str:
     """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
     issues of the one that is told of.
     """
-    lines = [*wrapped(answer(advice)), "", *wrapped(situation(advice))]
-    lines += [line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  ")]
-    for one in advice.find_out:
-        lines += ["", *wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)]
-    lines += ["", *_table(advice.compared)]
-    unmeasured = [one.build.id for one in advice.unmeasured]
-    if unmeasured:
-        lines += ["", *wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ")]
+    shown, unmeasured = told_of(advice), [one.build.id for one in advice.unmeasured]
+    blocks = [
+        wrapped(answer(advice)),
+        [*wrapped(situation(advice)), *_notes(advice)],
+        *([*wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)] for one in advice.find_out),
+        _table(advice.compared),
+        wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ") if unmeasured else (),
+        _left_out(advice),
+        _particulars(advice, shown) if shown else (),
+    ]
+    texts = ("\n".join(block) for block in blocks)
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def _notes(advice: UpgradeAdvice) -> Iterator[str]:
+    return (line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  "))
+
+
+def _left_out(advice: UpgradeAdvice) -> Iterator[str]:
     if advice.left_out:
-        lines += ["", f"left out ({len(advice.left_out)}):"]
-        for reason, ids in left_out_by_reason(advice).items():
-            lines += wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", later="    ")
-    shown = told_of(advice)
-    if shown:
-        lines += ["", *_particulars(advice, shown)]
-    return "\n".join(lines) + "\n"
+        yield f"left out ({len(advice.left_out)}):"
+    for reason, ids in left_out_by_reason(advice).items():
+        yield from wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", later="    ")
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -58,7 +65,10 @@ def _some(ids: Sequence[str]) -> str:
 def _table(candidates: Sequence[Candidate]) -> Iterator[str]:
     width = max(len(one.build.id) for one in candidates)
     heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0], REPORTED_WORDS]
-    rows = [[*(_figure(one, tally) for tally in COLUMN_WORDS), str(measured(one)), reported(one)] for one in candidates]
+    rows = [
+        [*figures(one, untried="{n}?", eased="{n}'"), str(measured(one)), str(one.age.reported) if one.age else "?"]
+        for one in candidates
+    ]
     widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
     yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
     for one, row in zip(candidates, rows, strict=True):
@@ -70,13 +80,6 @@ def _table(candidates: Sequence[Candidate]) -> Iterator[str]:
         yield "? workaround not tried there"
 
 
-def _figure(one: Candidate, tally: Tally) -> str:
-    count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
-    if tally is Tally.FAILS and one.counts[Tally.UNTRIED]:
-        return f"{count} ({one.counts[Tally.UNTRIED]}?)"
-    return f"{count} ({eased}')" if tally is Tally.LOST and eased else str(count)
-
-
 def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", later="  ")
     if candidate is advice.best:
@@ -84,7 +87,7 @@ def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     for tally, items in sections(candidate).items():
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
         for item in items:
-            left = [words.format(**values) for words, values in left_of(item)]
+            left = list(in_english(left_of(item)))
             works = [f"workaround {item.workarounds[0]} works there ({item.helps.rests_on})"] if item.helps else []
             if left or tally not in _COUNTED_ONLY:
                 yield from pair_lines(item)

@@ -2,11 +2,12 @@
 workarounds.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.packages import coming_along
+from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Workaround
 from knowngood.domain.verdicts.verdict import WorkaroundFinding
 from knowngood.environments.resolve import index_of_variant
@@ -66,12 +67,10 @@ SECTION_WORDS: Mapping[Tally, str] = {
 _BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
 
 
-def sections(candidate: Candidate) -> dict[Tally, tuple[IssuePair, ...]]:
+def sections(candidate: Candidate) -> Mapping[Tally, Sequence[IssuePair]]:
     """Its items, each once: by what turned, and else by what they do there. None is empty."""
-    found: dict[Tally, list[IssuePair]] = {tally: [] for tally in SECTION_WORDS}
-    for item in candidate.items:
-        found[_section(item)].append(item)
-    return {tally: tuple(items) for tally, items in found.items() if items}
+    found = grouped(candidate.items, _section)
+    return {tally: found[tally] for tally in SECTION_WORDS if tally in found}
 
 
 def _section(item: IssuePair) -> Tally:
@@ -86,8 +85,18 @@ def measured(candidate: Candidate) -> Message:
     return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=n, m=m)
 
 
-def reported(candidate: Candidate) -> str:
-    return str(candidate.age.reported) if candidate.age else "?"
+def figures(candidate: Candidate, *, untried: str, eased: str) -> Iterator[str]:
+    """Its counts in the order of COLUMN_WORDS. In brackets stands how many of the failures have a workaround that was
+    not `untried` there, and how many of the losses are `eased` by one.
+    """
+    counts = candidate.counts
+    parts = {
+        Tally.FAILS: (untried, counts[Tally.UNTRIED]),
+        Tally.LOST: (eased, counts[Tally.LOST_WITH_WORKAROUND]),
+    }
+    for tally in COLUMN_WORDS:
+        words, n = parts.get(tally, ("", 0))
+        yield f"{counts[tally]} ({words.format(n=n)})" if n else str(counts[tally])
 
 
 def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
@@ -180,38 +189,23 @@ def told_of(advice: UpgradeAdvice) -> Candidate | None:
 
 def left_out_by_reason(advice: UpgradeAdvice) -> dict[str, list[str]]:
     """The builds that break a constraint, in release order, by the first that they break."""
-    found: dict[str, list[str]] = {}
-    for one in advice.left_out:
-        found.setdefault(one.reasons[0], []).append(one.build)
-    return found
+    found = grouped(advice.left_out, lambda one: one.reasons[0])
+    return {reason: [one.build for one in alike] for reason, alike in found.items()}
 
 
-@dataclass(frozen=True)
-class EnvironmentChange:
-    """One fact of an environment, on both builds. `driver` is the oldest NVIDIA driver of a new major version of CUDA
-    (empty: nothing new).
+def changes(start: Build, build: Build) -> list[tuple[str, str, str, str]]:
+    """The differences between the two environments: what it is, before, after, and the oldest NVIDIA driver of a new
+    major version of CUDA (empty: nothing new).
     """
-
-    name: str
-    before: str
-    after: str
-    driver: str = ""
-
-
-def changes(start: Build, build: Build) -> tuple[EnvironmentChange, ...]:
-    """The differences between the two environments."""
+    old, new = ((one.cuda or "").partition(".")[0] for one in (start, build))
+    driver = str(OLDEST_DRIVER.get(int(new), "")) if new and new != old else ""
     found = (
-        EnvironmentChange("torch", start.torch, build.torch),
-        EnvironmentChange("CUDA", start.cuda or "none", build.cuda or "none", _new_driver(start, build)),
-        EnvironmentChange("Triton", start.triton or "none", build.triton or "none"),
-        EnvironmentChange("Python", start.python, build.python),
+        ("torch", start.torch, build.torch, ""),
+        ("CUDA", start.cuda or "none", build.cuda or "none", driver),
+        ("Triton", start.triton or "none", build.triton or "none", ""),
+        ("Python", start.python, build.python, ""),
     )
-    return tuple(one for one in found if one.before != one.after)
-
-
-def _new_driver(start: Build, build: Build) -> str:
-    before, after = ((one.cuda or "").partition(".")[0] for one in (start, build))
-    return str(OLDEST_DRIVER.get(int(after), "")) if after and before != after else ""
+    return [one for one in found if one[1] != one[2]]
 
 
 def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...]:
