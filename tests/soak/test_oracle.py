@@ -29,11 +29,10 @@ from knowngood.gate.cli.result import CODES
 from knowngood.gate.renderers import Form, render
 from knowngood.gate.request import read_request, rule
 from knowngood.move.compare.comparison import compare
-from knowngood.move.compare.schemas import compare_body
+from knowngood.move.schemas import UpgradeBody, compare_body, upgrade_body
 from knowngood.move.upgrade.constraints import Constraints, violations
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.move.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.store.engine import connect, reading
 from knowngood.store.knowledge.loader import load_knowledge
 from knowngood.store.knowledge.model import Knowledge, Recorded

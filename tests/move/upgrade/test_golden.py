@@ -7,12 +7,12 @@ import pytest
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.move.compare.comparison import compare
 from knowngood.move.pair import Group
+from knowngood.move.schemas import upgrade_body
 from knowngood.move.upgrade.candidates import Tally
-from knowngood.move.upgrade.migration_note import migration_note
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision, advise
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.renderers import migration_note, upgrade_text
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.move.upgrade.schemas import upgrade_body
-from knowngood.move.upgrade.text import upgrade_text
 from knowngood.store.engine import Engine, reading
 from knowngood.store.jobs.durations import load_environment_s
 from knowngood.store.knowledge.loader import load_knowledge

@@ -14,11 +14,11 @@ from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.verdict import Basis, Cell, VariantFinding, Verdict
 from knowngood.gate.renderers.common import one_line
-from knowngood.move.upgrade.candidates import Candidate
+from knowngood.move.upgrade.candidates import Candidate, UpgradeQuestion
 from knowngood.move.upgrade.constraints import Constraints
-from knowngood.move.upgrade.migration_note import LONGEST, migration_note
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
-from knowngood.move.upgrade.text import upgrade_text
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.renderers import LONGEST, migration_note, upgrade_text
 from knowngood.move.upgrade.wording import requirements, steps
 from tests.gate.given_gate import TORCH_25, TORCH_26, TORCH_27, make_cell, make_known
 from tests.gate.rulings import texts

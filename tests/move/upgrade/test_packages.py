@@ -6,10 +6,10 @@ import pytest
 
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.gate.request import AttachedFile, GateRequest, rule
+from knowngood.move.schemas import upgrade_body
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.renderers import upgrade_text
 from knowngood.move.upgrade.request import UpgradeRequest, packages_said, read_upgrade
-from knowngood.move.upgrade.schemas import upgrade_body
-from knowngood.move.upgrade.text import upgrade_text
 from knowngood.move.upgrade.wording import answer
 from knowngood.store.knowledge.model import Knowledge, Recorded
 from knowngood.store.knowledge.shipped import read_shipped

@@ -18,7 +18,7 @@ from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
 from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import Rating
-from knowngood.move.upgrade.ranking import UpgradeDecision
+from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import COLUMN_WORDS
 from knowngood.store.engine import Engine
 from tests.fixtures.databases import CountStatements

@@ -25,18 +25,12 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundVerdict,
 )
 from knowngood.move.pair import CONFIRMED
-from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
+from knowngood.move.schemas import upgrade_body
+from knowngood.move.upgrade.candidates import LEAST, Candidate, Rating, Tally, UpgradeQuestion
 from knowngood.move.upgrade.constraints import Constraints
-from knowngood.move.upgrade.ranking import (
-    LEAST,
-    UpgradeAdvice,
-    UpgradeDecision,
-    UpgradeQuestion,
-    advise,
-    rank_key,
-)
-from knowngood.move.upgrade.schemas import upgrade_body
-from knowngood.move.upgrade.text import upgrade_text
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise, rank_key
+from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.renderers import upgrade_text
 from knowngood.move.upgrade.wording import answer, measured
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue

@@ -16,23 +16,18 @@ from knowngood.domain.verdicts.status import Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import (
+    ENOUGH,
+    LEAST,
     WEIGHING_WORDS,
     Candidate,
     Rating,
     Tally,
+    UpgradeQuestion,
     weight_of,
 )
 from knowngood.move.upgrade.constraints import OLDEST_DRIVER, Constraints, read_pin
-from knowngood.move.upgrade.ranking import (
-    ENOUGH,
-    LEAST,
-    RANKING_WORDS,
-    UpgradeAdvice,
-    UpgradeDecision,
-    UpgradeQuestion,
-    advise,
-    rank_key,
-)
+from knowngood.move.upgrade.ranking import RANKING_WORDS, UpgradeAdvice, advise, rank_key
+from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import answer, measured
 from tests.domain import given_claims
 from tests.domain.given_claims import GPU

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Response
 
-from knowngood.move.compare.schemas import CompareBody, compare_body
 from knowngood.move.compare.service import OfTwoBuilds, comparison_of
+from knowngood.move.schemas import CompareBody, compare_body
 from knowngood.web.request_context import Context
 
 router = APIRouter(tags=["compare"])

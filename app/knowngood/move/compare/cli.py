@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from knowngood.move.compare.git_changes import ChangedTorch
 
 _TORCH_CHANGES = "knowngood.move.compare.git_changes:torch_changes"
-_BODY = "knowngood.move.compare.schemas:compare_body"
+_BODY = "knowngood.move.schemas:compare_body"
 
 
 @command(

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from knowngood.move.upgrade.schemas import UpgradeBody, upgrade_body
+from knowngood.move.schemas import UpgradeBody, upgrade_body
 from knowngood.move.upgrade.service import Asked, advice_on
 from knowngood.web.request_context import Context
 

@@ -5,17 +5,57 @@ Everything that is counted of a build is counted here, once: sentences, tables a
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from math import ceil
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import ReleaseAge
-from knowngood.domain.issue import Issue, Severity
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Issue,
+    Severity,
+    environment_request,
+    variants_of,
+)
+from knowngood.domain.measuring.job import PlannedArm
+from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, price_of
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.domain.verdicts.status import Prospect
-from knowngood.move.pair import Group, IssuePair
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.status import Prospect, untried
+from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.move.pair import CONFIRMED, Group, IssuePair
+from knowngood.move.upgrade.constraints import Constraints
+
+LEAST = 0.5
+"""The share of what is watched that must have an answer on a build before anything is said of it."""
+
+
+ENOUGH = 0.8
+"""The share of what does not fail on a candidate that must be known to pass before it is recommended; whoever asks may
+name another, of LEAST or more.
+"""
+
+
+@dataclass(frozen=True)
+class UpgradeQuestion:
+    """`start` is the build one is on, `watched` the issues by id. `enough` is the assurance that is asked for (LEAST to
+    1).
+
+    `durations` are seconds of earlier attempts by (issue, arm, variant), `environment_s` those it takes to make an
+    environment. `notes` say what was assumed to come to this question.
+    """
+
+    start: Build
+    watched: tuple[Issue, ...]
+    constraints: Constraints = field(default_factory=Constraints)
+    enough: float = ENOUGH
+    durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    environment_s: float = ENVIRONMENT_S
+    notes: tuple[str, ...] = ()
 
 
 class Message:
@@ -245,3 +285,62 @@ def _assurance(items: Iterable[IssuePair]) -> float:
 
 def weight(items: Iterable[IssuePair]) -> int:
     return sum(weight_of(item.issue) for item in items)
+
+
+def missing_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
+    """The items without an answer on `build`."""
+    open_ = grouped((item for item in items if item.prospect is Prospect.NOT_KNOWN), lambda item: item.after.verdict)
+    to_run, again, closed = (open_.get(one, []) for one in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD))
+    jobs = [_job(one.issue, build, one.after.hardware, (CONTROL, BASELINE)) for one in (*to_run, *again)]
+    return _measurement(jobs, question, to_run, again, closed)
+
+
+def untried_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
+    """The losses for which a workaround was not run there; of an inferred one it is run where its ground was."""
+    lost = [item for item in items if item.group is Group.NEWLY_BROKEN and item.is_untried]
+    jobs = [_job(item.issue, build, _ground(item.after)[1], untried(item.after)) for item in lost]
+    return _measurement(jobs, question, lost)
+
+
+def doubtful_of(items: Iterable[IssuePair], question: UpgradeQuestion, known: Known) -> Missing:
+    """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
+    gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
+    sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
+    jobs = [_job(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
+    return _measurement(jobs, question, gained, how="--confirm")
+
+
+def _measurement(
+    jobs: Sequence[PlannedJob],
+    question: UpgradeQuestion,
+    to_run: Iterable[IssuePair],
+    again: Iterable[IssuePair] = (),
+    closed: Iterable[IssuePair] = (),
+    how: str = "--where-affected",
+) -> Missing:
+    """What the jobs take, one after another: what `run --where-affected` begins with."""
+    by_environment = grouped(jobs, lambda job: (job.hardware, job.request)).values()
+    together = [replace(alike[0], arms=tuple(arm for job in alike for arm in job.arms)) for alike in by_environment]
+    price = price_of(together, question.durations, slots=1, environment_s=question.environment_s)
+    builds = dict.fromkeys(job.build.id for job in sorted(jobs, key=lambda job: job.build.build_id))
+    classes = sorted({job.hardware for job in jobs})
+    commands = tuple(
+        f"knowngood run --builds {','.join(builds)} --issues {','.join(ids)} --hardware {','.join(classes)} {flags}"
+        for ids, flags in ((_ids(to_run), how), (_ids(again), f"{how} --force"))
+        if ids
+    )
+    return Missing(_ids(to_run), _ids(again), _ids(closed), price.arms, price.guessed, price.seconds, commands)
+
+
+def _ground(cell: Cell) -> tuple[str, str]:
+    return (cell.basis.build, cell.basis.hardware) if cell.basis else (cell.build, cell.hardware)
+
+
+def _ids(items: Iterable[IssuePair]) -> tuple[str, ...]:
+    return tuple(sorted(item.issue.id for item in items))
+
+
+def _job(issue: Issue, build: Build, hardware: str, arms: Sequence[str]) -> PlannedJob:
+    """These arms with every variant."""
+    planned = (PlannedArm(issue.id, arm, variant.id, 1, "") for arm in arms for variant in variants_of(issue, arm))
+    return PlannedJob(build, hardware, environment_request(issue, build), tuple(planned))

@@ -35,6 +35,7 @@ from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.service import NO_BUILD
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.renderers import migration_note, upgrade_text
 from knowngood.move.upgrade.request import (
     NO_PACKAGE,
     UntestedStart,
@@ -44,11 +45,9 @@ from knowngood.move.upgrade.request import (
     start_name,
     start_of,
 )
-from knowngood.move.upgrade.text import upgrade_text
 from knowngood.store.knowledge.model import Knowledge
 
-_BODY = "knowngood.move.upgrade.schemas:upgrade_body"
-_NOTE = "knowngood.move.upgrade.migration_note:migration_note"
+_BODY = "knowngood.move.schemas:upgrade_body"
 
 Names = tuple[str, ...]
 
@@ -188,4 +187,4 @@ def _note(advice: UpgradeAdvice, to: str) -> str:
     except UnknownBuild:
         known = ", ".join(one.build.id for one in advice.candidates) or "none"
         raise BadRequest(f'--to "{to}" is no candidate; candidates: {known}') from None
-    return str(load(_NOTE)(advice, candidate, now=datetime.now(UTC)))
+    return migration_note(advice, candidate, now=datetime.now(UTC))

@@ -21,9 +21,9 @@ from knowngood.matrix.overview.selection import Words
 from knowngood.move.compare.page import MARKDOWN, notes
 from knowngood.move.compare.renderers import TURN_WORDS
 from knowngood.move.pair import WorkaroundTurn
-from knowngood.move.upgrade.candidates import WEIGHING_WORDS, Candidate, Message
-from knowngood.move.upgrade.migration_note import migration_note
-from knowngood.move.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, UpgradeAdvice
+from knowngood.move.upgrade.candidates import ENOUGH, LEAST, WEIGHING_WORDS, Candidate, Message
+from knowngood.move.upgrade.ranking import RANKING_WORDS, UpgradeAdvice
+from knowngood.move.upgrade.renderers import migration_note
 from knowngood.move.upgrade.request import (
     NO_PACKAGE,
     UpgradeRequest,

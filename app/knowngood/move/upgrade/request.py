@@ -21,6 +21,7 @@ from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.gate.policy import Policy, filled
 from knowngood.gate.request import WATCHED, about
+from knowngood.move.upgrade.candidates import ENOUGH, LEAST, UpgradeQuestion
 from knowngood.move.upgrade.constraints import (
     Constraints,
     read_cuda,
@@ -28,7 +29,6 @@ from knowngood.move.upgrade.constraints import (
     read_pin,
     read_python,
 )
-from knowngood.move.upgrade.ranking import ENOUGH, LEAST, UpgradeQuestion
 from knowngood.store.knowledge.model import Knowledge, Recorded
 
 NO_PACKAGE = "none"

@@ -6,7 +6,8 @@ from fastapi import Depends, Query
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from knowngood.matrix.overview.selection import Names, Words, none_where_empty
-from knowngood.move.upgrade.ranking import LEAST, UpgradeAdvice, advise
+from knowngood.move.upgrade.candidates import LEAST
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
 from knowngood.store.engine import Session, reading
 from knowngood.store.jobs.durations import load_environment_s

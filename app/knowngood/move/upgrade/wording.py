@@ -14,7 +14,8 @@ from knowngood.environments.resolve import index_of_variant
 from knowngood.move.pair import Group, IssuePair, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Candidate, Message, Rating, Tally
 from knowngood.move.upgrade.constraints import OLDEST_DRIVER
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision
+from knowngood.move.upgrade.ranking import UpgradeAdvice
+from knowngood.move.upgrade.reasons import UpgradeDecision
 
 Say = Callable[[Message], str]
 

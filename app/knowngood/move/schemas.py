@@ -1,5 +1,6 @@
-"""An upgrade's answer as JSON."""
+"""A comparison and an upgrade's answer as JSON, for the API and the commands alike."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated
 
@@ -9,12 +10,96 @@ from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.issue import Severity
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
-from knowngood.move.pair import Group
+from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
+from knowngood.matrix.issues.build_schemas import BuildBody
+from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
+from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Missing, Rating, Tally
-from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice, UpgradeDecision
+from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice
+from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import answer, requirements
-from knowngood.web.json_body import Body, CellUrl, read_from, rounded
-from knowngood.web.urls import build_address, issue_address
+from knowngood.web.json_body import Body, CellUrl, TitledIssueBody, read_from, rounded
+from knowngood.web.urls import build_address, compare_address, issue_address
+
+
+class PackagesBody(Body):
+    """Packages that the issue installs beside torch on either build."""
+
+    before: list[str]
+    after: list[str]
+
+
+class PairBody(TitledIssueBody):
+    """One issue on both builds. `group` says what a reader does with it; each pair is in one. `runs` is how many
+    attempts each side rests on at least, and `assurance` that of the weaker side.
+    """
+
+    transition: Transition
+    group: Group
+    assurance: Assurance
+    runs: int
+    before: CellBody
+    after: CellBody
+    workarounds: dict[str, WorkaroundTurn]
+    packages: PackagesBody
+    url: str
+
+
+class CompareBody(Body):
+    """`sentence` is the answer. `pairs` stand in the order of `groups`, the most severe of each first; `counts` name
+    every transition.
+
+    `blind` says that no issue answers on both builds, so that nothing was compared.
+    """
+
+    sentence: str
+    a: BuildBody
+    b: BuildBody
+    hardware: str
+    counts: dict[Transition, int]
+    groups: dict[Group, int]
+    blind: bool
+    pairing: str
+    pairs: list[PairBody]
+    url: str
+
+
+def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | None = None) -> CompareBody:
+    """`said` is how the question narrowed it, for the address of the page that shows the same."""
+    asked = {**(said or {}), "hardware": compared.hardware}
+    return CompareBody(
+        sentence=sentence(compared),
+        a=BuildBody.of(compared.before),
+        b=BuildBody.of(compared.after),
+        hardware=compared.hardware,
+        counts=dict(compared.counts),
+        groups={group: len(compared.of(group)) for group in Group},
+        blind=compared.is_blind,
+        pairing=PAIRING_WORDS,
+        pairs=[pair_body(pair, now) for pair in compared.pairs],
+        url=compare_address(compared.before.id, compared.after.id, **asked),
+    )
+
+
+def pair_body(pair: IssuePair, now: datetime) -> PairBody:
+    before, after = pair.packages
+    first, second = pair.builds
+    return PairBody(
+        issue=pair.issue.id,
+        title=pair.issue.title,
+        component=pair.issue.component,
+        severity=pair.issue.severity,
+        silent=pair.issue.silent,
+        transition=pair.transition,
+        group=pair.group,
+        assurance=pair.assurance,
+        runs=pair.runs,
+        before=cell_body(pair.before, first, now),
+        after=cell_body(pair.after, second, now),
+        workarounds=dict(pair.turns),
+        packages=PackagesBody(before=list(before), after=list(after)),
+        url=issue_address(pair.issue.id, build=second.id, hardware=pair.after.hardware),
+    )
 
 
 class ItemBody(Body):
@@ -29,8 +114,8 @@ class ItemBody(Body):
     silent: bool = read_from("issue", "silent")
     prospect: Prospect
     group: Group
-    assurance: Assurance = read_from("pair", "assurance")
-    runs: int = read_from("pair", "runs")
+    assurance: Assurance
+    runs: int
     hardware: str = read_from("after", "hardware")
     before: Verdict = read_from("before", "verdict")
     after: Verdict = read_from("after", "verdict")

@@ -1,8 +1,8 @@
-"""An upgrade as Markdown, fit for a pull request: what to change, what is gained and lost, which workarounds go in and
-out, what is not known.
+"""An upgrade's answer for a terminal, the answer in the first line, and as Markdown fit for a pull request: what to
+change, what is gained and lost, which workarounds go in and out, what is not known.
 
-Free text is escaped as in the gate's Markdown. Snippets are Markdown by their author's hand and stand in block quotes,
-folded; for as many as there is room, the others are linked.
+In Markdown free text is escaped as in the gate's. Snippets are Markdown by their author's hand and stand in block
+quotes, folded; for as many as there is room, the others are linked.
 """
 
 import re
@@ -10,27 +10,112 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from knowngood.domain.issue import Issue, Link
+from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
-from knowngood.move.compare.renderers import grounds_of, in_english, left_of, marks_of
+from knowngood.move.compare.renderers import grounds_of, in_english, left_of, marks_of, pair_lines
 from knowngood.move.pair import IssuePair
 from knowngood.move.upgrade.candidates import Candidate, Tally
 from knowngood.move.upgrade.ranking import UpgradeAdvice
 from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     MEASURED_WORDS,
+    RATING_WORDS,
+    REPORTED_WORDS,
     SECTION_WORDS,
     WorkaroundStep,
     answer,
     changes,
     figures,
     index_of,
+    left_out_by_reason,
     measured,
     requirements,
     sections,
+    situation,
     steps,
+    told_of,
 )
 from knowngood.web.urls import cell_address, issue_address
+
+_NAMED = 3
+_INDENT = "      "
+
+# Of these the number is enough: `compare` names them.
+_COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
+
+
+def upgrade_text(advice: UpgradeAdvice) -> str:
+    """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
+    issues of the one that is told of.
+    """
+    shown, unmeasured = told_of(advice), [one.build.id for one in advice.unmeasured]
+    blocks = [
+        wrapped(answer(advice)),
+        [*wrapped(situation(advice)), *_note_lines(advice)],
+        *([*wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)] for one in advice.find_out),
+        _columns(advice.compared),
+        wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ") if unmeasured else (),
+        _left_out(advice),
+        _particulars(advice, shown) if shown else (),
+    ]
+    texts = ("\n".join(block) for block in blocks)
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def _note_lines(advice: UpgradeAdvice) -> Iterator[str]:
+    return (line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  "))
+
+
+def _left_out(advice: UpgradeAdvice) -> Iterator[str]:
+    if advice.left_out:
+        yield f"left out ({len(advice.left_out)}):"
+    for reason, ids in left_out_by_reason(advice).items():
+        yield from wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", later="    ")
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+
+
+def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
+    width = max(len(one.build.id) for one in candidates)
+    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0], REPORTED_WORDS]
+    rows = [
+        [*figures(one, untried="{n}?", eased="{n}'"), str(measured(one)), str(one.age.reported) if one.age else "?"]
+        for one in candidates
+    ]
+    widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
+    yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
+    for one, row in zip(candidates, rows, strict=True):
+        cells = "".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
+        yield f"{one.build.id:<{width}}{cells}  {RATING_WORDS[one.rating]}"
+    if any(one.counts[Tally.LOST_WITH_WORKAROUND] for one in candidates):
+        yield "' has a workaround that was measured to help there"
+    if any(one.counts[Tally.UNTRIED] for one in candidates):
+        yield "? workaround not tried there"
+
+
+def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
+    yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", later="  ")
+    if candidate is advice.best:
+        yield f"  install: {'  '.join(requirements(candidate.build, advice.constraints.packages))}"
+    for tally, items in sections(candidate).items():
+        yield f"{SECTION_WORDS[tally]} ({len(items)})"
+        for item in items:
+            left = list(in_english(left_of(item)))
+            works = [f"workaround {item.workarounds[0]} works there ({item.helps.rests_on})"] if item.helps else []
+            if left or tally not in _COUNTED_ONLY:
+                yield from pair_lines(item)
+                left = works + left
+            for said in left:
+                yield from wrapped(one_line(said), _INDENT, _INDENT)
+    hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
+    yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
+    if candidate.missing.count:
+        yield from wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
+        yield from (f"  {one}" for one in candidate.missing.commands)
+
 
 LONGEST = 80
 """Lines that a note for a team's list has room for; one for dozens of issues takes what it takes, without snippets."""
