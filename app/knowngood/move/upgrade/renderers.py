@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from knowngood.domain.issue import Issue, Link
+from knowngood.domain.vocabulary import many
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
@@ -280,7 +281,7 @@ def _find_out(candidate: Candidate) -> Iterator[str]:
 def _foot(advice: UpgradeAdvice, base: str, page: str, now: datetime) -> str:
     musts = advice.constraints.in_words
     parts = [
-        f"{len(advice.watched)} issues watched",
+        f"{many(len(advice.watched), 'issue')} watched",
         f"must have: {', '.join(map(escaped, musts))}" if musts else "",
         f"{link('Known Good', address(base, page)) if base and page else 'Known Good'}, {now:%Y-%m-%d}",
     ]

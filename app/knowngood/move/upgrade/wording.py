@@ -10,6 +10,7 @@ from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Workaround
 from knowngood.domain.verdicts.verdict import WorkaroundFinding
+from knowngood.domain.vocabulary import many
 from knowngood.environments.resolve import index_of_variant
 from knowngood.move.pair import Group, IssuePair, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Candidate, Message, Rating, Tally
@@ -173,9 +174,8 @@ def answer(advice: UpgradeAdvice) -> str:
 
 def situation(advice: UpgradeAdvice) -> str:
     """The question, in one line."""
-    n = len(advice.watched)
     must = advice.constraints.in_words
-    parts = [f"You are on {advice.start.id}.", f"You watch {n} {'issue' if n == 1 else 'issues'}."]
+    parts = [f"You are on {advice.start.id}.", f"You watch {many(len(advice.watched), 'issue')}."]
     return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
 
 
