@@ -7,11 +7,15 @@ from datetime import datetime
 from functools import cached_property
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.build_names import asked_build
+from knowngood.domain.errors import BadField, UnknownBuild
 from knowngood.domain.grouping import grouped
+from knowngood.domain.hardware_names import measured_classes, usual_class
 from knowngood.domain.issue import Issue
-from knowngood.domain.issue_selectors import SEVERITY_RANK
+from knowngood.domain.issue_selectors import SEVERITY_RANK, find_issues
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import is_stale
+from knowngood.gate.request import about
 from knowngood.move.pair import Group, IssuePair, SideStanding, Transition, pair_of, standing_of
 
 PAIRING_WORDS = (
@@ -24,6 +28,30 @@ PAIRING_WORDS = (
     "installs beside torch follows each build, and the row names it where it differs. Old evidence counts, and is "
     "marked."
 )
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """Two builds by their ids or versions of torch, and which issues on which class. What is left out means all of it,
+    and the CPU class.
+    """
+
+    hardware: str = ""
+    issues: tuple[str, ...] = ()
+    component: str = ""
+    q: str = ""
+    a: str = ""
+    b: str = ""
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.issues or self.component or self.q)
+
+    @property
+    def narrowing(self) -> Mapping[str, str]:
+        """All but the builds, as an address has it."""
+        named = {"hardware": self.hardware, "issues": ",".join(self.issues), "component": self.component, "q": self.q}
+        return {name: value for name, value in named.items() if value}
 
 
 @dataclass(frozen=True)
@@ -66,6 +94,25 @@ def compare(
             replace(one, old=(is_stale(one.before, before, now), is_stale(one.after, after, now))) for one in pairs
         ]
     return Comparison(before, after, hardware, tuple(sorted(pairs, key=most_severe_first)))
+
+
+def read_comparison(asked: CompareRequest, known: Known, now: datetime) -> Comparison:
+    """Compare the builds that are asked for, on the class and for the issues that are named: a query, and a component,
+    are for who asks in HTTP. Raises BadField, and BadRequest for a class that nobody measured.
+    """
+    before, after = _asked_side("a", asked.a, known), _asked_side("b", asked.b, known)
+    with about("issues"):
+        issues = find_issues(asked.issues, known.issues) if asked.issues else tuple(known.issues.values())
+    named = [asked.hardware] if asked.hardware else []
+    hardware = next(iter(measured_classes(named, known.hardware)), usual_class(known.hardware))
+    return compare(issues, before, after, hardware, known, now=now)
+
+
+def _asked_side(field: str, name: str, known: Known) -> Build:
+    try:
+        return asked_build(name, known.builds)
+    except UnknownBuild as error:
+        raise BadField(field, error.problem, error.nearest) from None
 
 
 def most_severe_first(pair: IssuePair) -> tuple[int, bool, bool, bool, int, str]:

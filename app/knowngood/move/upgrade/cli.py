@@ -169,8 +169,7 @@ def _environment_in(file: Path, python: str, groups: Names, platform: str, knowl
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
     found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups, platform)
     if found.build is None:
-        near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
-        raise UntestedStart("from", f"{NO_BUILD.format(why=found.note)}{near}", found.nearest)
+        raise UntestedStart("from", NO_BUILD.format(why=found.note), found.nearest)
     return found
 
 

@@ -148,7 +148,7 @@ def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[st
         is_named = asked.python or any(pin.strip().casefold().startswith("python") for pin in asked.pin)
         start = _with_python((find_build if is_named else asked_build)(written, builds), asked.python, builds)
     except UnknownBuild as error:
-        raise BadField("from", str(error), error.nearest) from None
+        raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if asked.python else ""
     note = resolve_build(written, builds, builds, python=known).note
     return start, (*([note] if note else []), *([] if platforms else [TAKEN]))
