@@ -17,13 +17,12 @@ import pytest
 
 from knowngood.cli.exit_codes import Exit
 from knowngood.domain.builds.build import Build
-from knowngood.domain.errors import BadField
 from knowngood.domain.issue import Device, Issue, Packages, Requires, Severity
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.gate.cli.result import CODES
 from knowngood.gate.policy import Effect, RemedyFilter
 from knowngood.gate.renderers import Form, render
-from knowngood.gate.request import read_request, rule
+from knowngood.gate.request import BadField, read_request, rule
 from knowngood.store.engine import connect, reading
 from knowngood.store.knowledge.loader import load_knowledge
 from knowngood.store.knowledge.model import Knowledge

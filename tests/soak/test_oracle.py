@@ -24,10 +24,9 @@ from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.ask.explain.schemas import ExplanationBody, explanation_body
 from knowngood.ask.explain.service import explained
 from knowngood.domain.builds.build import Build
-from knowngood.domain.errors import BadField
 from knowngood.gate.cli.result import CODES
 from knowngood.gate.renderers import Form, render
-from knowngood.gate.request import read_request, rule
+from knowngood.gate.request import BadField, read_request, rule
 from knowngood.move.compare.comparison import compare
 from knowngood.move.schemas import UpgradeBody, compare_body, upgrade_body
 from knowngood.move.upgrade.constraints import Constraints, violations

@@ -31,19 +31,6 @@ class BadRequest(KnownGoodError):
     """A question that cannot be asked: a flag, parameter or filter whose value has no meaning."""
 
 
-class BadField(BadRequest):
-    """One part of what was asked cannot be understood. `field` names it as the API does, `nearest` are ids that may be
-    meant, and `problem` is the message without them.
-    """
-
-    def __init__(self, field: str, problem: str, nearest: Sequence[str] = ()) -> None:
-        self.field = field
-        self.problem = problem
-        self.nearest = tuple(nearest)
-        self.message = f"{problem}; nearest: {', '.join(nearest)}" if nearest else problem
-        super().__init__(f"{field}: {self.message}")
-
-
 class NotTested(KnownGoodError):
     """A fair question about an environment for which nothing that is known answers: another platform, say."""
 

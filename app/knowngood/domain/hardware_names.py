@@ -129,11 +129,6 @@ def measured_classes(asked: Iterable[str], measured: Sequence[str]) -> tuple[str
     return tuple(classes)
 
 
-def usual_class(measured: Sequence[str]) -> str:
-    """The class that counts where none is named: the CPU class if it was measured, else the first that was."""
-    return CPU_CLASS if CPU_CLASS in measured or not measured else measured[0]
-
-
 def several_gpus(names: Sequence[str]) -> tuple[str, ...]:
     """The note on an environment that names these."""
     return (f"several kinds of GPU are named ({', '.join(names)}), and the worst counts",) if len(names) > 1 else ()

@@ -13,7 +13,7 @@ from typing import Any
 from knowngood import foreign_text
 from knowngood.domain.builds.build_names import minor_python, read_build_name
 from knowngood.domain.builds.platforms import platform_of_gpus, platform_said
-from knowngood.domain.errors import BadField, BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue_selectors import Watch, read_severity, watched_issues
 from knowngood.domain.verdicts.known import Known
@@ -29,6 +29,19 @@ _PARSE_POLICY = "knowngood.gate.policy_file:parse_policy"
 _CLOCKS_DIFFER = timedelta(days=1)
 SNAPSHOT_DAYS = 30
 """The oldest snapshot that is taken where no policy says so."""
+
+
+class BadField(BadRequest):
+    """One part of what was asked cannot be understood. `field` names it as the API does, `nearest` are ids that may be
+    meant, and `problem` is the message without them.
+    """
+
+    def __init__(self, field: str, problem: str, nearest: Sequence[str] = ()) -> None:
+        self.field = field
+        self.problem = problem
+        self.nearest = tuple(nearest)
+        self.message = f"{problem}; nearest: {', '.join(nearest)}" if nearest else problem
+        super().__init__(f"{field}: {self.message}")
 
 
 @dataclass(frozen=True)

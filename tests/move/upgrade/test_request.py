@@ -2,8 +2,8 @@
 
 import pytest
 
-from knowngood.domain.errors import BadField
 from knowngood.environments.resolve import ResolvedBuild
+from knowngood.gate.request import BadField
 from knowngood.move.upgrade.request import start_name, start_of
 from knowngood.store.knowledge.model import Knowledge
 from tests.gate.given_gate import make_known

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from knowngood.ask.front.schemas import OverviewBody, overview_body
-from knowngood.ask.front.service import Overview, load_overview
-from knowngood.domain.hardware_names import usual_class
+from knowngood.ask.front.service import Overview, load_overview, usual_class
 from knowngood.matrix.overview.selection import Words, asked_builds, known_classes
 from knowngood.store.engine import Session
 from knowngood.web.request_context import Context
@@ -33,7 +32,7 @@ def overview(context: Context, query: Annotated[OverviewQuery, Query()]) -> Resp
     def load(session: Session) -> Overview:
         known = context.known(session)
         build = asked_builds(known.builds.values(), [query.build], "build")[0] if query.build else None
-        hardware = known_classes([query.hardware], known.hardware)[0] if query.hardware else usual_class(known.hardware)
+        hardware = known_classes([query.hardware], known.hardware)[0] if query.hardware else usual_class(known)
         return load_overview(session, context.state, context.now, build, hardware)
 
     return context.answer(load, lambda found: context.json(overview_body(found, is_example=not query.build)))

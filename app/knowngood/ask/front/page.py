@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from knowngood.ask.front.service import Overview, Yours, load_overview
+from knowngood.ask.front.service import Overview, Yours, load_overview, usual_class
 from knowngood.ask.search.api import saying
 from knowngood.domain.builds.build import Build
-from knowngood.domain.hardware_names import class_named, usual_class
+from knowngood.domain.hardware_names import class_named
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect
 from knowngood.matrix.charts.drawing import lifespan_chart, pass_rate_chart
@@ -49,7 +49,7 @@ def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
     build, hardware = mine.build_among(known.builds), mine.hardware_among(known.hardware)
     unknown = (mine.build if build is None else "", "" if hardware else mine.hardware)
     wheel = known.against(build, class_named(mine.hardware, known.hardware)) if build else ""
-    return ReaderBuild(build, hardware or usual_class(known.hardware), tuple(one for one in unknown if one), wheel)
+    return ReaderBuild(build, hardware or usual_class(known), tuple(one for one in unknown if one), wheel)
 
 
 def _page(context: RequestContext, found: Overview, own: ReaderBuild, active: RunRow | None) -> Response:

@@ -14,13 +14,14 @@ from threading import Lock
 from typing import TypeVar, cast
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.errors import BadField
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.issue_selectors import is_at_least
+from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.changes import CellTurn, Change
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Cell, is_silent
+from knowngood.gate.request import BadField
 from knowngood.matrix.charts.lifespans import Lifespans, lifespans_of
 from knowngood.matrix.charts.pass_rate import PassRate, pass_rate
 from knowngood.matrix.charts.releases import measured_releases
@@ -169,6 +170,11 @@ def load_overview(session: Session, state: AppState, now: datetime, build: Build
         news=News(since, tuple(change for change in news if change.at >= since)),
         rates=kept.find_or_make(snapshot, "rates", lambda: tuple(pass_rate(known, one) for one in known.hardware)),
     )
+
+
+def usual_class(known: Known) -> str:
+    """The class that is told of where nobody asks for another."""
+    return CPU_CLASS if CPU_CLASS in known.hardware or not known.hardware else known.hardware[0]
 
 
 def newest_release(known: Known, hardware: str) -> Build | None:

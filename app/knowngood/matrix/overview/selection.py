@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import BadRequest, UnknownBuild, UnknownIssue
-from knowngood.domain.hardware_names import measured_classes, usual_class
+from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issues
 from knowngood.domain.measuring.machine import CPU_CLASS
@@ -240,8 +240,10 @@ def known_then(session: Session, at: datetime, **wanted: Collection[str] | None)
 
 
 def one_class(asked: str, measured: Sequence[str]) -> str:
-    """The class a page shows: the one asked for, else the usual one."""
-    return known_classes([asked], measured)[0] if asked else usual_class(measured)
+    """The class a page shows where none is named: the CPU class if it was measured, else the first that was."""
+    if asked:
+        return known_classes([asked], measured)[0]
+    return CPU_CLASS if CPU_CLASS in measured or not measured else measured[0]
 
 
 def known_classes(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, ...]:

@@ -8,14 +8,15 @@ from functools import cached_property
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import asked_build
-from knowngood.domain.errors import BadField, UnknownBuild
+from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.grouping import grouped
-from knowngood.domain.hardware_names import measured_classes, usual_class
+from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import SEVERITY_RANK, find_issues
+from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import is_stale
-from knowngood.gate.request import about
+from knowngood.gate.request import BadField, about
 from knowngood.move.pair import Group, IssuePair, SideStanding, Transition, pair_of, standing_of
 
 PAIRING_WORDS = (
@@ -103,8 +104,8 @@ def read_comparison(asked: CompareRequest, known: Known, now: datetime) -> Compa
     before, after = _asked_side("a", asked.a, known), _asked_side("b", asked.b, known)
     with about("issues"):
         issues = find_issues(asked.issues, known.issues) if asked.issues else tuple(known.issues.values())
-    named = [asked.hardware] if asked.hardware else []
-    hardware = next(iter(measured_classes(named, known.hardware)), usual_class(known.hardware))
+    usual = CPU_CLASS if CPU_CLASS in known.hardware or not known.hardware else known.hardware[0]
+    (hardware,) = measured_classes([asked.hardware or usual], known.hardware)
     return compare(issues, before, after, hardware, known, now=now)
 
 

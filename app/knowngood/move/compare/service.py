@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from knowngood.domain.errors import BadField
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell
+from knowngood.gate.request import BadField
 from knowngood.matrix.overview.selection import Names, Words, one_class, read_asked, refuse_unknown
 from knowngood.move.compare.comparison import CompareRequest, Comparison, read_comparison
 from knowngood.query.evaluate import View, matching

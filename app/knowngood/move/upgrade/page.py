@@ -13,10 +13,11 @@ from fastapi import APIRouter, Depends, Response
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.platforms import LINUX
-from knowngood.domain.errors import BadField, UnknownBuild
+from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.service import NO_BUILD
+from knowngood.gate.request import BadField
 from knowngood.matrix.overview.selection import Words
 from knowngood.move.compare.page import MARKDOWN, notes
 from knowngood.move.compare.renderers import TURN_WORDS

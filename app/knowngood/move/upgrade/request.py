@@ -12,7 +12,7 @@ from knowngood.domain.builds.build_names import asked_build, find_build, read_bu
 from knowngood.domain.builds.package_names import canonical_package
 from knowngood.domain.builds.packages import concerns, named_by
 from knowngood.domain.builds.platforms import TAKEN, platform_of_gpus, platform_said, why_not_tested
-from knowngood.domain.errors import BadField, NotTested, OtherPython, UnknownBuild
+from knowngood.domain.errors import NotTested, OtherPython, UnknownBuild
 from knowngood.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
 from knowngood.domain.issue import Issue, parse_capability
 from knowngood.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
@@ -20,7 +20,7 @@ from knowngood.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.gate.policy import Policy, filled
-from knowngood.gate.request import WATCHED, about
+from knowngood.gate.request import WATCHED, BadField, about
 from knowngood.move.upgrade.candidates import ENOUGH, LEAST, UpgradeQuestion
 from knowngood.move.upgrade.constraints import (
     Constraints,
