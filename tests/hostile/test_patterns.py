@@ -29,7 +29,7 @@ _MODULES = [
     "knowngood.ask.explain.bm25",
     "knowngood.environments.log_cleaning",
     "knowngood.ask.explain.matcher",
-    "knowngood.gate.cli.asking",
+    "knowngood.gate.asking",
     "knowngood.ask.search.pasted",
     "knowngood.serialization.toml_positions",
 ]

@@ -23,7 +23,7 @@ from knowngood.cli.options import (
     text,
 )
 from knowngood.domain.errors import BadRequest
-from knowngood.gate.cli.result import say
+from knowngood.gate.asking import say
 from knowngood.move.compare.comparison import CompareRequest, Comparison, read_comparison
 from knowngood.move.compare.renderers import comparison_markdown, comparison_text
 from knowngood.move.pair import Transition
