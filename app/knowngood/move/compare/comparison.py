@@ -1,7 +1,7 @@
 """Two builds side by side: the pairs of all issues in the order in which they are told, counted, in one sentence."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -162,23 +162,16 @@ _REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[IssuePair],
 }
 
 
-def phrases(comparison: Comparison) -> tuple[tuple[str, int], ...]:
+def phrases(comparison: Comparison) -> Iterator[tuple[str, int]]:
     """The answer in parts: words with a place for a number, `{n}`, and that number. Nothing is said of what is none,
     but for the two that decide: what is fixed, and what is newly broken.
     """
-    said: list[tuple[str, int]] = []
     for group, forms in COUNTED_WORDS.items():
         pairs = comparison.of(group)
-        said += _phrase(forms, len(pairs))
-        for remark, holds in _REMARKS.get(group, ()):
-            said += _phrase(remark, sum(1 for pair in pairs if holds(pair)))
-    return tuple(said)
-
-
-def _phrase(forms: tuple[str, str, str], n: int) -> list[tuple[str, int]]:
-    one, several, none = forms
-    words = several if n > 1 else one if n else none
-    return [(words, n)] if words else []
+        remarks = ((words, sum(map(holds, pairs))) for words, holds in _REMARKS.get(group, ()))
+        for (one, several, none), n in ((forms, len(pairs)), *remarks):
+            if words := several if n > 1 else one if n else none:
+                yield words, n
 
 
 def sentence(comparison: Comparison) -> str:

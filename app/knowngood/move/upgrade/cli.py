@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 import click
 
@@ -34,6 +35,7 @@ from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.service import NO_BUILD
+from knowngood.gate.asking import environment_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.renderers import migration_note, upgrade_text
 from knowngood.move.upgrade.request import (
@@ -161,13 +163,8 @@ def _advice(asked: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
 
 def _environment_in(file: Path, python: str, groups: Names, platform: str, knowledge: Knowledge) -> ResolvedBuild:
     """The build that it is. Raises UntestedStart where it is none."""
-    try:
-        content = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadRequest(f"{file} is no text in UTF-8") from None
-    except OSError as error:
-        raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
-    found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups, platform)
+    read: Any = environment_of({"requirements": str(file), "lock": "", "here": False, "build": ""})["environment"]
+    found = start_of(PurePath(read["name"]).name, read["content"], python, knowledge, groups, platform)
     if found.build is None:
         raise UntestedStart("from", NO_BUILD.format(why=found.note), found.nearest)
     return found

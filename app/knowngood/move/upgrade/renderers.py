@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from knowngood.domain.issue import Issue, Link
+from knowngood.domain.issue import Issue
 from knowngood.domain.vocabulary import many
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.json import address
@@ -217,14 +217,9 @@ def _upstream(issue: Issue) -> str:
     if report is None:
         return escaped(issue.id)
     found = _THREAD.match(report.url)
-    name = f"{found[1]}#{found[2]}" if found else issue.id
-    return f"{link(name, report.url)}{_state(report)}"
-
-
-def _state(report: Link) -> str:
-    if not report.state:
-        return ""
-    return f", {escaped(report.state)}" + (f" as of {report.seen:%Y-%m-%d}" if report.seen else "")
+    seen = f" as of {report.seen:%Y-%m-%d}" if report.seen else ""
+    state = f", {escaped(report.state)}{seen}" if report.state else ""
+    return f"{link(f'{found[1]}#{found[2]}' if found else issue.id, report.url)}{state}"
 
 
 def _evidence(item: IssuePair, base: str) -> str:

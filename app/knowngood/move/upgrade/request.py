@@ -21,7 +21,7 @@ from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.gate.policy import Policy, filled
 from knowngood.gate.request import WATCHED, BadField, about
-from knowngood.move.upgrade.candidates import ENOUGH, LEAST, UpgradeQuestion
+from knowngood.move.upgrade.candidates import ENOUGH, UpgradeQuestion
 from knowngood.move.upgrade.constraints import (
     Constraints,
     read_cuda,
@@ -99,7 +99,7 @@ def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Recorded) -
         start=start,
         watched=concerned,
         constraints=constraints,
-        enough=_enough(asked.enough),
+        enough=ENOUGH if asked.enough is None else asked.enough / 100,
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
         notes=(*against, *several_gpus(gpus), *assumed, *notes, *left_out),
@@ -229,12 +229,3 @@ def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[
     with about("hardware"):
         hardware = measured_classes(list(names) or [one for one in classes if one in measured], [*measured, *gpus])
     return Constraints(python, driver, hardware, (*cuda, *pins), names, tuple(sorted(asked.packages or ())))
-
-
-def _enough(percent: int | None) -> float:
-    if percent is None:
-        return ENOUGH
-    least = round(LEAST * 100)
-    if not least <= percent <= 100:  # noqa: PLR2004 - per cent
-        raise BadField("enough", f"is a percentage from {least} to 100: of less than half nothing is said")
-    return percent / 100
