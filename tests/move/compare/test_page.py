@@ -131,7 +131,7 @@ def test_the_other_way_round_swaps_what_is_fixed_and_what_breaks(client: TestCli
     turned = values_of(client, page["swapped_address"])
     assert turned["page"] is not None
     assert (turned["page"].before.id, turned["page"].after.id) == (BAD.id, OLD.id)
-    assert (turned["hardware"], turned["asked"].q) == (HARDWARE, "mask")
+    assert (turned["hardware"], turned["query"].q) == (HARDWARE, "mask")
 
 
 def test_another_hardware_class_is_one_link_away(client: TestClient) -> None:

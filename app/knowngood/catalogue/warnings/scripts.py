@@ -260,10 +260,9 @@ def _unused(function: Function) -> Iterator[ast.expr]:
     """What stands as a statement, or gets a name that nobody reads."""
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for node in _own(function):
-        if isinstance(node, ast.Expr) or (
-            isinstance(node, ast.Assign)
-            and all(isinstance(one, ast.Name) and one.id not in read for one in node.targets)
-        ):
+        if isinstance(node, ast.Expr) or (isinstance(node, ast.Assign) and all(
+            isinstance(one, ast.Name) and one.id not in read for one in node.targets
+        )):
             yield node.value
 
 

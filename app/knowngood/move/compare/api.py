@@ -10,9 +10,9 @@ router = APIRouter(tags=["compare"])
 
 
 @router.get("/compare", response_model=CompareBody)
-def compare(context: Context, asked: OfTwoBuilds) -> Response:
+def compare(context: Context, request: OfTwoBuilds) -> Response:
     """Every issue on both builds, the most severe change first; only a proven pass counts as fixed."""
     return context.answer_in_turn(
-        lambda session: comparison_of(asked, context.known(session), context.now),
-        lambda compared: context.json(compare_body(compared, context.now, asked.narrowing)),
+        lambda session: comparison_of(request, context.known(session), context.now),
+        lambda compared: context.json(compare_body(compared, context.now, request.narrowing)),
     )

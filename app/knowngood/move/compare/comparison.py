@@ -97,15 +97,15 @@ def compare(
     return Comparison(before, after, hardware, tuple(sorted(pairs, key=most_severe_first)))
 
 
-def read_comparison(asked: CompareRequest, known: Known, now: datetime) -> Comparison:
+def read_comparison(request: CompareRequest, known: Known, now: datetime) -> Comparison:
     """Compare the builds that are asked for, on the class and for the issues that are named: a query, and a component,
     are for who asks in HTTP. Raises BadField, and BadRequest for a class that nobody measured.
     """
-    before, after = _asked_side("a", asked.a, known), _asked_side("b", asked.b, known)
+    before, after = _asked_side("a", request.a, known), _asked_side("b", request.b, known)
     with about("issues"):
-        issues = find_issues(asked.issues, known.issues) if asked.issues else tuple(known.issues.values())
+        issues = find_issues(request.issues, known.issues) if request.issues else tuple(known.issues.values())
     usual = CPU_CLASS if CPU_CLASS in known.hardware or not known.hardware else known.hardware[0]
-    (hardware,) = measured_classes([asked.hardware or usual], known.hardware)
+    (hardware,) = measured_classes([request.hardware or usual], known.hardware)
     return compare(issues, before, after, hardware, known, now=now)
 
 

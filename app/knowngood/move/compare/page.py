@@ -55,28 +55,28 @@ SORTING_WORDS = {
 def compare(
     context: Context, narrowed: Narrowed, a: Words = "", b: Words = "", sort: Sorting = Sorting.CHANGE
 ) -> Response:
-    asked = replace(narrowed, a=a, b=b)
+    request = replace(narrowed, a=a, b=b)
 
     def load(session: Session) -> tuple[Known, str, Collection[str], Comparison | None]:
         known = context.known(session)
-        hardware = one_class(asked.hardware, known.hardware)
-        compared = comparison_of(asked, known, context.now) if a and b else None
+        hardware = one_class(request.hardware, known.hardware)
+        compared = comparison_of(request, known, context.now) if a and b else None
         return known, hardware, load_measured_builds(session, hardware), compared
 
-    return context.answer_in_turn(load, lambda found: _page(context, asked, sort, *found))
+    return context.answer_in_turn(load, lambda found: _page(context, request, sort, *found))
 
 
 @router.get("/compare.md")
-def compare_as_markdown(context: Context, asked: OfTwoBuilds) -> Response:
+def compare_as_markdown(context: Context, request: OfTwoBuilds) -> Response:
     return context.answer_in_turn(
-        lambda session: comparison_of(asked, context.known(session), context.now),
+        lambda session: comparison_of(request, context.known(session), context.now),
         lambda compared: context.text(comparison_markdown(compared, links_at(context.base)), MARKDOWN, "comparison.md"),
     )
 
 
 def _page(
     context: RequestContext,
-    asked: CompareRequest,
+    request: CompareRequest,
     sort: Sorting,
     known: Known,
     hardware: str,
@@ -88,21 +88,21 @@ def _page(
     """
     newest_first = sorted(known.builds.values(), key=lambda build: build.build_id, reverse=True)
     tested = {build.build_id.apart_from_python for build in newest_first if build.id in measured}
-    narrowing = {**asked.narrowing, "hardware": hardware}
+    narrowing = {**request.narrowing, "hardware": hardware}
     values: dict[str, Any] = {
-        "asked": asked,
+        "query": request,
         "hardware": hardware,
         "builds": {build.id: build.build_id.apart_from_python in tested for build in newest_first},
         "components": sorted({issue.component for issue in known.issues.values()}),
         "classes": [
-            Choice(one, _address(asked, sort, hardware=one), one == hardware)
+            Choice(one, _address(request, sort, hardware=one), one == hardware)
             for one in dict.fromkeys([*known.hardware, hardware])
         ],
         "pairing": PAIRING_WORDS,
-        "json_address": f"{API}{compare_address(asked.a, asked.b, **narrowing)}" if compared else f"{API}/builds",
+        "json_address": f"{API}{compare_address(request.a, request.b, **narrowing)}" if compared else f"{API}/builds",
     }
     if compared is None:
-        offered = _offered(asked, narrowing, measured_line(tuple(reversed(newest_first)), measured))
+        offered = _offered(request, narrowing, measured_line(tuple(reversed(newest_first)), measured))
         return context.page("compare.html", **values, offered=offered[: None if context.is_file else _OFFERED])
     before, after = compared.before.id, compared.after.id
     return context.page(
@@ -117,17 +117,17 @@ def _page(
         own_reason=own_reason,
         notes=partial(notes, context),
         sortings=[
-            Choice(context.say(words), _address(asked, one), one is sort) for one, words in SORTING_WORDS.items()
+            Choice(context.say(words), _address(request, one), one is sort) for one, words in SORTING_WORDS.items()
         ],
-        swapped_address=_address(replace(asked, a=after, b=before), sort),
+        swapped_address=_address(replace(request, a=after, b=before), sort),
         markdown=comparison_markdown(compared, links_at(context.base)),
         markdown_address=compare_address(before, after, **narrowing).replace("/compare", "/compare.md", 1),
     )
 
 
-def _address(asked: CompareRequest, sort: Sorting, **changes: str) -> str:
+def _address(request: CompareRequest, sort: Sorting, **changes: str) -> str:
     sorted_by = "" if sort is Sorting.CHANGE else sort.value
-    return compare_address(asked.a, asked.b, **{**asked.narrowing, "sort": sorted_by, **changes})
+    return compare_address(request.a, request.b, **{**request.narrowing, "sort": sorted_by, **changes})
 
 
 def _sections(compared: Comparison, sort: Sorting) -> Mapping[str, Sequence[IssuePair]]:
@@ -157,10 +157,10 @@ def notes(context: RequestContext, pair: IssuePair, without: str = "") -> Iterat
     return (context.say(words, **values) for words, values in found if words != without)
 
 
-def _offered(asked: CompareRequest, narrowing: Mapping[str, str], line: Sequence[Build]) -> list[Choice]:
+def _offered(request: CompareRequest, narrowing: Mapping[str, str], line: Sequence[Build]) -> list[Choice]:
     """Steps between neighbouring measured builds, newest first; with one build chosen, what it can be compared with."""
-    if asked.a or asked.b:
-        steps = [(asked.a or build.id, asked.b or build.id) for build in reversed(line)]
+    if request.a or request.b:
+        steps = [(request.a or build.id, request.b or build.id) for build in reversed(line)]
     else:
         steps = [(before.id, after.id) for before, after in reversed(list(pairwise(line)))]
     return [Choice(f"{a} → {b}", compare_address(a, b, **narrowing), is_chosen=False) for a, b in steps if a != b]

@@ -53,27 +53,27 @@ def _of_two_builds(
 OfTwoBuilds = Annotated[CompareRequest, Depends(_of_two_builds)]
 
 
-def comparison_of(asked: CompareRequest, known: Known, now: datetime) -> Comparison:
+def comparison_of(request: CompareRequest, known: Known, now: datetime) -> Comparison:
     """Raises NotFound for builds we do not have, which leads to the same comparison with the nearest ones in their
     place, and BadField or InvalidParameter for the rest.
     """
-    hardware = one_class(asked.hardware, known.hardware)
+    hardware = one_class(request.hardware, known.hardware)
     try:
-        compared = read_comparison(replace(asked, hardware=hardware), known, now)
+        compared = read_comparison(replace(request, hardware=hardware), known, now)
     except BadField as error:
         if error.field not in {"a", "b"}:
             raise
-        sides = {"a": asked.a, "b": asked.b}
-        near = [(one, _address(asked, **{**sides, error.field: one})) for one in error.nearest]
-        offered = near or [("choose two builds", _address(asked, a="", b=""))]
+        sides = {"a": request.a, "b": request.b}
+        near = [(one, _address(request, **{**sides, error.field: one})) for one in error.nearest]
+        offered = near or [("choose two builds", _address(request, a="", b=""))]
         raise NotFound(f"{error.field}: {error.problem}", offered) from None
-    if asked.component:
-        refuse_unknown("component", [asked.component], {one.component for one in known.issues.values()}, "component")
-    return _narrowed_to(compared, asked.component, read_asked(asked.q), now)
+    if request.component:
+        refuse_unknown("component", [request.component], {one.component for one in known.issues.values()}, "component")
+    return _narrowed_to(compared, request.component, read_asked(request.q), now)
 
 
-def _address(asked: CompareRequest, *, a: str, b: str) -> str:
-    return compare_address(a, b, **asked.narrowing)
+def _address(request: CompareRequest, *, a: str, b: str) -> str:
+    return compare_address(a, b, **request.narrowing)
 
 
 def _narrowed_to(compared: Comparison, component: str, query: AskedQuery, now: datetime) -> Comparison:

@@ -116,7 +116,7 @@ def upgrade(
     if groups and not requirements:
         raise BadRequest("--groups names extras and groups of a pyproject.toml; give that with -r")
     ground = ground_here(snapshot, public_keys)
-    asked = UpgradeRequest(
+    request = UpgradeRequest(
         start=start,
         watch=watch,
         issues=issues,
@@ -134,17 +134,17 @@ def upgrade(
         to=to,
     )
     if requirements:
-        asked = _from_environment(asked, _environment_in(requirements, python, groups, platform, ground.knowledge))
-    sys.stdout.write(_told(_advice(asked, ground), "json" if as_json else form, to))
+        request = _from_environment(request, _environment_in(requirements, python, groups, platform, ground.knowledge))
+    sys.stdout.write(_told(_advice(request, ground), "json" if as_json else form, to))
 
 
-def _from_environment(asked: UpgradeRequest, found: ResolvedBuild) -> UpgradeRequest:
+def _from_environment(request: UpgradeRequest, found: ResolvedBuild) -> UpgradeRequest:
     return replace(
-        asked,
+        request,
         start=start_name(found),
         platform=LINUX if found.platforms else "",
-        hardware=asked.hardware or gpus_of(found),
-        has=(*found.packages, *asked.has) or (NO_PACKAGE,),
+        hardware=request.hardware or gpus_of(found),
+        has=(*found.packages, *request.has) or (NO_PACKAGE,),
         is_whole=found.is_whole,
     )
 
@@ -153,12 +153,12 @@ def note_here(
     build: str, issues: Sequence[str], hardware: Sequence[str], snapshot: str, public_keys: Sequence[str]
 ) -> str:
     """The note on where to go from a tested build, in Markdown. Of what answers nothing is said here."""
-    asked = UpgradeRequest(start=build, issues=tuple(issues), hardware=tuple(hardware))
-    return _note(_advice(asked, ground_here(snapshot, public_keys, quietly=True)), "")
+    request = UpgradeRequest(start=build, issues=tuple(issues), hardware=tuple(hardware))
+    return _note(_advice(request, ground_here(snapshot, public_keys, quietly=True)), "")
 
 
-def _advice(asked: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
-    return advise(read_upgrade(asked, ground.knowledge, recorded_here(ground)), ground.knowledge.known)
+def _advice(request: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
+    return advise(read_upgrade(request, ground.knowledge, recorded_here(ground)), ground.knowledge.known)
 
 
 def _environment_in(file: Path, python: str, groups: Names, platform: str, knowledge: Knowledge) -> ResolvedBuild:

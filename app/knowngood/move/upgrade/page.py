@@ -33,7 +33,7 @@ from knowngood.move.upgrade.request import (
     start_name,
     start_of,
 )
-from knowngood.move.upgrade.service import Asked, advice_on
+from knowngood.move.upgrade.service import Requested, advice_on
 from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     SECTION_WORDS,
@@ -60,22 +60,22 @@ UPGRADE = "/upgrade"
 NOTE = "/upgrade.md"
 
 
-def _asked_of_page(asked: Asked, to: Words = "") -> UpgradeRequest:
-    return replace(asked, to=to)
+def _request_of_page(request: Requested, to: Words = "") -> UpgradeRequest:
+    return replace(request, to=to)
 
 
-AskedOfPage = Annotated[UpgradeRequest, Depends(_asked_of_page)]
+RequestedPage = Annotated[UpgradeRequest, Depends(_request_of_page)]
 
 
 @router.get(UPGRADE)
-def upgrade(context: Context, asked: AskedOfPage) -> Response:
+def upgrade(context: Context, request: RequestedPage) -> Response:
     def show(knowledge: Knowledge) -> Response:
         try:
-            advice = advice_on(asked, knowledge, context.state) if asked.start.strip() else None
+            advice = advice_on(request, knowledge, context.state) if request.start.strip() else None
         except BadField as error:
             problem = error.message if error.field == "from" else str(error)
-            return _page(context, asked, knowledge, problem=problem, nearest=error.nearest)
-        return _page(context, asked, knowledge, advice)
+            return _page(context, request, knowledge, problem=problem, nearest=error.nearest)
+        return _page(context, request, knowledge, advice)
 
     return context.answer_from_in_turn(lambda snapshot: show(snapshot.knowledge))
 
@@ -90,35 +90,35 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     watch, component = (
         tuple(part.strip() for part in form.get(name, "").split(",") if part.strip()) for name in ("watch", "component")
     )
-    asked = UpgradeRequest(python=python, watch=watch, component=component)
+    request = UpgradeRequest(python=python, watch=watch, component=component)
     try:
         found = start_of("", content, python, knowledge)
     except BadField as error:
         problem = context.say(NO_BUILD, why=error.message)
-        return _page(context, asked, knowledge, problem=problem, environment=content)
+        return _page(context, request, knowledge, problem=problem, environment=content)
     if found.build is None:
         problem = context.say(NO_BUILD, why=found.note)
-        return _page(context, asked, knowledge, problem=problem, nearest=found.nearest, environment=content)
+        return _page(context, request, knowledge, problem=problem, nearest=found.nearest, environment=content)
     said = packages_said(found.packages, knowledge)
     has = said if found.is_whole or said != (NO_PACKAGE,) else ()
     platform = LINUX if found.platforms else ""
-    start = replace(asked, start=start_name(found), python="", has=has, platform=platform, hardware=gpus_of(found))
+    start = replace(request, start=start_name(found), python="", has=has, platform=platform, hardware=gpus_of(found))
     return see_other(f"{UPGRADE}{start.asking()}")
 
 
 @router.get(NOTE)
-def note(context: Context, asked: AskedOfPage) -> Response:
+def note(context: Context, request: RequestedPage) -> Response:
     def show(knowledge: Knowledge) -> Response:
-        advice = advice_on(asked, knowledge, context.state)
-        one = _chosen(advice, asked.to)
+        advice = advice_on(request, knowledge, context.state)
+        one = _chosen(advice, request.to)
         name = f"upgrade-{one.build.id}.md".replace("+", "-") if one else "upgrade.md"
-        return Response(_note(context, asked, advice, one), media_type=MARKDOWN, headers=context.attached(name))
+        return Response(_note(context, request, advice, one), media_type=MARKDOWN, headers=context.attached(name))
 
     return context.answer_from_in_turn(lambda snapshot: show(snapshot.knowledge))
 
 
-def _note(context: RequestContext, asked: UpgradeRequest, advice: UpgradeAdvice, one: Candidate | None) -> str:
-    page = f"{UPGRADE}{asked.asking(to=one.build.id) if one else asked.asking()}"
+def _note(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice, one: Candidate | None) -> str:
+    page = f"{UPGRADE}{request.asking(to=one.build.id) if one else request.asking()}"
     return migration_note(advice, one, base=context.base, page=page, now=context.now)
 
 
@@ -132,7 +132,7 @@ def _chosen(advice: UpgradeAdvice, named: str) -> Candidate | None:
 
 def _page(
     context: RequestContext,
-    asked: UpgradeRequest,
+    request: UpgradeRequest,
     knowledge: Knowledge,
     advice: UpgradeAdvice | None = None,
     *,
@@ -148,45 +148,45 @@ def _page(
         "upgrade.html",
         advice,
         HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
-        asked=asked,
+        query=request,
         knowledge=knowledge,
         builds=builds,
         pythons=sorted({one.python for one in builds}, key=lambda python: [int(part) for part in python.split(".")]),
         problem=problem,
-        nearest=[Choice(one, f"{UPGRADE}{asked.asking(start=one)}", is_chosen=False) for one in nearest],
+        nearest=[Choice(one, f"{UPGRADE}{request.asking(start=one)}", is_chosen=False) for one in nearest],
         environment=environment,
-        ways=_ways(context, asked, knowledge.known, builds) if context.is_file else None,
+        ways=_ways(context, request, knowledge.known, builds) if context.is_file else None,
         ranking=RANKING_WORDS,
         weighing=WEIGHING_WORDS,
         enough=round(ENOUGH * 100),
         least=round(LEAST * 100),
-        json_address=f"{API}{UPGRADE}{asked.asking(to='')}" if advice else f"{API}/builds",
-        **(_values_of(context, asked, advice) if advice else {}),
+        json_address=f"{API}{UPGRADE}{request.asking(to='')}" if advice else f"{API}/builds",
+        **(_values_of(context, request, advice) if advice else {}),
     )
 
 
 def _ways(
-    context: RequestContext, asked: UpgradeRequest, known: Known, builds: Sequence[Build]
+    context: RequestContext, request: UpgradeRequest, known: Known, builds: Sequence[Build]
 ) -> Mapping[str, Sequence[Choice]]:
     """The questions beside this one that have a page where pages are files: from another build, on another class, about
     one component.
     """
 
     def choice(label: str, *, is_chosen: bool, **changes: object) -> Choice:
-        return Choice(label, f"{UPGRADE}{asked.asking(**changes)}", is_chosen)
+        return Choice(label, f"{UPGRADE}{request.asking(**changes)}", is_chosen)
 
     components = sorted({issue.component for issue in known.issues.values()}, key=str.casefold)
     return {
         "starts": context.reachable(choice(build.id, is_chosen=False, start=build.id) for build in builds),
-        "classes": [choice(one, is_chosen=one in asked.hardware, hardware=[one]) for one in known.hardware],
+        "classes": [choice(one, is_chosen=one in request.hardware, hardware=[one]) for one in known.hardware],
         "components": [
-            choice(context.say("all"), is_chosen=not asked.component, component=[]),
-            *(choice(one, is_chosen=one in asked.component, component=[one]) for one in components),
+            choice(context.say("all"), is_chosen=not request.component, component=[]),
+            *(choice(one, is_chosen=one in request.component, component=[one]) for one in components),
         ],
     }
 
 
-def _values_of(context: RequestContext, asked: UpgradeRequest, advice: UpgradeAdvice) -> dict[str, Any]:
+def _values_of(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice) -> dict[str, Any]:
     """Values that the template cannot read off the advice. `shown` is the candidate that is told of (None: none); only
     of one that is `chosen`, recommended or asked for by name, it is said how to go there.
     """
@@ -194,7 +194,7 @@ def _values_of(context: RequestContext, asked: UpgradeRequest, advice: UpgradeAd
     def say(message: Message) -> str:
         return context.say(message.words, **message.values)
 
-    chosen = _chosen(advice, asked.to)
+    chosen = _chosen(advice, request.to)
     shown = chosen or told_of(advice)
     values: dict[str, Any] = {
         "verdict": verdict(advice, say),
@@ -217,6 +217,6 @@ def _values_of(context: RequestContext, asked: UpgradeRequest, advice: UpgradeAd
         "notes": partial(notes, context),
         "now_needed": TURN_WORDS[WorkaroundTurn.NOW_NEEDED],  # the page names these workarounds itself
         "steps": steps(shown),
-        "note": _note(context, asked, advice, shown) if chosen else "",
-        "note_address": f"{NOTE}{asked.asking(to=shown.build.id)}",
+        "note": _note(context, request, advice, shown) if chosen else "",
+        "note_address": f"{NOTE}{request.asking(to=shown.build.id)}",
     }

@@ -22,7 +22,7 @@ def _several(description: str) -> Any:  # noqa: ANN401 - what a parameter is dec
     return Query(default_factory=list, description=description)
 
 
-def _asked(
+def _request(
     *,
     start: Annotated[
         Words, Query(alias="from", description="The build one is on: its id, or the version of torch")
@@ -78,7 +78,7 @@ def _asked(
     )
 
 
-Asked = Annotated[UpgradeRequest, Depends(_asked)]
+Requested = Annotated[UpgradeRequest, Depends(_request)]
 
 
 def times_of(state: AppState) -> Recorded:
@@ -92,6 +92,6 @@ def load_times(session: Session) -> Recorded:
     return Recorded(load_durations(session), load_environment_s(session))
 
 
-def advice_on(asked: UpgradeRequest, knowledge: Knowledge, state: AppState) -> UpgradeAdvice:
+def advice_on(request: UpgradeRequest, knowledge: Knowledge, state: AppState) -> UpgradeAdvice:
     """Raises BadField."""
-    return advise(read_upgrade(asked, knowledge, times_of(state)), knowledge.known)
+    return advise(read_upgrade(request, knowledge, times_of(state)), knowledge.known)
