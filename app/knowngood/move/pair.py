@@ -260,7 +260,7 @@ class IssuePair:
 
     @cached_property
     def turns(self) -> Mapping[str, WorkaroundTurn]:
-        """What became of the workarounds, in the order in which the issue lists them."""
+        """The change of each workaround, in the order in which the issue lists them."""
         named = dict.fromkeys([*self.before.workarounds, *self.after.workarounds])
         turns = ((id_, workaround_turn(self.before, self.after, id_)) for id_ in named)
         return {id_: turn for id_, turn in turns if turn is not None}
@@ -321,7 +321,7 @@ class IssuePair:
 
     @cached_property
     def prospect(self) -> Prospect:
-        """What somebody who moves has to expect of it."""
+        """The prospect of somebody who moves."""
         return remedy_of(self.after)
 
     @property

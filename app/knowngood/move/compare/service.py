@@ -79,11 +79,11 @@ def _address(request: CompareRequest, *, a: str, b: str) -> str:
 def _narrowed_to(compared: Comparison, component: str, query: AskedQuery, now: datetime) -> Comparison:
     """The pairs that a query selects, which looks at them as at a matrix of these two columns."""
     pairs = {pair.issue.id: pair for pair in compared.pairs if component in {"", pair.issue.component}}
-    sides = {compared.before.id: compared.before, compared.after.id: compared.after}
-    builds = tuple(sorted(sides.values(), key=lambda build: build.build_id))
+    before, after = compared.before, compared.after
+    builds = tuple(sorted({before.id: before, after.id: after}.values(), key=lambda build: build.build_id))
 
     def cells_of(issue: Issue) -> list[list[Cell]]:
-        cells = {cell.build: cell for cell in (pairs[issue.id].before, pairs[issue.id].after)}
+        cells = {before.id: pairs[issue.id].before, after.id: pairs[issue.id].after}
         return [[cells[build.id] for build in builds]]
 
     found = {one.id for one in matching(query, [pair.issue for pair in pairs.values()], View(builds, now), cells_of)}

@@ -318,7 +318,7 @@ def _measurement(
     closed: Iterable[IssuePair] = (),
     how: str = "--where-affected",
 ) -> Missing:
-    """What the jobs take, one after another: what `run --where-affected` begins with."""
+    """The jobs as they are typed, with their price, one after another: `run --where-affected` begins with these."""
     by_environment = grouped(jobs, lambda job: (job.hardware, job.request)).values()
     together = [replace(alike[0], arms=tuple(arm for job in alike for arm in job.arms)) for alike in by_environment]
     price = price_of(together, question.durations, slots=1, environment_s=question.environment_s)

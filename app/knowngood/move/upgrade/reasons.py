@@ -1,4 +1,4 @@
-"""What to do, and why, of candidates that are rated: the sentences of an answer, and what it takes to say more."""
+"""The decision on candidates that are rated, the sentences that say why, and what it takes to say more."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class FindOut:
 
 
 def reason_of(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
-    """What the rating of a candidate rests on, beside the one that is recommended and the build one is on."""
+    """Say what the rating of a candidate rests on, beside the one that is recommended and the build one is on."""
     gained = one.counts[Tally.GAINED]
     match one.rating:
         case Rating.HERE:
@@ -209,7 +209,7 @@ def _stay(why: Message) -> _Answer:
 
 
 def find_out_on(one: Candidate) -> FindOut:
-    """What it takes to have an answer on a build."""
+    """The measurements that give an answer on a build."""
     said = Message(
         "On {build} without an answer: {n} (about {minutes} min)",
         build=one.build.id,
