@@ -14,7 +14,8 @@ from knowngood.ask.lookup.service import answer_environment
 from knowngood.ask.search.service import make_search_index, search
 from knowngood.domain.builds.architectures import WheelCode
 from knowngood.gate.request import AttachedFile, GateRequest, rule
-from knowngood.move.upgrade.ranking import UpgradeDecision, advise
+from knowngood.move.upgrade.ranking import advise
+from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.request import UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
 from knowngood.move.upgrade.wording import answer, left_out_by_reason
 from knowngood.store.engine import Engine

@@ -28,11 +28,10 @@ from knowngood.gate.asking import CODES
 from knowngood.gate.renderers import Form, render
 from knowngood.gate.request import BadField, read_request, rule
 from knowngood.move.compare.comparison import compare
-from knowngood.move.compare.schemas import compare_body
+from knowngood.move.schemas import UpgradeBody, compare_body, upgrade_body
 from knowngood.move.upgrade.constraints import Constraints, violations
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.move.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.store.engine import connect, reading
 from knowngood.store.knowledge.loader import load_knowledge
 from knowngood.store.knowledge.model import Knowledge, Recorded
@@ -138,8 +137,7 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
     classes = tuple(one for one in classes if one in {*world.knowledge.known.hardware, CPU})
     rows = sorted(chance.sample(list(ISSUES), chance.randint(1, len(ISSUES))))
     has, enough = chance.choice([(), ("none",), ("torchao",)]), chance.choice([50, 80, 100])
-    packages = {"torchao": ""} if has == ("torchao",) else {} if has else None
-    asked = UpgradeRequest(start.id, issues=tuple(rows), hardware=classes, packages=packages, enough=enough)
+    asked = UpgradeRequest(start.id, issues=tuple(rows), hardware=classes, has=has, enough=enough)
     held = has or ("torchao",)  # where nothing is known of the packages, a row counts that is named
     watched = [row for row in rows if ISSUES[row].requires.package in {"", *held}]
     try:
@@ -148,7 +146,8 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
         assert not watched, asked
         return "refused"
     choices = [one for one in BUILDS.values() if is_newer(one, start) and not breaks(one, start, classes)]
-    true = oracle.upgrade(world.store, start, watched, classes, choices, enough / 100, packages or ())
+    packages = tuple(asked.packages or ())
+    true = oracle.upgrade(world.store, start, watched, classes, choices, enough / 100, packages)
     expected = (true.decision, true.best, [(one.build.id, true.ratings[one.build.id]) for one in true.candidates])
     assert shown(advice) == expected, asked
     if doors:

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from knowngood.gate.decision import Ruling
 from knowngood.gate.renderers import MEDIA, Form, render
-from knowngood.gate.request import MOST_CHARACTERS, BadField, GateRequest, read_request, rule
+from knowngood.gate.request import MOST_CHARACTERS, GateRequest, read_request, rule
 from knowngood.matrix.overview.selection import Names, Words
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.web.app_state import state_of
@@ -185,10 +185,7 @@ def _read(given: Mapping[str, Any], place: str) -> GateRequest:
 def _answer(
     context: RequestContext, snapshot: KnowledgeSnapshot, request: GateRequest, form: Form, *, advisory: bool
 ) -> Response:
-    try:
-        ruling = replace(rule(request, snapshot.knowledge, context.now), known_at=snapshot.known_at)
-    except BadField as error:
-        raise InvalidParameter(error.message, error.field) from None
+    ruling = replace(rule(request, snapshot.knowledge, context.now), known_at=snapshot.known_at)
     text = render(ruling, form, context.base, where=request.where, advisory=advisory)
     return context.ruling(text, MEDIA[form], {DECISION: ruling.decision.value})
 

@@ -36,12 +36,16 @@ SNAPSHOT_DAYS = 30
 
 
 class BadField(BadRequest):
-    """One part of what was asked cannot be understood. `field` names it as the API does."""
+    """One part of what was asked cannot be understood. `field` names it as the API does, `nearest` are ids that may be
+    meant, and `problem` is the message without them.
+    """
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
+    def __init__(self, field: str, problem: str, nearest: Sequence[str] = ()) -> None:
         self.field = field
-        self.message = message
+        self.problem = problem
+        self.nearest = tuple(nearest)
+        self.message = f"{problem}; nearest: {', '.join(nearest)}" if nearest else problem
+        super().__init__(f"{field}: {self.message}")
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ class InvalidParameter(KnownGoodError):
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(f"{field}: {message}" if field else message)
-        self.fault = (FieldFault(field=field, detail=message),) if field else ()
+        self.field = field
+        self.message = message
 
 
 class QueryRefused(InvalidParameter):
@@ -260,11 +261,17 @@ def _page_of(error: KnownGoodError) -> ErrorPage:
         logger.error("the store cannot be used", reason=str(error))  # which request it was says the line of the request
         detail = "The database cannot be used at the moment; the server's log says why. Nothing is lost; try again."
         return ErrorPage(status, status.phrase, detail, ())
-    suggestions = error.nearest if isinstance(error, NotFound) else ()
-    faults = error.fault if isinstance(error, InvalidParameter) else ()
-    query = error.marked if isinstance(error, QueryRefused) else None
-    thread = error.thread if isinstance(error, NotFound) else None
-    return ErrorPage(status, status.phrase, str(error), suggestions, faults, query, thread)
+    # Errors of other rooms name the part of the question that is at fault as well.
+    field = getattr(error, "field", "")
+    return ErrorPage(
+        status,
+        status.phrase,
+        str(error),
+        nearest=error.nearest if isinstance(error, NotFound) else (),
+        faults=(FieldFault(field=field, detail=getattr(error, "message", str(error))),) if field else (),
+        query=error.marked if isinstance(error, QueryRefused) else None,
+        thread=error.thread if isinstance(error, NotFound) else None,
+    )
 
 
 def _question_of(error: BadBody) -> InvalidParameter:

@@ -38,10 +38,11 @@ from knowngood.environments.resolve import ResolvedBuild
 from knowngood.gate.decision import Decision, Ruling, decide
 from knowngood.gate.policy import Accept, Effect, Policy, RemedyFilter
 from knowngood.gate.question import GateQuestion
-from knowngood.move.compare.comparison import Group, compare
-from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
+from knowngood.move.compare.comparison import compare
+from knowngood.move.pair import Group
+from knowngood.move.upgrade.candidates import Candidate, Rating, Tally, UpgradeQuestion
 from knowngood.move.upgrade.constraints import Constraints
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeQuestion, advise
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from tests import oracle
 from tests.make import NOON, make_issue
 from tests.random_stores import (

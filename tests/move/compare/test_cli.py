@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.move.compare.comparison import Transition
+from knowngood.move.pair import Transition
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS

@@ -25,23 +25,17 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.move.compare.comparison import (
-    Comparison,
+from knowngood.move.compare.comparison import Comparison, compare, joined, most_severe_first, phrases, sentence
+from knowngood.move.pair import (
     Group,
     IssuePair,
     SideStanding,
     Transition,
     WorkaroundTurn,
-    compare,
-    joined,
-    most_severe_first,
     passes_needed,
-    phrases,
-    sentence,
     standing_of,
     transition_of,
     workaround_turn,
-    workaround_turns,
 )
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -214,7 +208,7 @@ def test_a_workaround_is_followed_from_one_build_to_the_other(
         replace(_cell(verdict), workarounds={"aot": WorkaroundFinding(one)}) for verdict, one in (before, after)
     )
     assert workaround_turn(there, here, "aot") is turn
-    assert workaround_turns(there, here) == ({"aot": turn} if turn else {})
+    assert IssuePair(ISSUE, there, here, (A, B)).turns == ({"aot": turn} if turn else {})
 
 
 def test_one_that_fails_with_some_variants_now_stopped_working() -> None:

@@ -7,17 +7,10 @@ from typing import Any
 import pytest
 
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
-from knowngood.move.compare.comparison import (
-    Comparison,
-    Group,
-    IssuePair,
-    SideStanding,
-    Transition,
-    sentence,
-    standing_of,
-)
+from knowngood.move.compare.comparison import CompareRequest, Comparison, sentence
 from knowngood.move.compare.renderers import comparison_markdown
-from knowngood.move.compare.service import CompareQuery, comparison_of, load_options
+from knowngood.move.compare.service import comparison_of
+from knowngood.move.pair import Group, IssuePair, SideStanding, Transition, standing_of
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_known
 from knowngood.store.queries import load_builds, load_cells, load_hardware
@@ -44,11 +37,9 @@ Compare = Callable[[str, str, str], Comparison]
 def compared(shipped: Engine) -> Compare:
     with reading(shipped) as s:
         known = load_known(s, THEN)
-        options = {hardware: load_options(s, hardware) for hardware in load_hardware(s)}
 
     def compare(before: str, after: str, hardware: str) -> Comparison:
-        query = CompareQuery(a=before, b=after, hardware=hardware, issues=[])
-        return comparison_of(known, options[hardware], query, THEN)
+        return comparison_of(CompareRequest(a=before, b=after, hardware=hardware), known, THEN)
 
     return compare
 

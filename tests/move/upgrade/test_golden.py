@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
-from knowngood.move.compare.comparison import Group, compare
+from knowngood.move.compare.comparison import compare
+from knowngood.move.pair import Group
+from knowngood.move.schemas import upgrade_body
 from knowngood.move.upgrade.candidates import Tally
-from knowngood.move.upgrade.migration_note import answer_note, migration_note
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision, advise
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.renderers import migration_note, upgrade_text
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.move.upgrade.schemas import upgrade_body
-from knowngood.move.upgrade.text import upgrade_text
 from knowngood.store.engine import Engine, reading
 from knowngood.store.jobs.durations import load_environment_s
 from knowngood.store.knowledge.loader import load_knowledge
@@ -28,7 +29,7 @@ QUESTIONS = {
     "cuda": UpgradeRequest(start="torch-2.4.1+cu121", hardware=("cuda-sm_90",)),
     "component": UpgradeRequest(start="2.5.1", component=("Inductor C++",)),
     "old-driver": UpgradeRequest(start="2.5.1", issues=("xla-8464", "pytorch-151290", "fla-160"), driver="550"),
-    "torchao": UpgradeRequest(start="2.8.0", hardware=("cpu-x86_64",), packages={"torchao": "0.12.0"}),
+    "torchao": UpgradeRequest(start="2.8.0", hardware=("cpu-x86_64",), has=("torchao",)),
     "gpu": UpgradeRequest(start="2.10.0", python="3.12", hardware=("cuda-sm_90",)),
 }
 
@@ -57,7 +58,7 @@ def test_the_note_reads_as_it_was_accepted(shipped: Engine) -> None:
 
 
 def test_without_a_recommendation_the_markdown_is_the_answer(shipped: Engine) -> None:
-    assert_golden("upgrade-cuda.md", answer_note(advised(shipped, "cuda"), now=THEN))
+    assert_golden("upgrade-cuda.md", migration_note(advised(shipped, "cuda"), None, now=THEN))
 
 
 def test_on_the_cpu_2_5_1_is_told_to_go_where_a_comparison_finds_most_gained(shipped: Engine) -> None:

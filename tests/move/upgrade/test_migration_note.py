@@ -14,11 +14,11 @@ from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.verdict import Basis, Cell, VariantFinding, Verdict
 from knowngood.gate.renderers.common import one_line
-from knowngood.move.upgrade.candidates import Candidate
+from knowngood.move.upgrade.candidates import Candidate, UpgradeQuestion
 from knowngood.move.upgrade.constraints import Constraints
-from knowngood.move.upgrade.migration_note import LONGEST, answer_note, migration_note
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
-from knowngood.move.upgrade.text import upgrade_text
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.renderers import LONGEST, migration_note, upgrade_text
 from knowngood.move.upgrade.wording import requirements, steps
 from tests.gate.given_gate import TORCH_25, TORCH_26, TORCH_27, make_cell, make_known
 from tests.gate.rulings import texts
@@ -193,7 +193,7 @@ def test_without_a_recommendation_the_answer_is_no_upgrade(
     verdicts: dict[str, tuple[Verdict, Verdict]], decision: UpgradeDecision
 ) -> None:
     advice = advice_on([make_issue(id_) for id_ in verdicts], verdicts)
-    text = answer_note(advice, base=SERVER, page="/upgrade?from=2.5.1", now=NOON)
+    text = migration_note(advice, None, base=SERVER, page="/upgrade?from=2.5.1", now=NOON)
     assert advice.decision is decision
     assert headings(text) == []
     for told in (text, upgrade_text(advice)):

@@ -6,10 +6,10 @@ import pytest
 
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.gate.request import AttachedFile, GateRequest, rule
+from knowngood.move.schemas import upgrade_body
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
-from knowngood.move.upgrade.request import UpgradeRequest, packages_of, packages_said, read_upgrade
-from knowngood.move.upgrade.schemas import upgrade_body
-from knowngood.move.upgrade.text import upgrade_text
+from knowngood.move.upgrade.renderers import upgrade_text
+from knowngood.move.upgrade.request import UpgradeRequest, packages_said, read_upgrade
 from knowngood.move.upgrade.wording import answer
 from knowngood.store.knowledge.model import Knowledge, Recorded
 from knowngood.store.knowledge.shipped import read_shipped
@@ -27,7 +27,7 @@ def knowledge() -> Knowledge:
 
 
 def advised(knowledge: Knowledge, *has: str, **asked: object) -> UpgradeAdvice:
-    fields = {"start": "2.5.1", "packages": packages_of(has), **asked}
+    fields = {"start": "2.5.1", "has": has, **asked}
     return advise(read_upgrade(UpgradeRequest(**fields), knowledge, Recorded()), knowledge.known)  # type: ignore[arg-type]
 
 
@@ -41,12 +41,12 @@ def test_with_torch_xla_2_9_1_is_the_newest_and_the_first_line_says_why(
     assert PAIRS in answer(advice)
     assert answer(advice).endswith(NONE.format("2.10", "3.11"))
     assert " ".join(upgrade_text(advice).split("\n\n")[0].split()) == answer(advice)
-    out = [
-        one
+    out = {
+        one.build
         for one in advice.left_out
         if "has no torch-xla that is built for it (PyPI, asked 2026-11-27)" in one.reasons
-    ]
-    assert {one.build.minor for one in out} == {f"2.{minor}" for minor in range(10, 16)}
+    }
+    assert {one.minor for one in advice.newer if one.id in out} == {f"2.{minor}" for minor in range(10, 16)}
 
 
 @pytest.mark.parametrize(

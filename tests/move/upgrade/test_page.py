@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from datetime import date
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -15,16 +16,15 @@ from knowngood.domain.issue import Packages, Requires
 from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.move.compare.comparison import Group
+from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import Rating
-from knowngood.move.upgrade.page import UpgradePage
-from knowngood.move.upgrade.ranking import UpgradeDecision
+from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import COLUMN_WORDS
 from knowngood.store.engine import Engine
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, values_of
 from tests.web.given import BAD, CPU_ONLY, DYNAMO, GOOD, GPU_ONLY, MASK, MISMATCHED, NEW, OLD, SILENT
 from tests.web.soundness import faults
 
@@ -33,10 +33,15 @@ TEAM = f"/upgrade?{FROM}&watch=vision-team"
 EVERYTHING = f"/upgrade?{FROM}"
 
 
-def answer_of(client: TestClient, address: str) -> Any:
-    page = shown(client, address, UpgradePage)
-    assert page.answer is not None
-    return page.answer
+def page_of(client: TestClient, address: str) -> SimpleNamespace:
+    """The values that the template reads; `page` is the advice."""
+    return SimpleNamespace(**values_of(client, address))
+
+
+def answer_of(client: TestClient, address: str) -> SimpleNamespace:
+    found = page_of(client, address)
+    assert found.page is not None
+    return found
 
 
 def rows_of(text: str) -> list[str]:
@@ -48,16 +53,16 @@ def figures_of(row: str) -> list[str]:
     return re.findall(r'data-head="[^"]*">(?:<a [^>]*>)?([^<]*)', row)
 
 
-def problem_of(client: TestClient, response: Any) -> UpgradePage:
+def problem_of(response: Any) -> SimpleNamespace:
     assert response.status_code == 422
-    page = vars(response)["context"]["page"]
-    assert isinstance(page, UpgradePage)
-    return page
+    found = SimpleNamespace(**vars(response)["context"])
+    assert found.page is None
+    return found
 
 
 def test_the_answer_comes_first_and_says_why(client: TestClient) -> None:
     answer = answer_of(client, TEAM)
-    assert (answer.advice.decision, answer.verdict) == (UpgradeDecision.GO, f"Go to {GOOD.id}.")
+    assert (answer.page.decision, answer.verdict) == (UpgradeDecision.GO, f"Go to {GOOD.id}.")
     assert answer.because == "1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are."
     text = client.get(TEAM).text
     assert f"<span>You watch 2 issues (vision-team)</span><span>Must have: {HARDWARE}</span>" in text
@@ -67,7 +72,7 @@ def test_the_answer_comes_first_and_says_why(client: TestClient) -> None:
 
 def test_the_build_one_is_on_is_the_first_row_and_candidates_follow_best_first(client: TestClient) -> None:
     answer = answer_of(client, TEAM)
-    assert [row.build.id for row, _ in (*answer.rows, *answer.unmeasured)] == [BAD.id, GOOD.id, NEW.id]
+    assert [row.build.id for row in (*answer.page.compared, *answer.page.unmeasured)] == [BAD.id, GOOD.id, NEW.id]
     here, best = rows_of(client.get(TEAM).text)[:2]
     assert figures_of(here) == ["1", "1", "0", "0", "0", "0", "0", "2 of 2"]
     assert figures_of(best) == ["2", "0", "0", "0", "1", "0", "0", "2 of 2"]
@@ -98,23 +103,23 @@ def test_builds_that_break_a_constraint_are_named_with_the_reason(client: TestCl
 
 def test_without_enough_evidence_it_cannot_say_and_tells_what_to_run(client: TestClient) -> None:
     answer = answer_of(client, EVERYTHING)
-    assert (answer.advice.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
+    assert (answer.page.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
     assert f"most is known of {GOOD.id}, 2 of 4." in answer.because
     where = "--hardware cpu-x86_64,cuda-sm_90 --where-affected"
-    (find_out,) = answer.advice.find_out
+    (find_out,) = answer.page.find_out
     assert list(find_out.commands) == [
         f"knowngood run --builds {GOOD.id} --issues {GPU_ONLY.id} {where}",
         f"knowngood run --builds {GOOD.id} --issues {SILENT.id} {where} --force",
     ]
-    assert answer_of(client, f"{EVERYTHING}&enough=50").advice.decision is UpgradeDecision.GO
+    assert answer_of(client, f"{EVERYTHING}&enough=50").page.decision is UpgradeDecision.GO
 
 
 @pytest.mark.parametrize("address", [EVERYTHING, f"/upgrade?from={quote(OLD.id)}&issues={MASK.id}"])
 def test_without_a_recommendation_nothing_says_how_to_go_somewhere(client: TestClient, address: str) -> None:
     """Neither "cannot say" nor "stay" prints requirements, a diff or a note of some other build."""
     answer = answer_of(client, address)
-    assert answer.advice.decision is not UpgradeDecision.GO
-    assert not (answer.shown and answer.shown.is_chosen)
+    assert answer.page.decision is not UpgradeDecision.GO
+    assert answer.chosen is None
     text = client.get(address).text
     assert 'id="note"' not in text
     assert "torch==" not in text
@@ -127,7 +132,7 @@ def test_without_a_recommendation_nothing_says_how_to_go_somewhere(client: TestC
 
 def test_the_note_says_what_to_change_and_which_workarounds_go(client: TestClient) -> None:
     answer = answer_of(client, TEAM)
-    note = answer.shown.note
+    note = answer.note
     assert note.startswith(f"## Upgrade torch: {BAD.id} to {GOOD.id}\n\n**Go to {GOOD.id}.")
     assert "```diff\n-torch==2.7.1\n+torch==2.8.0\n```" in note
     assert f"(<http://testserver/cells/{MASK.id}/{GOOD.id.replace('+', '%2B')}?hardware={HARDWARE}>)" in note
@@ -135,7 +140,7 @@ def test_the_note_says_what_to_change_and_which_workarounds_go(client: TestClien
     assert "- **Make it eagerly**, for: [create\\_block\\_mask fails" in note
     assert f"](<http://testserver/issues/{MASK.id}>)" in note
     assert len(note.splitlines()) <= 80
-    file = client.get(answer.shown.note_address)
+    file = client.get(answer.note_address)
     assert file.headers["content-type"] == "text/markdown; charset=utf-8"
     assert file.headers["content-disposition"] == f'attachment; filename="upgrade-{GOOD.id.replace("+", "-")}.md"'
     assert file.text == note
@@ -152,23 +157,19 @@ def test_a_workaround_that_works_there_says_on_how_many_runs(client: TestClient)
 
 def test_another_candidate_can_be_looked_at_and_is_not_called_recommended(client: TestClient) -> None:
     answer = answer_of(client, f"{TEAM}&to={NEW.id.replace('+', '%2B')}")
-    assert (answer.shown.candidate.build.id, answer.advice.best.build.id) == (NEW.id, GOOD.id)
-    assert "**Not recommended: not enough measured" in answer.shown.note
+    assert (answer.shown.build.id, answer.page.best.build.id) == (NEW.id, GOOD.id)
+    assert "**Not recommended: not enough measured" in answer.note
 
 
 def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
     for address in (TEAM, EVERYTHING, f"{EVERYTHING}&enough=50&hardware={HARDWARE}"):
-        page = shown(client, address, UpgradePage)
-        told = client.get(page.json_address).json()
-        assert page.answer is not None
-        assert told["decision"] == page.answer.advice.decision
-        assert told["answer"] == f"{page.answer.verdict} {page.answer.because}"
-        advice = page.answer.advice
+        answer = answer_of(client, address)
+        told, advice = client.get(answer.json_address).json(), answer.page
+        assert told["decision"] == advice.decision
+        assert told["answer"] == f"{answer.verdict} {answer.because}"
         said = [told["base"], *told["candidates"]]
         assert [one["build"] for one in said] == [one.build.id for one in (advice.base, *advice.candidates)]
-        assert [one["build"] for one in said] == [
-            row.build.id for row, _ in (*page.answer.rows, *page.answer.unmeasured)
-        ]
+        assert [one["build"] for one in said] == [row.build.id for row in (*advice.compared, *advice.unmeasured)]
         assert len(told["left_out"]) == len(advice.left_out)
         for one, row in zip(said, rows_of(client.get(address).text), strict=True):
             counts = [str(one["counts"][tally]) for tally in COLUMN_WORDS]
@@ -231,8 +232,7 @@ def test_a_version_is_as_good_as_a_build_id_and_leaves_the_python_open(
 
 
 def test_an_unknown_build_is_answered_with_the_nearest(client: TestClient) -> None:
-    page = problem_of(client, client.get("/upgrade?from=2.7.0"))
-    assert page.answer is None
+    page = problem_of(client.get("/upgrade?from=2.7.0"))
     assert 'no build is called "2.7.0" here' in page.problem
     assert BAD.id in [one.label for one in page.nearest]
     assert client.get(page.nearest[0].address).status_code == 200
@@ -294,7 +294,7 @@ def test_a_pasted_environment_leads_to_its_build_and_is_not_kept(client: TestCli
 def test_an_environment_that_is_no_build_is_refused_with_what_was_pasted(
     client: TestClient, content: str, said: str
 ) -> None:
-    page = problem_of(client, client.post("/upgrade", data={"environment": content, "python": ""}))
+    page = problem_of(client.post("/upgrade", data={"environment": content, "python": ""}))
     assert said in page.problem
     assert page.problem
     assert page.environment == content
@@ -307,8 +307,8 @@ def test_fields_of_the_form_that_nobody_filled_in_ask_for_nothing(client: TestCl
 
 
 def test_the_empty_form_asks_for_the_build(client: TestClient, own: TestClient) -> None:
-    page = shown(client, "/upgrade", UpgradePage)
-    assert (page.answer, page.problem, list(page.knowledge.lists)) == (None, "", ["vision-team"])
+    page = page_of(client, "/upgrade")
+    assert (page.page, page.problem, list(page.knowledge.lists)) == (None, "", ["vision-team"])
     assert page.builds[0].id == NEW.id
     assert own.get("/upgrade").status_code == 200
     assert own.get("/upgrade?from=2.7.1").status_code == 422
@@ -317,9 +317,9 @@ def test_the_empty_form_asks_for_the_build(client: TestClient, own: TestClient) 
 def test_nothing_measured_is_not_a_reason_to_stay(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
     answer = answer_of(own, EVERYTHING)
-    assert (answer.advice.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
-    assert answer.advice.find_out[0].commands[0].startswith(f"knowngood run --builds {BAD.id} --issues ")
-    assert [row.build.id for row, _ in answer.rows] == [BAD.id]
+    assert (answer.page.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
+    assert answer.page.find_out[0].commands[0].startswith(f"knowngood run --builds {BAD.id} --issues ")
+    assert [row.build.id for row in answer.page.compared] == [BAD.id]
 
 
 def test_words_of_a_catalogue_are_only_words(own: TestClient, own_engine: Engine) -> None:

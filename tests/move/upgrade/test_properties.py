@@ -24,18 +24,13 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.move.upgrade.candidates import CONFIRMED, Candidate, Rating, Tally
+from knowngood.move.pair import CONFIRMED
+from knowngood.move.schemas import upgrade_body
+from knowngood.move.upgrade.candidates import LEAST, Candidate, Rating, Tally, UpgradeQuestion
 from knowngood.move.upgrade.constraints import Constraints
-from knowngood.move.upgrade.ranking import (
-    LEAST,
-    UpgradeAdvice,
-    UpgradeDecision,
-    UpgradeQuestion,
-    advise,
-    rank_key,
-)
-from knowngood.move.upgrade.schemas import upgrade_body
-from knowngood.move.upgrade.text import upgrade_text
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise, rank_key
+from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.renderers import upgrade_text
 from knowngood.move.upgrade.wording import answer, measured
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -191,7 +186,7 @@ def test_issues_that_can_exist_on_neither_side_change_nothing(known: Known, enou
 @given(worlds(), enoughs)
 def test_every_newer_build_and_every_issue_of_it_is_told_of_exactly_once(known: Known, enough: float) -> None:
     advice = ask(known, enough)
-    told = [one.build.id for one in advice.candidates] + [one.build.id for one in advice.left_out]
+    told = [one.build.id for one in advice.candidates] + [one.build for one in advice.left_out]
     assert sorted(told) == sorted(build.id for build in BUILDS if build != TORCH_25)
     for one in (advice.base, *advice.candidates):
         ids = [item.issue.id for item in one.items]

@@ -14,25 +14,20 @@ from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.move.compare.comparison import Group
+from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import (
+    ENOUGH,
+    LEAST,
     WEIGHING_WORDS,
     Candidate,
     Rating,
     Tally,
+    UpgradeQuestion,
     weight_of,
 )
 from knowngood.move.upgrade.constraints import OLDEST_DRIVER, Constraints, read_pin
-from knowngood.move.upgrade.ranking import (
-    ENOUGH,
-    LEAST,
-    RANKING_WORDS,
-    UpgradeAdvice,
-    UpgradeDecision,
-    UpgradeQuestion,
-    advise,
-    rank_key,
-)
+from knowngood.move.upgrade.ranking import RANKING_WORDS, UpgradeAdvice, advise, rank_key
+from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import answer, measured
 from tests.domain import given_claims
 from tests.domain.given_claims import GPU
@@ -225,7 +220,7 @@ def test_items_stand_gravest_first_and_silent_ones_before_loud_ones() -> None:
 
 def test_only_what_is_gained_on_single_runs_is_to_be_confirmed() -> None:
     doubtful = on(ask(world({"a": "xO ", "b": "xo ", "c": "OX ", "d": "XX "})), TORCH_26).doubtful
-    assert doubtful.issues == ("a",)
+    assert doubtful.to_run == ("a",)
     assert "--issues a " in " ".join(doubtful.commands)
 
 
@@ -578,7 +573,7 @@ def test_an_advice_holds_what_it_was_asked() -> None:
 def test_builds_that_break_a_constraint_are_left_out_in_the_order_of_releases() -> None:
     known = world({"a": "xoo"}, builds=(TORCH_25, TORCH_27, TORCH_26))
     advice = ask(known, constraints=Constraints(pins=(read_pin("torch<2.6"),)))
-    assert [one.build for one in advice.left_out] == [TORCH_26, TORCH_27]
+    assert [one.build for one in advice.left_out] == [TORCH_26.id, TORCH_27.id]
 
 
 def test_a_confirmed_candidate_goes_before_one_that_gains_more_on_single_runs() -> None:
@@ -608,7 +603,7 @@ def test_without_a_newer_build_one_stays() -> None:
 def test_a_build_that_breaks_a_constraint_is_named_apart_with_the_reason() -> None:
     advice = ask(world({"a": "xoo"}), constraints=Constraints(pins=(read_pin("torch<2.7"),)))
     assert ids(advice) == [TORCH_26.id]
-    assert [(one.build.id, one.reasons) for one in advice.left_out] == [
+    assert [(one.build, one.reasons) for one in advice.left_out] == [
         (TORCH_27.id, ("has torch 2.7.1+cu126, and torch<2.7 is wanted",))
     ]
     every = ask(world({"a": "xoo"}), constraints=Constraints(pins=(read_pin("torch<2.6"),)))
@@ -705,7 +700,7 @@ def test_while_the_cpu_does_not_count_it_is_said_what_that_costs() -> None:
     advice = ask(gpu_world("xoo", "xoo", carries=False), constraints=Constraints(hardware=(GPU,)))
     assert (advice.decision, advice.base.from_cpu) == (UpgradeDecision.CANNOT_SAY, 0)
     assert advice.base.missing.to_run == tuple(sorted(f"any-{number}" for number in range(20)))
-    assert advice.base.missing.hardware == (GPU,)
+    assert f" --hardware {GPU} --where" in advice.base.missing.commands[0]
     start = advice.start.id
     (told,) = map(str, advice.beside)
     assert told == (
@@ -719,7 +714,8 @@ def test_while_the_cpu_does_not_count_it_is_said_what_that_costs() -> None:
 
 def test_what_is_missing_on_a_gpu_is_run_on_one() -> None:
     one = on(ask(gpu_world("xo ", "xoo", count=1), constraints=Constraints(hardware=(GPU,))), TORCH_27)
-    assert (one.missing.to_run, one.missing.hardware) == (tuple(f"gpu-{number}" for number in range(4)), (GPU,))
+    assert one.missing.to_run == tuple(f"gpu-{number}" for number in range(4))
+    assert f" --hardware {GPU} --where" in one.missing.commands[0]
 
 
 # -- the price ---------------------------------------------------------------------------------------------------------
@@ -733,10 +729,10 @@ def test_missing_cells_have_a_price_and_the_very_commands() -> None:
         ("b", "control", "default"): 6.0,
     }
     one = on(ask(known, durations=durations, environment_s=14.0), TORCH_27)
-    assert (one.missing.to_run, one.missing.to_ask_again, one.missing.hardware) == (("a",), ("b",), (HARDWARE,))
-    assert (one.missing.price.seconds, one.missing.price.guessed) == (20.0 + 40.0 + 6.0 + 15.0 + 14.0, 1)
-    assert one.missing.price.minutes == 2
-    assert one.missing.commands(one.build.id) == (
+    assert (one.missing.to_run, one.missing.to_ask_again) == (("a",), ("b",))
+    assert (one.missing.seconds, one.missing.guessed) == (20.0 + 40.0 + 6.0 + 15.0 + 14.0, 1)
+    assert one.missing.minutes == 2
+    assert one.missing.commands == (
         "knowngood run --builds torch-2.7.1+cu126 --issues a --hardware cpu-x86_64 --where-affected",
         "knowngood run --builds torch-2.7.1+cu126 --issues b --hardware cpu-x86_64 --where-affected --force",
     )
@@ -750,7 +746,7 @@ def test_to_confirm_a_gain_costs_one_more_run_on_each_side_that_was_run_once() -
     assert found.commands == (
         "knowngood run --builds torch-2.5.1+cu124,torch-2.6.0+cu124 --issues a,b --hardware cpu-x86_64 --confirm",
     )
-    assert on(advice, TORCH_26).doubtful.price.seconds == 40.0 + 40.0 + 7.0 + 10.0 + 10.0
+    assert on(advice, TORCH_26).doubtful.seconds == 40.0 + 40.0 + 7.0 + 10.0 + 10.0
 
 
 def test_both_sides_are_priced_where_both_are_hardly_measured() -> None:

@@ -7,9 +7,10 @@ import pytest
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import SETTLED_REPORTS
 from knowngood.domain.issue import Severity
-from knowngood.move.upgrade.candidates import Rating
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
-from knowngood.move.upgrade.text import upgrade_text
+from knowngood.move.upgrade.candidates import Rating, UpgradeQuestion
+from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.renderers import upgrade_text
 from knowngood.move.upgrade.wording import answer
 from tests.domain import given_claims
 from tests.make import NOON, make_build

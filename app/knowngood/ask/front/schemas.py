@@ -6,7 +6,7 @@ from datetime import date, datetime
 from knowngood.ask.front.service import IssueStanding, Overview, Standing, Yours
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Verdict, is_silent
-from knowngood.move.upgrade.ranking import UpgradeDecision
+from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import because, verdict
 from knowngood.web.json_body import Body, TitledIssueBody
 from knowngood.web.urls import build_address, cell_address, issue_address

@@ -18,7 +18,7 @@ from knowngood.domain.measuring.planning import CONFIRMING, SETTLING
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.domain.vocabulary import many
-from knowngood.move.compare.comparison import passes_needed
+from knowngood.move.pair import passes_needed
 
 _ENDS = 2  # both are asked, whatever lies between
 

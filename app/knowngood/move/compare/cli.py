@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from knowngood.cli.choice import issues_of, one_of
+from knowngood.cli.choice import one_of
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here
 from knowngood.cli.lazy import command
@@ -22,23 +22,18 @@ from knowngood.cli.options import (
     option,
     text,
 )
-from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.build_names import asked_build
-from knowngood.domain.errors import BadRequest, UnknownBuild, UnknownIssue
-from knowngood.domain.hardware_names import measured_classes
-from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.verdicts.known import Known
+from knowngood.domain.errors import BadRequest
 from knowngood.gate.asking import say
-from knowngood.move.compare.comparison import Comparison, Transition
-from knowngood.move.compare.comparison import compare as compare_builds
+from knowngood.move.compare.comparison import CompareRequest, Comparison, read_comparison
 from knowngood.move.compare.renderers import comparison_markdown, comparison_text
+from knowngood.move.pair import Transition
 from knowngood.store.knowledge.model import Knowledge
 
 if TYPE_CHECKING:
     from knowngood.move.compare.git_changes import ChangedTorch
 
 _TORCH_CHANGES = "knowngood.move.compare.git_changes:torch_changes"
-_BODY = "knowngood.move.compare.schemas:compare_body"
+_BODY = "knowngood.move.schemas:compare_body"
 
 
 @command(
@@ -77,13 +72,17 @@ def compare(
         raise BadRequest("name two builds, such as 2.5.1 2.6.0, or --from-diff and the revision to compare with")
     now = datetime.now(UTC)
     knowledge = knowledge_here(snapshot, public_keys)
-    ends: list[Exit] = []
-    pairs = _pairs_in(from_diff, knowledge, ends) if from_diff else [(a, b)]
-    compared = [_compared(knowledge.known, pair, hardware, issues, now) for pair in pairs]
+    pairs = _pairs_in(from_diff, knowledge) if from_diff else [(a, b)]
+    compared = [
+        read_comparison(CompareRequest(hardware, tuple(issues), a=pair[0], b=pair[1]), knowledge.known, now)
+        for pair in pairs
+        if pair
+    ]
     texts = [_told(one, "json" if as_json else form, now) for one in compared]
     is_list = bool(from_diff) and (as_json or form == "json")
     sys.stdout.write(f"[{','.join(texts)}]\n" if is_list else "\n".join(texts))
-    return max([*ends, *(_end(one, failing) for one in compared)], key=_GRAVITY.index, default=Exit.OK)
+    ends = [Exit.INSUFFICIENT if None in pairs else Exit.OK, *(_end(one, failing) for one in compared)]
+    return max(ends, key=_GRAVITY.index)
 
 
 _GRAVITY = (Exit.OK, Exit.INSUFFICIENT, Exit.FINDING)
@@ -95,45 +94,16 @@ def _end(compared: Comparison, failing: Collection[str]) -> Exit:
     return Exit.INSUFFICIENT if compared.is_blind else Exit.OK
 
 
-def _pairs_in(revision: str, knowledge: Knowledge, ends: list[Exit]) -> list[tuple[str, str]]:
-    """The builds that files move between, each pair once. Files are named on standard error; for one whose builds
-    cannot be compared `ends` gets an end.
+def _pairs_in(revision: str, knowledge: Knowledge) -> list[tuple[str, str] | None]:
+    """The builds that files move between, each pair once; None stands for files whose builds cannot be compared. Files
+    are named on standard error.
     """
-    pairs: dict[tuple[str, str], None] = {}
     changes: list[ChangedTorch] = load(_TORCH_CHANGES)(revision, knowledge)
     if not changes:
         say(f"no file that differs from {revision} states another torch")
     for change in changes:
         say(f"{change.path}: {change.sentence}")
-        if change.before and change.after and change.before.build and change.after.build:
-            pairs[change.before.build, change.after.build] = None
-        else:
-            ends.append(Exit.INSUFFICIENT)
-    return list(pairs)
-
-
-def _compared(known: Known, sides: tuple[str, str], hardware: str, issues: Sequence[str], now: datetime) -> Comparison:
-    """As the page compares (service.py), without what it takes to refuse in HTTP."""
-    before, after = (_found(text, side, known) for text, side in zip(sides, "ab", strict=True))
-    try:
-        wanted = issues_of(known.issues, issues)
-    except UnknownIssue as error:
-        raise BadRequest(f"issues: {error}") from None
-    return compare_builds(wanted, before, after, _class(hardware, known.hardware), known, now=now)
-
-
-def _found(text: str, side: str, known: Known) -> Build:
-    try:
-        return asked_build(text, known.builds)
-    except UnknownBuild as error:
-        near = f"; nearest: {', '.join(error.nearest)}" if error.nearest else ""
-        raise BadRequest(f"{side}: {error.problem}{near}") from None
-
-
-def _class(asked: str, measured: Sequence[str]) -> str:
-    if asked:
-        return measured_classes([asked], measured)[0]
-    return CPU_CLASS if CPU_CLASS in measured or not measured else measured[0]
+    return list(dict.fromkeys(change.builds for change in changes))
 
 
 def _told(compared: Comparison, form: str, now: datetime) -> str:

@@ -31,6 +31,12 @@ class ChangedTorch:
     problem: str = ""
 
     @property
+    def builds(self) -> tuple[str, str] | None:
+        """None where either is no build of the catalogue."""
+        before, after = (side.build if side else None for side in (self.before, self.after))
+        return (before, after) if before and after else None
+
+    @property
     def sentence(self) -> str:
         if self.before is None or self.after is None:
             return f"left out: {self.problem}"

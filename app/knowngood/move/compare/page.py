@@ -1,31 +1,26 @@
 """`/compare`: two builds side by side; without two builds, the choice of them. `/compare.md`: the same as Markdown."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.verdicts.inference import own_reason
+from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import measured_line
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.vocabulary import SEVERITY
-from knowngood.matrix.overview.selection import Words
-from knowngood.move.compare.comparison import (
-    PAIRING_WORDS,
-    Comparison,
-    Group,
-    IssuePair,
-    joined,
-    phrases,
-)
+from knowngood.matrix.overview.selection import Words, one_class
+from knowngood.move.compare.comparison import PAIRING_WORDS, CompareRequest, Comparison, joined, phrases
 from knowngood.move.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of
-from knowngood.move.compare.service import CompareOptions, CompareQuery, comparison_of, load_options
+from knowngood.move.compare.service import Narrowed, OfTwoBuilds, comparison_of
+from knowngood.move.pair import Group, IssuePair
 from knowngood.share.exports.service import links_at
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_measured_builds
@@ -56,141 +51,91 @@ SORTING_WORDS = {
 }
 
 
-class ComparePageQuery(CompareQuery):
-    a: Words = ""
-    b: Words = ""
-    sort: Sorting = Sorting.CHANGE
-
-
-@dataclass(frozen=True)
-class Line:
-    """`notes` are sentences beside the verdicts; `reason` one of the evidence, where the line asks for it."""
-
-    pair: IssuePair
-    notes: tuple[str, ...]
-    reason: str
-
-
-@dataclass(frozen=True)
-class Section:
-    """Lines with one heading. Folded ones are opened by whoever wants them."""
-
-    id: str
-    heading: str
-    meaning: str
-    lines: tuple[Line, ...]
-    is_folded: bool
-
-
-@dataclass(frozen=True)
-class ComparePage:
-    """`compared` is None where two builds are still to be chosen; `offered` are comparisons somebody may want then.
-    `told` is what became of the issues. Of each of the `builds` it is said whether it was measured, with any of its
-    Pythons: one may stand in for another.
-    """
-
-    query: ComparePageQuery
-    options: CompareOptions
-    compared: Comparison | None
-    builds: Mapping[str, bool]
-    classes: tuple[Choice, ...]
-    json_address: str
-    offered: tuple[Choice, ...] = ()
-    told: str = ""
-    sections: tuple[Section, ...] = ()
-    sortings: tuple[Choice, ...] = ()
-    swapped_address: str = ""
-    markdown: str = ""
-    markdown_address: str = ""
-    pairing: str = PAIRING_WORDS
-
-
 @router.get("/compare")
-def compare(context: Context, query: Annotated[ComparePageQuery, Query()]) -> Response:
-    def load(session: Session) -> tuple[CompareOptions, Collection[str], Comparison | None]:
-        room = load_options(session, query.hardware)
-        measured = load_measured_builds(session, room.hardware)
-        compared = comparison_of(context.known(session), room, query, context.now) if query.a and query.b else None
-        return room, measured, compared
+def compare(
+    context: Context, narrowed: Narrowed, a: Words = "", b: Words = "", sort: Sorting = Sorting.CHANGE
+) -> Response:
+    request = replace(narrowed, a=a, b=b)
 
-    return context.answer_in_turn(
-        load, lambda found: context.page("compare.html", compare_page(context, query, *found))
-    )
+    def load(session: Session) -> tuple[Known, str, Collection[str], Comparison | None]:
+        known = context.known(session)
+        hardware = one_class(request.hardware, known.hardware)
+        compared = comparison_of(request, known, context.now) if a and b else None
+        return known, hardware, load_measured_builds(session, hardware), compared
+
+    return context.answer_in_turn(load, lambda found: _page(context, request, sort, *found))
 
 
 @router.get("/compare.md")
-def compare_as_markdown(context: Context, query: Annotated[CompareQuery, Query()]) -> Response:
+def compare_as_markdown(context: Context, request: OfTwoBuilds) -> Response:
     return context.answer_in_turn(
-        lambda session: comparison_of(
-            context.known(session), load_options(session, query.hardware), query, context.now
-        ),
+        lambda session: comparison_of(request, context.known(session), context.now),
         lambda compared: context.text(comparison_markdown(compared, links_at(context.base)), MARKDOWN, "comparison.md"),
     )
 
 
-def compare_page(
+def _page(
     context: RequestContext,
-    query: ComparePageQuery,
-    room: CompareOptions,
+    request: CompareRequest,
+    sort: Sorting,
+    known: Known,
+    hardware: str,
     measured: Collection[str],
     compared: Comparison | None,
-) -> ComparePage:
-    """Everything templates/compare.html shows, as values. `measured` are ids of builds on the class of `room`."""
-    page = ComparePage(
-        query=query,
-        options=room,
-        compared=compared,
-        builds=_builds(room.builds, measured),
-        classes=tuple(
-            Choice(one, _address(query, hardware=one), one == room.hardware)
-            for one in dict.fromkeys([*room.classes, room.hardware])
-        ),
-        json_address=f"{API}/builds",
-    )
-    narrowing = {**query.said, "hardware": room.hardware}
+) -> Response:
+    """Where two builds are still to be chosen `compared` is None. `measured` are ids of builds on the class. Of each
+    build it is said whether it was measured, with any of its Pythons: one may stand in for another.
+    """
+    newest_first = sorted(known.builds.values(), key=lambda build: build.build_id, reverse=True)
+    tested = {build.build_id.apart_from_python for build in newest_first if build.id in measured}
+    narrowing = {**request.narrowing, "hardware": hardware}
+    values: dict[str, Any] = {
+        "query": request,
+        "hardware": hardware,
+        "builds": {build.id: build.build_id.apart_from_python in tested for build in newest_first},
+        "components": sorted({issue.component for issue in known.issues.values()}),
+        "classes": [
+            Choice(one, _address(request, sort, hardware=one), one == hardware)
+            for one in dict.fromkeys([*known.hardware, hardware])
+        ],
+        "pairing": PAIRING_WORDS,
+        "json_address": f"{API}{compare_address(request.a, request.b, **narrowing)}" if compared else f"{API}/builds",
+    }
     if compared is None:
-        return replace(page, offered=_offered(room, measured, query)[: None if context.is_file else _OFFERED])
+        offered = _offered(request, narrowing, measured_line(tuple(reversed(newest_first)), measured))
+        return context.page("compare.html", **values, offered=offered[: None if context.is_file else _OFFERED])
     before, after = compared.before.id, compared.after.id
-    return replace(
-        page,
+    return context.page(
+        "compare.html",
+        compared,
+        **values,
         told=joined([context.say(words, n=n) for words, n in phrases(compared)], context.say(", ")),
-        sections=_sections(context, query, compared),
-        sortings=tuple(
-            Choice(context.say(SORTING_WORDS[one]), _address(query.model_copy(update={"sort": one})), one is query.sort)
-            for one in Sorting
-        ),
-        swapped_address=_address(query.model_copy(update={"a": after, "b": before})),
+        sections=_sections(compared, sort),
+        headings=HEADINGS,
+        meanings=MEANINGS,
+        explained=_EXPLAINED,
+        own_reason=own_reason,
+        notes=partial(notes, context),
+        sortings=[
+            Choice(context.say(words), _address(request, one), one is sort) for one, words in SORTING_WORDS.items()
+        ],
+        swapped_address=_address(replace(request, a=after, b=before), sort),
         markdown=comparison_markdown(compared, links_at(context.base)),
         markdown_address=compare_address(before, after, **narrowing).replace("/compare", "/compare.md", 1),
-        json_address=f"{API}{compare_address(query.a, query.b, **narrowing)}",
     )
 
 
-def _address(query: ComparePageQuery, **changes: str) -> str:
-    said = {**query.said, "sort": "" if query.sort is Sorting.CHANGE else query.sort.value, **changes}
-    return compare_address(query.a, query.b, **said)
+def _address(request: CompareRequest, sort: Sorting, **changes: str) -> str:
+    sorted_by = "" if sort is Sorting.CHANGE else sort.value
+    return compare_address(request.a, request.b, **{**request.narrowing, "sort": sorted_by, **changes})
 
 
-_FOLDED = frozenset({Group.STILL_FAILS, Group.STILL_PASSES, Group.NOWHERE})
-
-
-def _sections(context: RequestContext, query: ComparePageQuery, compared: Comparison) -> tuple[Section, ...]:
+def _sections(compared: Comparison, sort: Sorting) -> Mapping[str, Sequence[IssuePair]]:
     """The groups in their order; in another order than that all pairs together."""
-    if query.sort is not Sorting.CHANGE:
-        ordered = sorted(compared.pairs, key=_KEYS[query.sort])
-        lines = _lines(context, (pair for pair in ordered if pair.group is not Group.NOWHERE))
-        return (Section("all", context.say("All issues"), "", lines, is_folded=False),)
-    return tuple(
-        Section(
-            id=group.value,
-            heading=context.say(HEADINGS[group]),
-            meaning=context.say(MEANINGS[group]),
-            lines=_lines(context, pairs),
-            is_folded=group in _FOLDED,
-        )
-        for group in Group
-        if (pairs := compared.of(group))
-    )
+    if sort is Sorting.CHANGE:
+        return {group.value: pairs for group, pairs in compared.groups.items()}
+    ordered = sorted(compared.pairs, key=_KEYS[sort])
+    return {"all": [pair for pair in ordered if pair.group is not Group.NOWHERE]}
 
 
 _KEYS: Mapping[Sorting, Callable[[IssuePair], Any]] = {
@@ -206,32 +151,16 @@ _EXPLAINED = frozenset(
 )
 
 
-def _lines(context: RequestContext, pairs: Iterable[IssuePair]) -> tuple[Line, ...]:
-    return tuple(line_of(context, one, own_reason(one.after) if one.group in _EXPLAINED else "") for one in pairs)
+def notes(context: RequestContext, pair: IssuePair, without: str = "") -> Iterator[str]:
+    """Notes on a pair in the reader's language. `without` are the words of one that the page has elsewhere."""
+    found = notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
+    return (context.say(words, **values) for words, values in found if words != without)
 
 
-def line_of(context: RequestContext, pair: IssuePair, reason: str, without: str = "") -> Line:
-    """`without` are the words of a note that the page has elsewhere."""
-    notes = notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
-    return Line(pair, tuple(context.say(words, **values) for words, values in notes if words != without), reason)
-
-
-def _builds(builds: Iterable[Build], measured: Collection[str]) -> dict[str, bool]:
-    """Newest first."""
-    newest_first = sorted(builds, key=lambda build: build.build_id, reverse=True)
-    known = {build.build_id.apart_from_python for build in newest_first if build.id in measured}
-    return {build.id: build.build_id.apart_from_python in known for build in newest_first}
-
-
-def _offered(room: CompareOptions, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:
+def _offered(request: CompareRequest, narrowing: Mapping[str, str], line: Sequence[Build]) -> list[Choice]:
     """Steps between neighbouring measured builds, newest first; with one build chosen, what it can be compared with."""
-    line = measured_line(room.builds, measured)
-    if query.a or query.b:
-        steps = [(query.a or build.id, query.b or build.id) for build in reversed(line)]
+    if request.a or request.b:
+        steps = [(request.a or build.id, request.b or build.id) for build in reversed(line)]
     else:
         steps = [(before.id, after.id) for before, after in reversed(list(pairwise(line)))]
-    return tuple(
-        Choice(f"{a} → {b}", compare_address(a, b, **{**query.said, "hardware": room.hardware}), is_chosen=False)
-        for a, b in steps
-        if a != b
-    )
+    return [Choice(f"{a} → {b}", compare_address(a, b, **narrowing), is_chosen=False) for a, b in steps if a != b]

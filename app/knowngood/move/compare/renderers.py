@@ -8,19 +8,11 @@ from operator import attrgetter
 
 from knowngood.domain.issue import Left
 from knowngood.domain.verdicts.inference import in_words, own_reason
+from knowngood.domain.verdicts.verdict import Cell
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.markdown import escaped
-from knowngood.move.compare.comparison import (
-    PAIRING_WORDS,
-    Comparison,
-    Group,
-    IssuePair,
-    SideStanding,
-    WorkaroundTurn,
-    passes_needed,
-    sentence,
-    standing_of,
-)
+from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
+from knowngood.move.pair import Group, IssuePair, SideStanding, WorkaroundTurn, passes_needed, standing_of
 from knowngood.serialization.marks import in_text
 from knowngood.share.exports.extract import Links
 
@@ -78,15 +70,6 @@ _NAMED_ONLY = frozenset({Group.STILL_PASSES, Group.NOWHERE, Group.PASSES_NEW, Gr
 _INDENT = "      "
 
 
-def grouped_turns(pair: IssuePair) -> Mapping[WorkaroundTurn, tuple[str, ...]]:
-    """Workarounds (ids) by what became of them; what asks for something to be done first."""
-    return {
-        turn: names
-        for turn in WorkaroundTurn
-        if (names := tuple(id_ for id_, one in pair.turns.items() if one is turn))
-    }
-
-
 def marks_of(pair: IssuePair) -> Iterator[str]:
     """The marks of a claim that rests on little: words of MARK_WORDS."""
     if any(cell.runs == 1 for cell in pair.sides):
@@ -97,33 +80,38 @@ def marks_of(pair: IssuePair) -> Iterator[str]:
         yield MARK_WORDS["old"]
 
 
+Note = tuple[str, Mapping[str, str]]
+"""Words, and the values of their places."""
+
+
 def notes_of(
     pair: IssuePair,
     naming: Callable[[Sequence[str]], str] = ", ".join,
     left: Callable[[Left], str] = attrgetter("what"),
-) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Notes on a pair beside its verdicts: words, and the values of their places. `naming` lists workarounds (ids),
-    and `left` says what is left wrong.
-    """
-    for turn, ids in grouped_turns(pair).items():
-        yield TURN_WORDS[turn], {"names": naming(ids)}
+) -> Iterator[Note]:
+    """Notes on a pair beside its verdicts. `naming` lists workarounds (ids), and `left` says what is left wrong."""
+    for turn in WorkaroundTurn:
+        if ids := [id_ for id_, one in pair.turns.items() if one is turn]:
+            yield TURN_WORDS[turn], {"names": naming(ids)}
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
         if standing_of(passing) is SideStanding.PASSES and (needed := passes_needed(flaky, passing)):
             yield NOTE_WORDS["luck"], {"build": flaky.build, "needed": str(needed)}
-    inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
-    for build, ground in inferred.items():
-        yield NOTE_WORDS["inferred"], {"build": build, "ground": ground}
+    yield from grounds_of(pair)
     yield from left_of(pair, left)
-    before, after = pair.packages
+    before, after = (" ".join(one) or "nothing beside torch" for one in pair.packages)
     if before != after:
-        yield NOTE_WORDS["packages"], {"before": _listed(before), "after": _listed(after)}
+        yield NOTE_WORDS["packages"], {"before": before, "after": after}
     if pair.issue.requires.package:
         yield NOTE_WORDS["package"], {"package": pair.issue.requires.package}
 
 
-def left_of(
-    pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")
-) -> Iterator[tuple[str, Mapping[str, str]]]:
+def grounds_of(pair: IssuePair) -> Iterator[Note]:
+    """The cells that its sides are inferred from, each once."""
+    inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
+    return ((NOTE_WORDS["inferred"], {"build": build, "ground": ground}) for build, ground in inferred.items())
+
+
+def left_of(pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")) -> Iterator[Note]:
     """All that its passes say nothing of."""
     for cell in pair.sides:
         if cell.not_covered:
@@ -131,27 +119,32 @@ def left_of(
             yield NOTE_WORDS["left"], {"build": cell.build, "what": what}
 
 
-def _listed(packages: tuple[str, ...]) -> str:
-    return " ".join(packages) or "nothing beside torch"
+def in_english(notes: Iterable[Note]) -> Iterator[str]:
+    return (words.format(**values) for words, values in notes)
 
 
 def comparison_text(compared: Comparison) -> str:
     """The answer in the first line, then the groups in their order."""
-    lines = wrapped(f"{sentence(compared)}.", later="  ")
-    for group, pairs in _groups(compared).items():
-        lines += ["", f"{HEADINGS[group]} ({len(pairs)})"]
-        if group in _NAMED_ONLY:
-            lines += wrapped("; ".join(one_line(_title(pair)) for pair in pairs), "  ", "  ")
-            continue
-        for pair in pairs:
-            lines += pair_lines(pair)
-            if group is Group.NOT_KNOWN_NOW:
-                lines += wrapped(one_line(own_reason(pair.after)), _INDENT, _INDENT)
-            for words, values in notes_of(pair):
-                lines += wrapped(one_line(words.format(**values)), _INDENT, _INDENT + "  ")
-    if compared.is_blind:
-        lines += ["", *wrapped(_advice(compared), later="  ")]
-    return "\n".join(lines) + "\n"
+    blocks = [wrapped(f"{sentence(compared)}.", later="  ")]
+    blocks += [[_heading(group, pairs), *_lines(group, pairs)] for group, pairs in _told(compared).items()]
+    blocks += [wrapped(_advice(compared), later="  ")] if compared.is_blind else []
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _heading(group: Group, pairs: Sequence[IssuePair]) -> str:
+    return f"{HEADINGS[group]} ({len(pairs)})"
+
+
+def _lines(group: Group, pairs: Sequence[IssuePair]) -> Iterator[str]:
+    if group in _NAMED_ONLY:
+        yield from wrapped("; ".join(one_line(_title(pair)) for pair in pairs), "  ", "  ")
+        return
+    for pair in pairs:
+        yield from pair_lines(pair)
+        if group is Group.NOT_KNOWN_NOW:
+            yield from wrapped(one_line(own_reason(pair.after)), _INDENT, _INDENT)
+        for note in in_english(notes_of(pair)):
+            yield from wrapped(one_line(note), _INDENT, _INDENT + "  ")
 
 
 def pair_lines(pair: IssuePair) -> Iterable[str]:
@@ -175,51 +168,45 @@ def _advice(compared: Comparison) -> str:
     return f"No issue answers on both builds. To measure them: knowngood run --builds {builds}"
 
 
-def _groups(compared: Comparison) -> Mapping[Group, tuple[IssuePair, ...]]:
-    told = Group if compared.before != compared.after else ()
-    return {group: pairs for group in told if (pairs := compared.of(group))}
+def _told(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
+    """Beside itself nothing of a build is told."""
+    return compared.groups if compared.before != compared.after else {}
 
 
 def comparison_markdown(compared: Comparison, links: Links | None = None) -> str:
     """The answer, then a table for each group; what passes or applies to neither is named in a line."""
     blocks = [f"**{escaped(sentence(compared))}.**"]
-    for group, pairs in _groups(compared).items():
+    head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
+    for group, pairs in _told(compared).items():
+        heading = _heading(group, pairs)
         if group in _NAMED_ONLY:
-            blocks.append(f"{HEADINGS[group]} ({len(pairs)}): {'; '.join(escaped(_title(pair)) for pair in pairs)}")
+            blocks.append(f"{heading}: {'; '.join(escaped(_title(pair)) for pair in pairs)}")
             continue
         rows = [f"| {' | '.join(_cells(pair, links))} |" for pair in pairs]
-        head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
         table = "\n".join([head, "| --- | --- | --- | --- |", *rows])
-        heading = f"{HEADINGS[group]} ({len(pairs)})"
         if group is Group.STILL_FAILS:
             blocks.append(f"<details><summary>{heading}</summary>\n\n{table}\n\n</details>")
         else:
             blocks += [f"#### {heading}", table]
-    if compared.is_blind:
-        blocks.append(escaped(_advice(compared)))
-    blocks.append(f"<sub>{escaped(PAIRING_WORDS)}</sub>")
-    return "\n\n".join(blocks) + "\n"
+    blocks += [escaped(_advice(compared))] if compared.is_blind else []
+    return "\n\n".join([*blocks, f"<sub>{escaped(PAIRING_WORDS)}</sub>"]) + "\n"
 
 
 def _cells(pair: IssuePair, links: Links | None) -> tuple[str, ...]:
     title = escaped(_title(pair))
     name = f"[{title}](<{links.issue(pair.issue.id)}>)" if links else title
     silent = " (∆ wrong numbers, no error)" if pair.is_silent else ""
-    notes = [*marks_of(pair), *(words.format(**values) for words, values in notes_of(pair))]
-    said = [own_reason(pair.after), *notes] if pair.group is Group.NOT_KNOWN_NOW else notes
+    reason = [own_reason(pair.after)] if pair.group is Group.NOT_KNOWN_NOW else []
+    notes = [*reason, *marks_of(pair), *in_english(notes_of(pair))]
     return (
         f"{name}{silent}",
-        _verdict(pair, links, is_old=pair.old[0], after=False),
-        _verdict(pair, links, is_old=pair.old[1], after=True),
-        "<br>".join(escaped(one) for one in said) or "-",
+        _verdict(pair.before, links, is_old=pair.old[0]),
+        _verdict(pair.after, links, is_old=pair.old[1], helped=", has a workaround" if pair.has_workaround else ""),
+        "<br>".join(map(escaped, notes)) or "-",
     )
 
 
-def _verdict(pair: IssuePair, links: Links | None, *, is_old: bool, after: bool) -> str:
-    cell = pair.after if after else pair.before
+def _verdict(cell: Cell, links: Links | None, *, is_old: bool, helped: str = "") -> str:
     sign, word = in_text(cell.verdict)
-    helped = ", has a workaround" if after and pair.has_workaround else ""
-    old = " (old)" if is_old else ""
-    inferred = ", inferred" if cell.basis else ""
-    text = f"{escaped(sign)} {word}{helped}{inferred}{old}"
+    text = f"{escaped(sign)} {word}{helped}{', inferred' if cell.basis else ''}{' (old)' if is_old else ''}"
     return f"[{text}](<{links.cell(cell.issue, cell.build, cell.hardware)}>)" if links else text

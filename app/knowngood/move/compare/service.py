@@ -1,111 +1,90 @@
-"""Which builds are compared, for which issues: one set of parameters and one reading for page, JSON and Markdown."""
+"""A comparison as page, JSON and Markdown are asked for it: one set of parameters, and one reading of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from fastapi import Depends, Query
 
-from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.build_names import asked_build
-from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
-from knowngood.matrix.overview.selection import Names, Words, named_issues, one_class, read_asked, refuse_unknown
-from knowngood.move.compare.comparison import Comparison, compare
+from knowngood.domain.verdicts.verdict import Cell
+from knowngood.gate.request import BadField
+from knowngood.matrix.overview.selection import Names, Words, one_class, read_asked, refuse_unknown
+from knowngood.move.compare.comparison import CompareRequest, Comparison, read_comparison
 from knowngood.query.evaluate import View, matching
 from knowngood.query.parser import LONGEST as LONGEST_QUERY
-from knowngood.query.parser import Query
-from knowngood.store.engine import Session
-from knowngood.store.queries import load_builds, load_hardware, load_issues
+from knowngood.query.parser import Query as AskedQuery
 from knowngood.web.errors import NotFound
 from knowngood.web.urls import compare_address
 
 
-class Narrowed(BaseModel):
-    """Which issues are compared, and on which hardware. Everything left out means all of it."""
-
-    hardware: Annotated[Words, Field(description="One hardware class; the CPU class where none is named")] = ""
-    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated; `all` for all of them")]
-    component: Annotated[Words, Field(description="Only issues of this component")] = ""
+def _narrowed(
+    *,
+    hardware: Annotated[Words, Query(description="One hardware class; the CPU class where none is named")] = "",
+    issues: Annotated[
+        Names,
+        Query(default_factory=list, description="Issue ids, repeated or comma-separated; `all` for all of them"),
+    ],
+    component: Annotated[Words, Query(description="Only issues of this component")] = "",
     q: Annotated[
         str,
-        Field(
+        Query(
             max_length=LONGEST_QUERY,
             description="A query of issues and of these two builds: `affected` keeps what fails on "
             "either. Bare words stand in an issue's id, title or component",
         ),
-    ] = ""
-
-    @property
-    def is_filtered(self) -> bool:
-        return bool(self.issues or self.component or self.q)
-
-    @property
-    def said(self) -> Mapping[str, str]:
-        """As an address says it."""
-        told = {"hardware": self.hardware, "issues": ",".join(self.issues), "component": self.component, "q": self.q}
-        return {name: value for name, value in told.items() if value}
+    ] = "",
+) -> CompareRequest:
+    return CompareRequest(hardware, tuple(issues), component, q)
 
 
-class CompareQuery(Narrowed):
-    a: Annotated[Words, Field(description="The build that is left: its id, or a version of torch")]
-    b: Annotated[Words, Field(description="The build that is moved to")]
+Narrowed = Annotated[CompareRequest, Depends(_narrowed)]
 
 
-@dataclass(frozen=True)
-class CompareOptions:
-    """The choices of a comparison: all builds and issues, the measured classes, and what was measured on the one
-    shown.
+def _of_two_builds(
+    narrowed: Narrowed,
+    a: Annotated[Words, Query(description="The build that is left: its id, or a version of torch")],
+    b: Annotated[Words, Query(description="The build that is moved to")],
+) -> CompareRequest:
+    return replace(narrowed, a=a, b=b)
+
+
+OfTwoBuilds = Annotated[CompareRequest, Depends(_of_two_builds)]
+
+
+def comparison_of(request: CompareRequest, known: Known, now: datetime) -> Comparison:
+    """Raises NotFound for builds we do not have, which leads to the same comparison with the nearest ones in their
+    place, and BadField or InvalidParameter for the rest.
     """
-
-    builds: tuple[Build, ...]
-    issues: tuple[Issue, ...]
-    classes: tuple[str, ...]
-    hardware: str
-
-
-def load_options(session: Session, hardware: str) -> CompareOptions:
-    """Raises InvalidParameter for a class that was never measured."""
-    measured = load_hardware(session)
-    return CompareOptions(load_builds(session), load_issues(session), measured, one_class(hardware, measured))
-
-
-def comparison_of(known: Known, room: CompareOptions, query: CompareQuery, now: datetime) -> Comparison:
-    """Raises NotFound for builds we do not have, with the nearest ones, and InvalidParameter for issues."""
-    before = _found(query.a, "a", room, query)
-    after = _found(query.b, "b", room, query)
-    issues = _wanted(room.issues, query)
-    asked = read_asked(query.q)
-    return _narrowed(compare(issues, before, after, room.hardware, known, now=now), asked, now)
-
-
-def _narrowed(compared: Comparison, asked: Query, now: datetime) -> Comparison:
-    """The pairs that a query selects, which looks at them as at a matrix of these two columns."""
-    sides = {compared.before.id: compared.before, compared.after.id: compared.after}
-    builds = tuple(sorted(sides.values(), key=lambda build: build.build_id))
-    cells = {pair.issue.id: {compared.before.id: pair.before, compared.after.id: pair.after} for pair in compared.pairs}
-    issues = [pair.issue for pair in compared.pairs]
-    found = matching(asked, issues, View(builds, now), lambda issue: [[cells[issue.id][one.id] for one in builds]])
-    ids = {issue.id for issue in found}
-    return replace(compared, pairs=tuple(pair for pair in compared.pairs if pair.issue.id in ids))
-
-
-def _wanted(issues: Sequence[Issue], query: Narrowed) -> tuple[Issue, ...]:
-    named = named_issues(issues, query.issues)
-    if query.component:
-        refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
-    return tuple(issue for issue in named if not query.component or issue.component == query.component)
-
-
-def _found(text: str, side: str, room: CompareOptions, query: CompareQuery) -> Build:
-    """The build that the reader wrote. A refusal leads to the same comparison with the nearest ones in its place."""
+    hardware = one_class(request.hardware, known.hardware)
     try:
-        return asked_build(text, {build.id: build for build in room.builds})
-    except UnknownBuild as error:
-        sides = {"before": query.a, "after": query.b}
-        changed = "before" if side == "a" else "after"
-        near = [(one, compare_address(**{**sides, changed: one}, **query.said)) for one in error.nearest]
-        offered = near or [("choose two builds", compare_address(**query.said))]
-        raise NotFound(f"{side}: {error.problem}", offered) from None
+        compared = read_comparison(replace(request, hardware=hardware), known, now)
+    except BadField as error:
+        if error.field not in {"a", "b"}:
+            raise
+        sides = {"a": request.a, "b": request.b}
+        near = [(one, _address(request, **{**sides, error.field: one})) for one in error.nearest]
+        offered = near or [("choose two builds", _address(request, a="", b=""))]
+        raise NotFound(f"{error.field}: {error.problem}", offered) from None
+    if request.component:
+        refuse_unknown("component", [request.component], {one.component for one in known.issues.values()}, "component")
+    return _narrowed_to(compared, request.component, read_asked(request.q), now)
+
+
+def _address(request: CompareRequest, *, a: str, b: str) -> str:
+    return compare_address(a, b, **request.narrowing)
+
+
+def _narrowed_to(compared: Comparison, component: str, query: AskedQuery, now: datetime) -> Comparison:
+    """The pairs that a query selects, which looks at them as at a matrix of these two columns."""
+    pairs = {pair.issue.id: pair for pair in compared.pairs if component in {"", pair.issue.component}}
+    before, after = compared.before, compared.after
+    builds = tuple(sorted({before.id: before, after.id: after}.values(), key=lambda build: build.build_id))
+
+    def cells_of(issue: Issue) -> list[list[Cell]]:
+        cells = {before.id: pairs[issue.id].before, after.id: pairs[issue.id].after}
+        return [[cells[build.id] for build in builds]]
+
+    found = {one.id for one in matching(query, [pair.issue for pair in pairs.values()], View(builds, now), cells_of)}
+    return replace(compared, pairs=tuple(pair for id_, pair in pairs.items() if id_ in found))

@@ -5,24 +5,57 @@ Everything that is counted of a build is counted here, once: sentences, tables a
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from math import ceil
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import ReleaseAge
-from knowngood.domain.issue import Issue, Severity
-from knowngood.domain.measuring.planning import Price
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Issue,
+    Severity,
+    environment_request,
+    variants_of,
+)
+from knowngood.domain.measuring.job import PlannedArm
+from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, price_of
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, remedy_of
-from knowngood.domain.verdicts.verdict import WorkaroundFinding, WorkaroundVerdict
-from knowngood.move.compare.comparison import Group, IssuePair
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.status import Prospect, untried
+from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.move.pair import CONFIRMED, Group, IssuePair
+from knowngood.move.upgrade.constraints import Constraints
 
-CONFIRMED = 2
-"""Runs on both sides from which on a gain may be the ground of a recommendation.
+LEAST = 0.5
+"""The share of what is watched that must have an answer on a build before anything is said of it."""
 
-Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
+
+ENOUGH = 0.8
+"""The share of what does not fail on a candidate that must be known to pass before it is recommended; whoever asks may
+name another, of LEAST or more.
 """
+
+
+@dataclass(frozen=True)
+class UpgradeQuestion:
+    """`start` is the build one is on, `watched` the issues by id. `enough` is the assurance that is asked for (LEAST to
+    1).
+
+    `durations` are seconds of earlier attempts by (issue, arm, variant), `environment_s` those it takes to make an
+    environment. `notes` say what was assumed to come to this question.
+    """
+
+    start: Build
+    watched: tuple[Issue, ...]
+    constraints: Constraints = field(default_factory=Constraints)
+    enough: float = ENOUGH
+    durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    environment_s: float = ENVIRONMENT_S
+    notes: tuple[str, ...] = ()
 
 
 class Message:
@@ -55,54 +88,6 @@ def weight_of(issue: Issue) -> int:
     return _POINTS[issue.severity] * (2 if issue.silent else 1)
 
 
-@dataclass(frozen=True)
-class Item(IssuePair):
-    """One watched issue on one candidate, beside the build one is on: the class where it matters most, of those that
-    count.
-    """
-
-    @cached_property
-    def prospect(self) -> Prospect:
-        return remedy_of(self.after)
-
-    @property
-    def fails(self) -> bool:
-        return self.prospect in FAILING_PROSPECTS
-
-    @property
-    def is_of_cpu(self) -> bool:
-        """Whether the answer there is the CPU's."""
-        return self.after.basis is not None and self.after.basis.rule == DEVICE_RULE
-
-    @property
-    def is_grave(self) -> bool:
-        return self.is_silent and self.issue.severity in {Severity.HIGH, Severity.CRITICAL}
-
-    @property
-    def may_be_lost(self) -> bool:
-        """Whether it passed and fails there, or fails there and nothing is known of it before."""
-        return self.fails and self.group in {Group.NEWLY_BROKEN, Group.NOT_KNOWN_BEFORE}
-
-    @property
-    def is_confirmed(self) -> bool:
-        return self.runs >= CONFIRMED
-
-    @property
-    def workarounds(self) -> tuple[str, ...]:
-        """Ids of those that help there, in the order in which the issue lists them."""
-        found = self.after.workarounds
-        return tuple(
-            one.id
-            for one in self.issue.workarounds
-            if one.id in found and found[one.id].verdict is WorkaroundVerdict.EFFECTIVE
-        )
-
-    @property
-    def helps(self) -> WorkaroundFinding | None:
-        """The finding of the first of these."""
-        return next((self.after.workarounds[id_] for id_ in self.workarounds), None)
-
-
 class Tally(StrEnum):
     """The counts of a candidate. The first five take each watched issue once; the others say what turned."""
 
@@ -119,7 +104,7 @@ class Tally(StrEnum):
     NOT_KNOWN_BEFORE = "not_known_before"  # fails there, and nothing is known of it before: no loss either
 
 
-_COUNTED: Mapping[Tally, Callable[[Item], bool]] = {
+_COUNTED: Mapping[Tally, Callable[[IssuePair], bool]] = {
     Tally.PASSES: lambda item: item.prospect is Prospect.PASSES,
     Tally.NEEDS_WORKAROUND: lambda item: item.prospect is Prospect.NEEDS_WORKAROUND,
     Tally.FAILS: lambda item: item.prospect is Prospect.FAILS,
@@ -136,51 +121,27 @@ _COUNTED: Mapping[Tally, Callable[[Item], bool]] = {
 
 @dataclass(frozen=True)
 class Missing:
-    """The issues without an answer on a build, and what it takes to have one.
-
-    `to_run` were never run there; `to_ask_again` gave no answer, and are forced; `closed` cannot be run at all.
-    `hardware` are the classes to run on, `price` the time of control and baseline, one after another.
+    """The issues to run before more can be said: `to_run` were never run there, `to_ask_again` gave no answer, `closed`
+    cannot be run. `seconds` is an estimate of the commands' time, one arm after another; `guessed` of its `arms` were
+    never timed.
     """
 
-    to_run: tuple[str, ...] = ()
-    to_ask_again: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
-    hardware: tuple[str, ...] = ()
-    price: Price = field(default=Price(0, 0, 0.0, 0))
+    to_run: tuple[str, ...]
+    to_ask_again: tuple[str, ...]
+    closed: tuple[str, ...]
+    arms: int
+    guessed: int
+    seconds: float
+    commands: tuple[str, ...]
 
     @property
     def count(self) -> int:
-        """How many can be run."""
         return len(self.to_run) + len(self.to_ask_again)
 
-    def commands(self, build: str) -> tuple[str, ...]:
-        """The commands that fill the gaps on `build`, as they are typed."""
-        where = f" --hardware {','.join(self.hardware)}"
-        return tuple(
-            f"knowngood run --builds {build} --issues {','.join(ids)}{where}{how}"
-            for ids, how in ((self.to_run, " --where-affected"), (self.to_ask_again, " --where-affected --force"))
-            if ids
-        )
-
-
-@dataclass(frozen=True)
-class Doubtful:
-    """The gains of a candidate that rest on a single run on either side, and what it takes to run those sides again.
-
-    `builds` are those whose cells the two sides rest on, and `hardware` their classes.
-    """
-
-    issues: tuple[str, ...] = ()
-    builds: tuple[str, ...] = ()
-    hardware: tuple[str, ...] = ()
-    price: Price = field(default=Price(0, 0, 0.0, 0))
-
     @property
-    def commands(self) -> tuple[str, ...]:
-        if not self.issues:
-            return ()
-        builds, issues, hardware = (",".join(part) for part in (self.builds, self.issues, self.hardware))
-        return (f"knowngood run --builds {builds} --issues {issues} --hardware {hardware} --confirm",)
+    def minutes(self) -> int:
+        """Whole minutes, rounded up: an estimate, to be told with "about"."""
+        return ceil(self.seconds / 60)
 
 
 class Rating(StrEnum):
@@ -200,20 +161,23 @@ class Rating(StrEnum):
 @dataclass(frozen=True)
 class Candidate:
     """A build beside the one that one is on, which may be itself. `items` stand most severe first, one for each watched
-    issue that can exist on one of the two. `untried` are losses whose workarounds were not run there. `why` says what
-    its rating rests on. Without an `age` nobody knows when its release came out.
+    issue that can exist on one of the two. `missing` are those without an answer there, `untried` losses whose
+    workarounds were not run there, `doubtful` gains that rest on a single run on either side. `packages` are those of
+    the environment that are built for one minor release of torch, each with the release that goes with the build.
+    Without an `age` nobody knows when its release came out. `why` says what its rating rests on.
     """
 
     build: Build
-    items: tuple[Item, ...]
+    items: tuple[IssuePair, ...]
     missing: Missing
-    doubtful: Doubtful = Doubtful()
-    untried: Missing = Missing()
-    age: ReleaseAge | None = None
+    doubtful: Missing
+    untried: Missing
+    packages: Mapping[str, str]
+    age: ReleaseAge | None
     rating: Rating = Rating.NOT_ENOUGH
     why: Message = Message("")  # noqa: RUF009 - never changed
 
-    def of(self, tally: Tally) -> tuple[Item, ...]:
+    def of(self, tally: Tally) -> tuple[IssuePair, ...]:
         return tuple(filter(_COUNTED[tally], self.items))
 
     @cached_property
@@ -222,7 +186,7 @@ class Candidate:
         return {tally: len(self.of(tally)) for tally in Tally}
 
     @cached_property
-    def _there(self) -> tuple[Item, ...]:
+    def _there(self) -> tuple[IssuePair, ...]:
         return tuple(item for item in self.items if item.prospect is not Prospect.DOES_NOT_APPLY)
 
     @property
@@ -284,7 +248,7 @@ class Candidate:
         )
 
     @property
-    def unremedied(self) -> tuple[Item, ...]:
+    def unremedied(self) -> tuple[IssuePair, ...]:
         """The items that fail there without a workaround known to help, and passed before, or may have."""
         return tuple(item for item in self.items if item.may_be_lost and not item.has_workaround)
 
@@ -298,7 +262,7 @@ class Candidate:
         return any(item.issue.id in failing for item in self.of(Tally.PASSES))
 
     @property
-    def lost_for_good(self) -> tuple[Item, ...]:
+    def lost_for_good(self) -> tuple[IssuePair, ...]:
         """Those that passed before, and fail there with whatever was to be tried."""
         return tuple(item for item in self.of(Tally.LOST) if not item.has_workaround and not item.is_untried)
 
@@ -308,16 +272,75 @@ class Candidate:
         return any(item.is_confirmed for item in self.of(Tally.GAINED))
 
 
-def _coverage(items: Sequence[Item]) -> float:
+def _coverage(items: Sequence[IssuePair]) -> float:
     known = sum(1 for item in items if item.prospect is not Prospect.NOT_KNOWN)
     return known / len(items) if items else 0.0
 
 
-def _assurance(items: Iterable[Item]) -> float:
+def _assurance(items: Iterable[IssuePair]) -> float:
     found = Counter(item.prospect for item in items)
     passing, unknown = found[Prospect.PASSES], found[Prospect.NOT_KNOWN]
     return passing / (passing + unknown) if unknown else 1.0
 
 
-def weight(items: Iterable[Item]) -> int:
+def weight(items: Iterable[IssuePair]) -> int:
     return sum(weight_of(item.issue) for item in items)
+
+
+def missing_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
+    """The items without an answer on `build`."""
+    open_ = grouped((item for item in items if item.prospect is Prospect.NOT_KNOWN), lambda item: item.after.verdict)
+    to_run, again, closed = (open_.get(one, []) for one in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD))
+    jobs = [_job(one.issue, build, one.after.hardware, (CONTROL, BASELINE)) for one in (*to_run, *again)]
+    return _measurement(jobs, question, to_run, again, closed)
+
+
+def untried_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
+    """The losses for which a workaround was not run there; of an inferred one it is run where its ground was."""
+    lost = [item for item in items if item.group is Group.NEWLY_BROKEN and item.is_untried]
+    jobs = [_job(item.issue, build, _ground(item.after)[1], untried(item.after)) for item in lost]
+    return _measurement(jobs, question, lost)
+
+
+def doubtful_of(items: Iterable[IssuePair], question: UpgradeQuestion, known: Known) -> Missing:
+    """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
+    gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
+    sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
+    jobs = [_job(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
+    return _measurement(jobs, question, gained, how="--confirm")
+
+
+def _measurement(
+    jobs: Sequence[PlannedJob],
+    question: UpgradeQuestion,
+    to_run: Iterable[IssuePair],
+    again: Iterable[IssuePair] = (),
+    closed: Iterable[IssuePair] = (),
+    how: str = "--where-affected",
+) -> Missing:
+    """The jobs as they are typed, with their price, one after another: `run --where-affected` begins with these."""
+    by_environment = grouped(jobs, lambda job: (job.hardware, job.request)).values()
+    together = [replace(alike[0], arms=tuple(arm for job in alike for arm in job.arms)) for alike in by_environment]
+    price = price_of(together, question.durations, slots=1, environment_s=question.environment_s)
+    builds = dict.fromkeys(job.build.id for job in sorted(jobs, key=lambda job: job.build.build_id))
+    classes = sorted({job.hardware for job in jobs})
+    commands = tuple(
+        f"knowngood run --builds {','.join(builds)} --issues {','.join(ids)} --hardware {','.join(classes)} {flags}"
+        for ids, flags in ((_ids(to_run), how), (_ids(again), f"{how} --force"))
+        if ids
+    )
+    return Missing(_ids(to_run), _ids(again), _ids(closed), price.arms, price.guessed, price.seconds, commands)
+
+
+def _ground(cell: Cell) -> tuple[str, str]:
+    return (cell.basis.build, cell.basis.hardware) if cell.basis else (cell.build, cell.hardware)
+
+
+def _ids(items: Iterable[IssuePair]) -> tuple[str, ...]:
+    return tuple(sorted(item.issue.id for item in items))
+
+
+def _job(issue: Issue, build: Build, hardware: str, arms: Sequence[str]) -> PlannedJob:
+    """These arms with every variant."""
+    planned = (PlannedArm(issue.id, arm, variant.id, 1, "") for arm in arms for variant in variants_of(issue, arm))
+    return PlannedJob(build, hardware, environment_request(issue, build), tuple(planned))

@@ -3,8 +3,10 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 import click
 
@@ -29,27 +31,25 @@ from knowngood.cli.options import (
     option,
     text,
 )
-from knowngood.domain.builds.build_names import find_build
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.service import NO_BUILD
+from knowngood.gate.asking import environment_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.move.upgrade.renderers import migration_note, upgrade_text
 from knowngood.move.upgrade.request import (
+    NO_PACKAGE,
     UntestedStart,
     UpgradeRequest,
     gpus_of,
-    packages_of,
     read_upgrade,
     start_name,
     start_of,
 )
-from knowngood.move.upgrade.text import upgrade_text
 from knowngood.store.knowledge.model import Knowledge
 
-_BODY = "knowngood.move.upgrade.schemas:upgrade_body"
-_NOTE = "knowngood.move.upgrade.migration_note:migration_note"
-_ANSWER_NOTE = "knowngood.move.upgrade.migration_note:answer_note"
+_BODY = "knowngood.move.schemas:upgrade_body"
 
 Names = tuple[str, ...]
 
@@ -116,14 +116,7 @@ def upgrade(
     if groups and not requirements:
         raise BadRequest("--groups names extras and groups of a pyproject.toml; give that with -r")
     ground = ground_here(snapshot, public_keys)
-    knowledge = ground.knowledge
-    packages = packages_of(has)
-    found = _environment_in(requirements, python, groups, platform, knowledge) if requirements else None
-    if found:
-        platform = LINUX if found.platforms else ""
-        start, packages = start_name(found), {**found.packages, **(packages or {})}
-        hardware = hardware or gpus_of(found)
-    asked = UpgradeRequest(
+    request = UpgradeRequest(
         start=start,
         watch=watch,
         issues=issues,
@@ -131,42 +124,49 @@ def upgrade(
         package=package,
         severity=severity,
         python=python,
+        platform=platform,
         cuda=cuda,
         driver=driver,
         hardware=hardware,
         pin=pin,
-        packages=packages,
-        is_whole=found is None or found.is_whole,
-        platform=platform,
+        has=has,
         enough=enough,
+        to=to,
     )
-    sys.stdout.write(_told(_advice(asked, ground), "json" if as_json else form, to))
+    if requirements:
+        request = _from_environment(request, _environment_in(requirements, python, groups, platform, ground.knowledge))
+    sys.stdout.write(_told(_advice(request, ground), "json" if as_json else form, to))
+
+
+def _from_environment(request: UpgradeRequest, found: ResolvedBuild) -> UpgradeRequest:
+    return replace(
+        request,
+        start=start_name(found),
+        platform=LINUX if found.platforms else "",
+        hardware=request.hardware or gpus_of(found),
+        has=(*found.packages, *request.has) or (NO_PACKAGE,),
+        is_whole=found.is_whole,
+    )
 
 
 def note_here(
     build: str, issues: Sequence[str], hardware: Sequence[str], snapshot: str, public_keys: Sequence[str]
 ) -> str:
     """The note on where to go from a tested build, in Markdown. Of what answers nothing is said here."""
-    asked = UpgradeRequest(start=build, issues=tuple(issues), hardware=tuple(hardware))
-    return _note(_advice(asked, ground_here(snapshot, public_keys, quietly=True)), "")
+    request = UpgradeRequest(start=build, issues=tuple(issues), hardware=tuple(hardware))
+    return _note(_advice(request, ground_here(snapshot, public_keys, quietly=True)), "")
 
 
-def _advice(asked: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
-    return advise(read_upgrade(asked, ground.knowledge, recorded_here(ground)), ground.knowledge.known)
+def _advice(request: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
+    return advise(read_upgrade(request, ground.knowledge, recorded_here(ground)), ground.knowledge.known)
 
 
 def _environment_in(file: Path, python: str, groups: Names, platform: str, knowledge: Knowledge) -> ResolvedBuild:
     """The build that it is. Raises UntestedStart where it is none."""
-    try:
-        content = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadRequest(f"{file} is no text in UTF-8") from None
-    except OSError as error:
-        raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
-    found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups, platform)
+    read: Any = environment_of({"requirements": str(file), "lock": "", "here": False, "build": ""})["environment"]
+    found = start_of(PurePath(read["name"]).name, read["content"], python, knowledge, groups, platform)
     if found.build is None:
-        near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
-        raise UntestedStart(f"{NO_BUILD.format(why=found.note)}{near}", found.nearest)
+        raise UntestedStart("from", NO_BUILD.format(why=found.note), found.nearest)
     return found
 
 
@@ -178,13 +178,9 @@ def _told(advice: UpgradeAdvice, form: str, to: str) -> str:
 
 def _note(advice: UpgradeAdvice, to: str) -> str:
     """For a build that is not recommended there is a note only where it is asked for by name."""
-    candidates = {one.build.id: one for one in advice.candidates}
-    wanted = advice.best
-    if to:
-        try:
-            wanted = candidates[find_build(to, {id_: one.build for id_, one in candidates.items()}).id]
-        except UnknownBuild:
-            raise BadRequest(f'--to "{to}" is no candidate; candidates: {", ".join(candidates) or "none"}') from None
-    if wanted is None:
-        return str(load(_ANSWER_NOTE)(advice, now=datetime.now(UTC)))
-    return str(load(_NOTE)(advice, wanted, now=datetime.now(UTC)))
+    try:
+        candidate = advice.chosen(to)
+    except UnknownBuild:
+        known = ", ".join(one.build.id for one in advice.candidates) or "none"
+        raise BadRequest(f'--to "{to}" is no candidate; candidates: {known}') from None
+    return migration_note(advice, candidate, now=datetime.now(UTC))

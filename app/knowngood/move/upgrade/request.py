@@ -5,6 +5,7 @@ alike.
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import asked_build, find_build, read_build_name
@@ -20,6 +21,7 @@ from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.gate.policy import Policy, filled
 from knowngood.gate.request import WATCHED, BadField, about
+from knowngood.move.upgrade.candidates import ENOUGH, UpgradeQuestion
 from knowngood.move.upgrade.constraints import (
     Constraints,
     read_cuda,
@@ -27,16 +29,20 @@ from knowngood.move.upgrade.constraints import (
     read_pin,
     read_python,
 )
-from knowngood.move.upgrade.ranking import ENOUGH, LEAST, UpgradeQuestion
 from knowngood.store.knowledge.model import Knowledge, Recorded
+
+NO_PACKAGE = "none"
 
 
 @dataclass(frozen=True)
 class UpgradeRequest:
-    """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
-    `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
-    `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said). `enough` is
-    a percentage (None: the usual one).
+    """The question in words, for pages, programs and terminals alike.
+
+    `start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
+    `issues`. `has` are the packages of the environment beside torch (empty: nothing is known of them; `none` alone: it
+    has none); `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said).
+    `enough` is a percentage (None: the usual one). `to` is the candidate that is looked at (empty: the recommended
+    one).
     """
 
     start: str = ""
@@ -46,35 +52,46 @@ class UpgradeRequest:
     package: tuple[str, ...] = ()
     severity: str = ""
     python: str = ""
+    platform: str = ""
     cuda: str = ""
     driver: str = ""
     hardware: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
-    packages: Mapping[str, str] | None = None
-    is_whole: bool = True
-    platform: str = ""
+    has: tuple[str, ...] = ()
     enough: int | None = None
+    to: str = ""
+    is_whole: bool = True
+
+    @property
+    def packages(self) -> Mapping[str, str] | None:
+        """By canonical name, without versions; None where nothing is known of them."""
+        names = [canonical_package(name) for name in self.has if name.strip()]
+        return {name: "" for name in names if name != NO_PACKAGE} if names else None
+
+    @property
+    def is_constrained(self) -> bool:
+        named = (self.python, self.cuda, self.driver, self.hardware, self.pin, self.severity, self.has, self.enough)
+        return any(named)
+
+    def asking(self, **changes: object) -> str:
+        """The query string of this question with `changes`; what is left open is left out."""
+        request = {**vars(self), **changes}
+        named = {"from": request.pop("start"), **request, "is_whole": ""}
+        said = {name: value for name, value in named.items() if value}
+        return f"?{urlencode(said, doseq=True)}" if said else ""
 
 
-class UnknownStart(BadField):
-    """The build one is on is none of the catalogue; `nearest` are ids that may be meant."""
-
-    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
-        super().__init__("from", message)
-        self.nearest = tuple(nearest)
-
-
-class UntestedStart(UnknownStart, NotTested):
+class UntestedStart(BadField, NotTested):
     """The environment that one is on was understood, and nothing here is measured of it."""
 
 
-def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Recorded) -> UpgradeQuestion:
+def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded) -> UpgradeQuestion:
     """Raises BadField, which names the part that cannot be understood."""
-    start, assumed = _start(asked, knowledge)
-    watched, policy, notes = _watched(asked, knowledge)
+    start, assumed = _start(request, knowledge)
+    watched, policy, notes = _watched(request, knowledge)
     named = named_by(policy.watch, watched, knowledge.known.names)
-    concerned, left_out = _concerned(watched, named, asked)
-    constraints = _constraints(asked, knowledge, policy.hardware)
+    concerned, left_out = _concerned(watched, named, request)
+    constraints = _constraints(request, knowledge, policy.hardware)
     of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
     against = tuple(f"where you are: {said}" for said in of_wheel if said)
     gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
@@ -82,7 +99,7 @@ def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Recorded) -
         start=start,
         watched=concerned,
         constraints=constraints,
-        enough=_enough(asked.enough),
+        enough=ENOUGH if request.enough is None else request.enough / 100,
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
         notes=(*against, *several_gpus(gpus), *assumed, *notes, *left_out),
@@ -118,21 +135,21 @@ def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
     return tuple(one for one in found.gpus if parse_capability(class_named(one, ())))
 
 
-def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
+def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
     builds = knowledge.known.builds
-    written = asked.start.strip()
+    written = request.start.strip()
     if not written:
-        raise UnknownStart("say which build you are on: its id, or the version of torch")
+        raise BadField("from", "say which build you are on: its id, or the version of torch")
     with about("platform"):
-        platforms = {**platform_of_gpus(asked.hardware), **platform_said(asked.platform)}
+        platforms = {**platform_of_gpus(request.hardware), **platform_said(request.platform)}
     if other := why_not_tested(platforms):
-        raise UntestedStart(other)
+        raise UntestedStart("from", other)
     try:
-        is_named = asked.python or any(pin.strip().casefold().startswith("python") for pin in asked.pin)
-        start = _with_python((find_build if is_named else asked_build)(written, builds), asked.python, builds)
+        is_named = request.python or any(pin.strip().casefold().startswith("python") for pin in request.pin)
+        start = _with_python((find_build if is_named else asked_build)(written, builds), request.python, builds)
     except UnknownBuild as error:
-        raise UnknownStart(str(error), error.nearest) from None
-    known = read_build_name(written).python or start.python if asked.python else ""
+        raise BadField("from", error.problem, error.nearest) from None
+    known = read_build_name(written).python or start.python if request.python else ""
     note = resolve_build(written, builds, builds, python=known).note
     return start, (*([note] if note else []), *([] if platforms else [TAKEN]))
 
@@ -146,36 +163,27 @@ def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Buil
     return next(alike, start)
 
 
-def _watched(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
+def _watched(request: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
     """The issues, the policy that watches them with its lists filled in, and notes."""
     issues = knowledge.known.issues
     with about("severity"):
-        named = Watch(asked.issues, asked.component, asked.package, read_severity(asked.severity), asked.watch)
-    if named.is_empty or any(map(is_all, asked.issues)):
+        named = Watch(
+            request.issues, request.component, request.package, read_severity(request.severity), request.watch
+        )
+    if named.is_empty or any(map(is_all, request.issues)):
         return tuple(issues[id_] for id_ in sorted(issues) if not issues[id_].is_smoke), Policy(watch=named), ()
     with about("watch"):
         policy = filled(Policy(watch=named), knowledge.lists)
-    with about(next(name for name in WATCHED if getattr(asked, name))):
+    with about(next(name for name in WATCHED if getattr(request, name))):
         found, notes = watched_issues(policy.watch, issues, knowledge.known.names)
     if not found:
         raise BadField("watch", "what is watched names no issue of this catalogue")
     return found, policy, notes
 
 
-NO_PACKAGE = "none"
-
-
-def packages_of(has: Sequence[str]) -> dict[str, str] | None:
-    """The packages that somebody says to have, without versions: `none` alone is none of them, nothing at all is that
-    nothing is known.
-    """
-    names = {canonical_package(name): "" for name in has if name.strip()}
-    return {name: version for name, version in names.items() if name != NO_PACKAGE} if names else None
-
-
 def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
     """Of an environment's packages those that some issue concerns, or that are built for one minor release of torch:
-    what `packages_of` reads.
+    what `has` may name.
     """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
     bound = {one.package for build in knowledge.known.builds.values() for one in build.companions}
@@ -183,51 +191,43 @@ def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[st
 
 
 def _concerned(
-    watched: Sequence[Issue], named: Collection[str], asked: UpgradeRequest
+    watched: Sequence[Issue], named: Collection[str], request: UpgradeRequest
 ) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
     """The issues that concern the environment, and a note on those that do not."""
-    concerned = tuple(issue for issue in watched if concerns(issue, asked.packages, named=issue.id in named))
+    packages = request.packages
+    concerned = tuple(issue for issue in watched if concerns(issue, packages, named=issue.id in named))
     others = Counter(issue.requires.package for issue in watched if issue not in concerned)
     if not others:
         return concerned, ()
     told = ", ".join(f"{package} ({n})" for package, n in sorted(others.items()))
     if not concerned:
         raise BadField("watch", f"what is watched concerns packages that are not known to be there: {told}")
-    if asked.packages is None:
+    if packages is None:
         why = "the packages beside torch are not known: give the environment, say which it has, or name the issues"
-    elif asked.is_whole:
+    elif request.is_whole:
         why = "the environment does not have them"
     else:
         why = "the project does not ask for them by itself; whether its dependencies bring them is not known"
     return concerned, (f"issues of these packages are not watched, because {why}: {told}",)
 
 
-def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
+def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
     """The classes of watch lists count where none are named; of those that nobody measured only GPUs that somebody
     names can: the wheels' lists say something of them.
     """
     measured = knowledge.known.hardware
     names = {
-        class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in asked.hardware
+        class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in request.hardware
     }
     gpus = [one for one in names if parse_capability(one)]
     with about("python"):
-        python = read_python(asked.python.strip())
+        python = read_python(request.python.strip())
     with about("cuda"):
-        cuda = read_cuda(asked.cuda.strip())
+        cuda = read_cuda(request.cuda.strip())
     with about("driver"):
-        driver = read_driver(asked.driver.strip())
+        driver = read_driver(request.driver.strip())
     with about("pin"):
-        pins = tuple(read_pin(text) for text in asked.pin)
+        pins = tuple(read_pin(text) for text in request.pin)
     with about("hardware"):
         hardware = measured_classes(list(names) or [one for one in classes if one in measured], [*measured, *gpus])
-    return Constraints(python, driver, hardware, (*cuda, *pins), names, tuple(sorted(asked.packages or ())))
-
-
-def _enough(percent: int | None) -> float:
-    if percent is None:
-        return ENOUGH
-    least = round(LEAST * 100)
-    if not least <= percent <= 100:  # noqa: PLR2004 - per cent
-        raise BadField("enough", f"is a percentage from {least} to 100: of less than half nothing is said")
-    return percent / 100
+    return Constraints(python, driver, hardware, (*cuda, *pins), names, tuple(sorted(request.packages or ())))

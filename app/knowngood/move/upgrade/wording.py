@@ -2,18 +2,21 @@
 workarounds.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.packages import coming_along
+from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Workaround
 from knowngood.domain.verdicts.verdict import WorkaroundFinding
+from knowngood.domain.vocabulary import many
 from knowngood.environments.resolve import index_of_variant
-from knowngood.move.compare.comparison import Group, WorkaroundTurn
-from knowngood.move.upgrade.candidates import Candidate, Item, Message, Rating, Tally
+from knowngood.move.pair import Group, IssuePair, WorkaroundTurn
+from knowngood.move.upgrade.candidates import Candidate, Message, Rating, Tally
 from knowngood.move.upgrade.constraints import OLDEST_DRIVER
-from knowngood.move.upgrade.ranking import UpgradeAdvice, UpgradeDecision
+from knowngood.move.upgrade.ranking import UpgradeAdvice
+from knowngood.move.upgrade.reasons import UpgradeDecision
 
 Say = Callable[[Message], str]
 
@@ -66,15 +69,13 @@ SECTION_WORDS: Mapping[Tally, str] = {
 _BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
 
 
-def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
+def sections(candidate: Candidate) -> Mapping[Tally, Sequence[IssuePair]]:
     """Its items, each once: by what turned, and else by what they do there. None is empty."""
-    found: dict[Tally, list[Item]] = {tally: [] for tally in SECTION_WORDS}
-    for item in candidate.items:
-        found[_section(item)].append(item)
-    return {tally: tuple(items) for tally, items in found.items() if items}
+    found = grouped(candidate.items, _section)
+    return {tally: found[tally] for tally in SECTION_WORDS if tally in found}
 
 
-def _section(item: Item) -> Tally:
+def _section(item: IssuePair) -> Tally:
     if item.group is Group.NOT_KNOWN_BEFORE and item.fails:
         return Tally.NOT_KNOWN_BEFORE
     return _BY_GROUP.get(item.group, Tally(item.prospect.value))
@@ -86,8 +87,18 @@ def measured(candidate: Candidate) -> Message:
     return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=n, m=m)
 
 
-def reported(candidate: Candidate) -> str:
-    return str(candidate.age.reported) if candidate.age else "?"
+def figures(candidate: Candidate, *, untried: str, eased: str) -> Iterator[str]:
+    """Its counts in the order of COLUMN_WORDS. In brackets stands how many of the failures have a workaround that was
+    not `untried` there, and how many of the losses are `eased` by one.
+    """
+    counts = candidate.counts
+    parts = {
+        Tally.FAILS: (untried, counts[Tally.UNTRIED]),
+        Tally.LOST: (eased, counts[Tally.LOST_WITH_WORKAROUND]),
+    }
+    for tally in COLUMN_WORDS:
+        words, n = parts.get(tally, ("", 0))
+        yield f"{counts[tally]} ({words.format(n=n)})" if n else str(counts[tally])
 
 
 def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
@@ -95,7 +106,7 @@ def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
     match advice.decision:
         case UpgradeDecision.GO if advice.best:
             build = advice.best.build
-            found = ", ".join(f"{name} {one}" for name, one in coming_along(build, advice.constraints.packages).items())
+            found = ", ".join(f"{name} {one}" for name, one in advice.best.packages.items())
             return say(Message(_GO_WORDS[bool(found)], build=build.id, packages=found))
         case UpgradeDecision.STAY:
             return say(Message("Stay on {build}.", build=advice.start.id))
@@ -126,8 +137,7 @@ def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:
     """
     python = advice.constraints.python or advice.start.python
     candidates = [one.build for one in advice.candidates]
-    left = (one.build for one in advice.left_out if one.build.python == python)
-    newer = sorted((*candidates, *left), key=lambda build: build.build_id)
+    newer = [one for one in advice.newer if one in candidates or one.python == python]
     bound = {one.package: one.asked for build in newer for one in build.companions}
     for name in (name for name in advice.constraints.packages if name in bound):
         pairs = [
@@ -164,9 +174,8 @@ def answer(advice: UpgradeAdvice) -> str:
 
 def situation(advice: UpgradeAdvice) -> str:
     """The question, in one line."""
-    n = len(advice.watched)
     must = advice.constraints.in_words
-    parts = [f"You are on {advice.start.id}.", f"You watch {n} {'issue' if n == 1 else 'issues'}."]
+    parts = [f"You are on {advice.start.id}.", f"You watch {many(len(advice.watched), 'issue')}."]
     return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
 
 
@@ -181,38 +190,23 @@ def told_of(advice: UpgradeAdvice) -> Candidate | None:
 
 def left_out_by_reason(advice: UpgradeAdvice) -> dict[str, list[str]]:
     """The builds that break a constraint, in release order, by the first that they break."""
-    found: dict[str, list[str]] = {}
-    for one in advice.left_out:
-        found.setdefault(one.reasons[0], []).append(one.build.id)
-    return found
+    found = grouped(advice.left_out, lambda one: one.reasons[0])
+    return {reason: [one.build for one in alike] for reason, alike in found.items()}
 
 
-@dataclass(frozen=True)
-class EnvironmentChange:
-    """One fact of an environment, on both builds. `driver` is the oldest NVIDIA driver of a new major version of CUDA
-    (empty: nothing new).
+def changes(start: Build, build: Build) -> list[tuple[str, str, str, str]]:
+    """The differences between the two environments: what it is, before, after, and the oldest NVIDIA driver of a new
+    major version of CUDA (empty: nothing new).
     """
-
-    name: str
-    before: str
-    after: str
-    driver: str = ""
-
-
-def changes(start: Build, build: Build) -> tuple[EnvironmentChange, ...]:
-    """The differences between the two environments."""
+    old, new = ((one.cuda or "").partition(".")[0] for one in (start, build))
+    driver = str(OLDEST_DRIVER.get(int(new), "")) if new and new != old else ""
     found = (
-        EnvironmentChange("torch", start.torch, build.torch),
-        EnvironmentChange("CUDA", start.cuda or "none", build.cuda or "none", _new_driver(start, build)),
-        EnvironmentChange("Triton", start.triton or "none", build.triton or "none"),
-        EnvironmentChange("Python", start.python, build.python),
+        ("torch", start.torch, build.torch, ""),
+        ("CUDA", start.cuda or "none", build.cuda or "none", driver),
+        ("Triton", start.triton or "none", build.triton or "none", ""),
+        ("Python", start.python, build.python, ""),
     )
-    return tuple(one for one in found if one.before != one.after)
-
-
-def _new_driver(start: Build, build: Build) -> str:
-    before, after = ((one.cuda or "").partition(".")[0] for one in (start, build))
-    return str(OLDEST_DRIVER.get(int(after), "")) if after and before != after else ""
+    return [one for one in found if one[1] != one[2]]
 
 
 def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...]:
@@ -245,7 +239,7 @@ def index_of(build: Build) -> Message:
 class WorkaroundStep:
     """Something to do about one workaround of one issue, and why. `helps` is what was found of one to add or keep."""
 
-    item: Item
+    item: IssuePair
     workaround: Workaround
     why: str = ""
     helps: WorkaroundFinding | None = None
@@ -273,7 +267,7 @@ _AVOIDED = {
 }
 
 
-def _step(item: Item) -> WorkaroundStep | None:
+def _step(item: IssuePair) -> WorkaroundStep | None:
     """The first that helped on both, so that nothing need be changed; else the first that helps there."""
     turns = item.turns
     kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
@@ -281,7 +275,7 @@ def _step(item: Item) -> WorkaroundStep | None:
     return WorkaroundStep(item, item.issue.workaround(chosen), helps=item.after.workarounds[chosen]) if chosen else None
 
 
-def _turned(items: Iterable[Item], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:
+def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:
     for item in items:
         for one in item.issue.workarounds:
             turn = item.turns.get(one.id)

@@ -1,0 +1,283 @@
+"""An upgrade's answer for a terminal, the answer in the first line, and as Markdown fit for a pull request: what to
+change, what is gained and lost, which workarounds go in and out, what is not known.
+
+In Markdown free text is escaped as in the gate's. Snippets are Markdown by their author's hand and stand in block
+quotes, folded; for as many as there is room, the others are linked.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from knowngood.domain.issue import Issue
+from knowngood.domain.vocabulary import many
+from knowngood.gate.renderers.common import one_line, wrapped
+from knowngood.gate.renderers.json import address
+from knowngood.gate.renderers.markdown import escaped, link, quoted
+from knowngood.move.compare.renderers import grounds_of, in_english, left_of, marks_of, pair_lines
+from knowngood.move.pair import IssuePair
+from knowngood.move.upgrade.candidates import Candidate, Tally
+from knowngood.move.upgrade.ranking import UpgradeAdvice
+from knowngood.move.upgrade.wording import (
+    COLUMN_WORDS,
+    MEASURED_WORDS,
+    RATING_WORDS,
+    REPORTED_WORDS,
+    SECTION_WORDS,
+    WorkaroundStep,
+    answer,
+    changes,
+    figures,
+    index_of,
+    left_out_by_reason,
+    measured,
+    requirements,
+    sections,
+    situation,
+    steps,
+    told_of,
+)
+from knowngood.web.urls import cell_address, issue_address
+
+_NAMED = 3
+_INDENT = "      "
+
+# Of these the number is enough: `compare` names them.
+_COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
+
+
+def upgrade_text(advice: UpgradeAdvice) -> str:
+    """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
+    issues of the one that is told of.
+    """
+    shown, unmeasured = told_of(advice), [one.build.id for one in advice.unmeasured]
+    blocks = [
+        wrapped(answer(advice)),
+        [*wrapped(situation(advice)), *_note_lines(advice)],
+        *([*wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)] for one in advice.find_out),
+        _columns(advice.compared),
+        wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ") if unmeasured else (),
+        _left_out(advice),
+        _particulars(advice, shown) if shown else (),
+    ]
+    texts = ("\n".join(block) for block in blocks)
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def _note_lines(advice: UpgradeAdvice) -> Iterator[str]:
+    return (line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  "))
+
+
+def _left_out(advice: UpgradeAdvice) -> Iterator[str]:
+    if advice.left_out:
+        yield f"left out ({len(advice.left_out)}):"
+    for reason, ids in left_out_by_reason(advice).items():
+        yield from wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", later="    ")
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+
+
+def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
+    width = max(len(one.build.id) for one in candidates)
+    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0], REPORTED_WORDS]
+    rows = [
+        [*figures(one, untried="{n}?", eased="{n}'"), str(measured(one)), str(one.age.reported) if one.age else "?"]
+        for one in candidates
+    ]
+    widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
+    yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
+    for one, row in zip(candidates, rows, strict=True):
+        cells = "".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
+        yield f"{one.build.id:<{width}}{cells}  {RATING_WORDS[one.rating]}"
+    if any(one.counts[Tally.LOST_WITH_WORKAROUND] for one in candidates):
+        yield "' has a workaround that was measured to help there"
+    if any(one.counts[Tally.UNTRIED] for one in candidates):
+        yield "? workaround not tried there"
+
+
+def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
+    yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", later="  ")
+    if candidate is advice.best:
+        yield f"  install: {'  '.join(requirements(candidate.build, advice.constraints.packages))}"
+    for tally, items in sections(candidate).items():
+        yield f"{SECTION_WORDS[tally]} ({len(items)})"
+        for item in items:
+            left = list(in_english(left_of(item)))
+            works = [f"workaround {item.workarounds[0]} works there ({item.helps.rests_on})"] if item.helps else []
+            if left or tally not in _COUNTED_ONLY:
+                yield from pair_lines(item)
+                left = works + left
+            for said in left:
+                yield from wrapped(one_line(said), _INDENT, _INDENT)
+    hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
+    yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
+    if candidate.missing.count:
+        yield from wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
+        yield from (f"  {one}" for one in candidate.missing.commands)
+
+
+LONGEST = 80
+"""Lines that a note for a team's list has room for; one for dozens of issues takes what it takes, without snippets."""
+
+_THREAD = re.compile(r"https://github\.com/[\w.-]+/([\w.-]+)/(?:issues|pull|discussions)/(\d+)")
+
+
+def migration_note(
+    advice: UpgradeAdvice, candidate: Candidate | None, *, base: str = "", page: str = "", now: datetime
+) -> str:
+    """The note for moving to `candidate`, recommended or not; where there is none the answer, with no word of what an
+    upgrade would change. `page` is the path of the page that says the same.
+
+    Without `base`, the server's address, links lead to the reports alone.
+    """
+    foot = _foot(advice, base, page, now)
+    if candidate is None:
+        found = [part for one in advice.find_out for part in (f"{escaped(str(one.what))}:", _shell(one.commands))]
+        return _joined([f"**{escaped(answer(advice))}**", _notes(advice), *found, _table(advice.compared), foot])
+    blocks = [
+        f"## Upgrade torch: {escaped(advice.start.id)} to {escaped(candidate.build.id)}",
+        _first_line(advice, candidate),
+        _notes(advice),
+        *_change(advice, candidate),
+        _table([advice.base, candidate]),
+        *_issues(candidate, base),
+    ]
+    below = [*_find_out(candidate), foot]
+    room = LONGEST - _joined([*blocks, *below]).count("\n")
+    return _joined([*blocks, *_workarounds(candidate, base, room), *below])
+
+
+def _shell(commands: Iterable[str]) -> str:
+    return "\n".join(["```sh", *commands, "```"])
+
+
+def _joined(blocks: Iterable[str]) -> str:
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _first_line(advice: UpgradeAdvice, candidate: Candidate) -> str:
+    if advice.best is candidate:
+        return f"**{escaped(answer(advice))}**"
+    return f"**Not recommended: {escaped(str(candidate.why))}.** The advice is: {escaped(answer(advice))}"
+
+
+def _notes(advice: UpgradeAdvice) -> str:
+    return "\n".join(f"- Note: {escaped(note)}" for note in advice.notes)
+
+
+def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
+    before = [f"-{line}" for line in requirements(advice.start, advice.constraints.packages)]
+    after = [f"+{line}" for line in requirements(candidate.build, advice.constraints.packages)]
+    yield "\n".join(["```diff", *before, *after, "```"])
+    told = (
+        f"{name} {escaped(old)} to {escaped(new)}{f' (needs NVIDIA driver {driver} or newer)' if driver else ''}"
+        for name, old, new, driver in changes(advice.start, candidate.build)
+    )
+    yield f"{index_of(candidate.build)} What changes: {'; '.join(told)}."
+
+
+def _table(rows: Sequence[Candidate]) -> str:
+    heads = ["", *COLUMN_WORDS.values(), MEASURED_WORDS[0]]
+    lines = [f"| {' | '.join(heads)} |", f"| --- {'| ---: ' * (len(heads) - 1)}|"]
+    for one in rows:
+        counts = figures(one, untried="{n} with a workaround not tried", eased="{n} with a workaround")
+        lines.append(f"| {' | '.join([escaped(one.build.id), *counts, str(measured(one))])} |")
+    return "\n".join(lines)
+
+
+_TOLD = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
+
+
+def _issues(candidate: Candidate, base: str) -> Iterator[str]:
+    found = sections(candidate)
+    for tally in _TOLD:
+        if tally in found:
+            yield f"### {SECTION_WORDS[tally]} ({len(found[tally])})"
+            yield "\n".join(_line(item, base) for item in found[tally])
+
+
+def _line(item: IssuePair, base: str) -> str:
+    """The issue with its thread upstream, what the claim rests on, and a link to the evidence."""
+    said = [
+        _upstream(item.issue),
+        "∆ wrong numbers, no error" if item.is_silent else "",
+        f"has a workaround ({escaped(item.helps.rests_on)})" if item.helps else "",
+        "workaround not tried there" if item.is_untried else "",
+        *map(escaped, (*marks_of(item), *in_english((*grounds_of(item), *left_of(item))))),
+        _evidence(item, base),
+    ]
+    return f"- {escaped(item.issue.title)} ({'; '.join(part for part in said if part)})"
+
+
+def _upstream(issue: Issue) -> str:
+    """`pytorch#151290, closed as of 2026-11-20`, linked to the thread; the id of an issue that names none."""
+    report = issue.report
+    if report is None:
+        return escaped(issue.id)
+    found = _THREAD.match(report.url)
+    seen = f" as of {report.seen:%Y-%m-%d}" if report.seen else ""
+    state = f", {escaped(report.state)}{seen}" if report.state else ""
+    return f"{link(f'{found[1]}#{found[2]}' if found else issue.id, report.url)}{state}"
+
+
+def _evidence(item: IssuePair, base: str) -> str:
+    """Where it was measured, or why it was not; without a server's address nothing can be linked."""
+    cell = item.after
+    if cell.measured_at is None:
+        return escaped(cell.reason)
+    return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, cell_address(*cell.key))) if base else ""
+
+
+_STEPS = {
+    "add": "Workarounds to add",
+    "keep": "Workarounds to keep",
+    "remove": "Workarounds no longer needed",
+    "avoid": "Workarounds to take out",
+}
+
+
+def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
+    """Workarounds to add, keep and take out. `room` is how many lines there are for all of it: snippets are folded in
+    for as long as they fit.
+    """
+    groups = steps(candidate)
+    told = {_STEPS[name]: [_told(step, base) for step in group] for name, group in groups.items() if group}
+    room -= sum(len(lines) + 3 for lines in told.values())
+    for name in ("add", "keep"):
+        for place, step in enumerate(groups[name]):
+            folded = f"<details><summary>snippet</summary>\n\n{quoted(step.workaround.body)}\n\n</details>"
+            lines = folded.count("\n") + 3  # with an empty line on either side
+            if lines <= room:
+                room -= lines
+                told[_STEPS[name]][place] += f"\n\n{folded}\n"
+    return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in told.items()]
+
+
+def _told(step: WorkaroundStep, base: str) -> str:
+    said = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [step.why]
+    told = "; ".join(escaped(part) for part in said if part)
+    return f"- **{escaped(step.workaround.title)}**{f' ({told})' if told else ''}, for: {_where(step.item.issue, base)}"
+
+
+def _where(issue: Issue, base: str) -> str:
+    """The issue by its title, linked to where its snippets stand."""
+    return link(issue.title, address(base, issue_address(issue.id))) if base else escaped(issue.title)
+
+
+def _find_out(candidate: Candidate) -> Iterator[str]:
+    commands = candidate.missing.commands
+    if commands:
+        yield f"To find out what is not known there (about {candidate.missing.minutes} min):"
+        yield _shell(commands)
+
+
+def _foot(advice: UpgradeAdvice, base: str, page: str, now: datetime) -> str:
+    musts = advice.constraints.in_words
+    parts = [
+        f"{many(len(advice.watched), 'issue')} watched",
+        f"must have: {', '.join(map(escaped, musts))}" if musts else "",
+        f"{link('Known Good', address(base, page)) if base and page else 'Known Good'}, {now:%Y-%m-%d}",
+    ]
+    return f"---\n\n{'; '.join(part for part in parts if part)}."
