@@ -13,13 +13,10 @@ from typing import Any
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import has_store, shipped
 from knowngood.cli.lazy import command
-from knowngood.cli.loading import load
 from knowngood.cli.options import AS_JSON
 from knowngood.settings import Settings, read_settings
 from knowngood.store.knowledge.shipped import age_in_words
 from knowngood.store.knowledge.snapshot import Snapshot
-
-_EXTENT = "knowngood.store.knowledge.local:read_extent"
 
 
 @command(
@@ -45,7 +42,9 @@ def _store(settings: Settings) -> Mapping[str, Any]:
     if settings.database_url:
         return {"at": settings.database_url.rpartition("@")[2].partition("?")[0], "cells": None, "newest": None}
     try:
-        cells, newest = load(_EXTENT)(settings.database_file) or (None, None)
+        from knowngood.store.knowledge.local import read_extent
+
+        cells, newest = read_extent(settings.database_file) or (None, None)
     except ModuleNotFoundError:  # it is not asked then: app/knowngood/cli/knowledge.py
         cells, newest = None, None
     return {"at": str(settings.database_file), "cells": cells, "newest": newest.isoformat() if newest else None}
