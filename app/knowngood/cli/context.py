@@ -14,10 +14,11 @@ def opened(settings: Settings) -> Engine:
     engine = connect(settings.database)
     if not settings.database_url and may_write(engine):
         make_data_dir(settings)
-        if not is_current(engine):
-            from knowngood.store.state.migrations import bring_up
+        if is_current(engine):
+            return engine
+        from knowngood.store.state.migrations import bring_up
 
-            bring_up(engine)
+        bring_up(engine)
     require_current(engine)
     return engine
 

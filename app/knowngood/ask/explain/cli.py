@@ -83,9 +83,10 @@ def _told(text: str, build: str, ground: Ground) -> tuple[Explanation, Mapping[s
 
 def _stored_failures() -> Mapping[str, Sequence[str]]:
     from knowngood.ask.explain.store import failures_in
-    from knowngood.cli.stored import opened_here
+    from knowngood.cli.context import opened
+    from knowngood.settings import read_settings
 
-    return failures_in(opened_here())
+    return failures_in(opened(read_settings()))
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
