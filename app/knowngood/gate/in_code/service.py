@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Literal
 
-from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadRequest
 from knowngood.environments.running_hardware import hardware_here
 from knowngood.gate.in_code.finding import (
@@ -19,7 +18,7 @@ from knowngood.gate.in_code.finding import (
     UnknownWorkaround,
     worst_of,
 )
-from knowngood.gate.in_code.shipped_answers import read_answers
+from knowngood.gate.in_code.from_gate import ask_gate, workarounds_of
 
 Action = Literal["raise", "warn", "pass"]
 
@@ -99,7 +98,7 @@ def _about(found: Finding, workaround: str | None) -> str:
 
 def _helps(found: Finding, workaround: str) -> bool:
     """Raises UnknownWorkaround."""
-    if workaround not in found.workarounds and workaround not in (names := _workarounds_of(found.issue)):
+    if workaround not in found.workarounds and workaround not in (names := workarounds_of(found.issue)):
         known = ", ".join(names) or "none"
         raise UnknownWorkaround(f'no workaround of {found.issue} is called "{workaround:.60}"; known: {known}')
     return found.workarounds.get(workaround) == "effective"
@@ -107,17 +106,4 @@ def _helps(found: Finding, workaround: str) -> bool:
 
 @cache
 def _find(issue: str, hardware: str | None) -> Finding:
-    classes = (hardware,) if hardware else hardware_here()
-    answers = read_answers() if is_bare() else None
-    ready = answers.ask(issue, answers.environment, classes) if answers else None
-    if ready:
-        return worst_of(ready)
-    from knowngood.gate.in_code.from_gate import ask_gate
-
-    return worst_of(ask_gate(issue, classes))
-
-
-def _workarounds_of(issue: str) -> tuple[str, ...]:
-    from knowngood.gate.in_code.from_gate import workarounds_of
-
-    return workarounds_of(issue)
+    return worst_of(ask_gate(issue, (hardware,) if hardware else hardware_here()))
