@@ -31,7 +31,6 @@ PROCESSOR_S = 2
 MEMORY_BYTES = 300_000_000
 RESULT_BYTES = 32_000_000
 _Value = TypeVar("_Value")
-_Question = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 WAIT_S = 20
 """How long a child may take by the clock: it may have to wait for a processor."""
@@ -103,7 +102,9 @@ def _result(told: bytes) -> Any:  # noqa: ANN401 - the reader's own
 # -- the child ---------------------------------------------------------------------------------------------------------
 
 
-def _answer(out: socket.socket, question: _Question, shared: object) -> None:
+def _answer(
+    out: socket.socket, question: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], shared: object
+) -> None:
     """Read, say what came of it, and end, whatever happens."""
     try:
         with suppress(BrokenPipeError):
@@ -112,7 +113,7 @@ def _answer(out: socket.socket, question: _Question, shared: object) -> None:
         os._exit(0)
 
 
-def _told(question: _Question, shared: object) -> bytes:
+def _told(question: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], shared: object) -> bytes:
     reader, arguments, named = question
     try:
         _limit()
