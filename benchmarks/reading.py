@@ -12,7 +12,6 @@ from benchmarks.sizes import size
 from knowngood import foreign_text
 from knowngood.environments.detect import read_environment
 
-READER = "knowngood.environments.detect:read_environment"
 FILES = Path(__file__).parents[1] / "tests" / "environments" / "files"
 NAMES = ("pip-freeze.txt", "environment.yml", "poetry.lock", "uv.lock")
 TIMES = size(200, 3)
@@ -29,7 +28,7 @@ def _compare(name: str, content: bytes) -> None:
         read_environment(name, content)
 
     def through() -> None:
-        foreign_text.read(READER, name, content)
+        foreign_text.read(read_environment, name, content)
 
     spent: dict[str, list[float]] = {"bare": [], "command": [], "server": []}
     for _ in range(TIMES):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
 from pathlib import Path
@@ -18,8 +18,6 @@ from knowngood import foreign_text
 from knowngood.domain.errors import BadEnvironment, Busy, TextTooCostly
 from knowngood.environments.service import stated_in
 from tests.waiting import eventually
-
-READERS = f"{__name__}:"
 
 
 def spin() -> None:
@@ -56,12 +54,12 @@ def first_of(shared: list[int], other: int) -> tuple[int, int]:
     return shared[0], other
 
 
-LIMITS = [
-    ("spin", "more than 2 s of a processor"),
-    ("backtrack", "more than 2 s of a processor"),
-    ("swell", "more than 300 MB of memory"),
-    ("say_much", "more than 32 MB"),
-    ("die", "could not be read"),
+LIMITS: list[tuple[Callable[[], object], str]] = [
+    (spin, "more than 2 s of a processor"),
+    (backtrack, "more than 2 s of a processor"),
+    (swell, "more than 300 MB of memory"),
+    (say_much, "more than 32 MB"),
+    (die, "could not be read"),
 ]
 
 
@@ -79,11 +77,11 @@ def _server() -> Iterator[None]:
 @pytest.mark.parametrize(("reader", "sentence"), LIMITS)
 @pytest.mark.usefixtures("_server")
 def test_what_takes_more_than_it_may_is_refused_with_the_limit_and_the_next_text_is_read(
-    reader: str, sentence: str
+    reader: Callable[[], object], sentence: str
 ) -> None:
     began = time.monotonic()
     with pytest.raises(TextTooCostly, match=sentence):
-        foreign_text.read(READERS + reader)
+        foreign_text.read(reader)
     assert time.monotonic() - began < foreign_text.WAIT_S, "it was waited for, though it was gone"
     assert stated_in(b"torch==2.6.0\n", "requirements.txt").kind == "requirements.txt"
 
@@ -91,24 +89,24 @@ def test_what_takes_more_than_it_may_is_refused_with_the_limit_and_the_next_text
 @pytest.mark.usefixtures("_server")
 def test_what_a_reader_refuses_is_refused_in_its_own_words() -> None:
     with pytest.raises(BadEnvironment, match=r"line 1: is no requirement"):
-        foreign_text.read(READERS + "refuse")
+        foreign_text.read(refuse)
 
 
 @pytest.mark.usefixtures("_server")
 def test_what_is_shared_is_the_first_argument_and_the_newest_one() -> None:
     for shared in ([1], [2]):
-        assert foreign_text.read(READERS + "first_of", 5, shared=shared) == (shared[0], 5)
+        assert foreign_text.read(first_of, 5, shared=shared) == (shared[0], 5)
 
 
 def test_a_command_which_has_one_thread_has_the_same_limits(tmp_path: Path) -> None:
     program = tmp_path / "command.py"
     program.write_text(
         f"import sys, threading\nsys.path[:] = {sys.path!r}\n"
-        "from knowngood import foreign_text\nfrom tests.test_foreign_text import LIMITS, READERS\n"
+        "from knowngood import foreign_text\nfrom tests.test_foreign_text import LIMITS, first_of\n"
         "assert threading.active_count() == 1\n"
-        "for reader, _ in LIMITS:\n    try:\n        foreign_text.read(READERS + reader)\n"
+        "for reader, _ in LIMITS:\n    try:\n        foreign_text.read(reader)\n"
         "    except Exception as error:\n        print(type(error).__name__, error)\n"
-        "print(foreign_text.read(READERS + 'first_of', 5, shared=[1]))\n"
+        "print(foreign_text.read(first_of, 5, shared=[1]))\n"
     )
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
     *refused, read = done.stdout.splitlines()
@@ -123,7 +121,7 @@ def test_many_at_once_are_read_or_refused_and_none_waits_for_ever(tmp_path: Path
     gate, places = tmp_path / "gate", foreign_text.AT_ONCE + foreign_text.WAITING
     os.mkfifo(gate)
     with ThreadPoolExecutor(40) as pool:
-        asked = [pool.submit(foreign_text.read, READERS + "wait_at", gate) for _ in range(40)]
+        asked = [pool.submit(foreign_text.read, wait_at, gate) for _ in range(40)]
         refused = {type(one.exception()) for one in islice(as_completed(asked), 40 - places)}
         with gate.open("r+b", buffering=0):
             ended = {type(one.exception()) for one in asked}

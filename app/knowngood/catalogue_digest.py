@@ -16,7 +16,7 @@ _READERS = (
     "domain/issue.py",
     "serialization/codec.py",
 )
-_LEFT_OUT = frozenset({".answers", ".gz", ".pyc", ".snapshot"})
+_LEFT_OUT = frozenset({".gz", ".pyc", ".snapshot"})
 
 
 def digest_of(folders: Sequence[Path]) -> bytes:

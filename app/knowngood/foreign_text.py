@@ -21,15 +21,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from knowngood.domain.errors import Busy, TextTooCostly
 
 PROCESSOR_S = 2
 MEMORY_BYTES = 300_000_000
 RESULT_BYTES = 32_000_000
+_Value = TypeVar("_Value")
+
 WAIT_S = 20
 """How long a child may take by the clock: it may have to wait for a processor."""
 
@@ -39,13 +41,14 @@ WAITING = 8
 
 _TURN_S = 5
 _HEAD = 8
-_READ_ENVIRONMENT = "knowngood.environments.detect:read_environment"
-_PRELOADED = (
-    "knowngood.environments.conda_env_yaml:read_environment_yml",
-    "knowngood.environments.lockfiles:read_uv_lock",
-    "knowngood.environments.log_cleaning:read_collected",
-    "knowngood.gate.policy_file:parse_policy",
-    "knowngood.ask.explain.explaining:read_failure",
+_DETECT = "knowngood.environments.detect"
+_READERS = (  # modules by name: they are above this one
+    _DETECT,
+    "knowngood.environments.conda_env_yaml",
+    "knowngood.environments.lockfiles",
+    "knowngood.environments.log_cleaning",
+    "knowngood.gate.policy_file",
+    "knowngood.ask.explain.explaining",
 )
 _WARM = (
     ("requirements.txt", b"Jinja2==3.1.6\nnumpy>=2\ntorch==2.6.0+cu124 ; python_version >= '3.9'\ntriton==3.2.0\n"),
@@ -60,29 +63,29 @@ _BY_REASON = {
 }
 
 
-def read(target: str, *arguments: Any, shared: object = None, **named: Any) -> Any:  # noqa: ANN401 - the reader's own
-    """Call `module:function` with these in a child, and return what it returns, or raise what it raises. `shared`,
+def read(reader: Callable[..., _Value], *arguments: Any, shared: object = None, **named: Any) -> _Value:  # noqa: ANN401 - the reader's own
+    """Call a module's function with these in a child, and return what it returns, or raise what it raises. `shared`,
     where given, is the first argument: a server hands it to the template once, and children find it there.
 
     Raises TextTooCostly past a limit, and Busy where too many texts are being read.
     """
     if threading.active_count() > 1:
-        return _template.read(target, arguments, named, shared)
+        return cast("_Value", _template.read(reader, arguments, named, shared=shared))
     ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
         ours.close()
-        _answer(theirs, (target, arguments, named), shared)
+        _answer(theirs, (reader, arguments, named), shared)
     theirs.close()
     with ours:
         result = _receive(ours)
     os.waitpid(child, 0)
-    return _result(result)
+    return cast("_Value", _result(result))
 
 
 def is_ready() -> None:
     """Read a small text through the door of a server. Raises Busy, or what is wrong with the template."""
-    read("builtins:str", "ready")
+    read(str, "ready")
 
 
 def _result(told: bytes) -> Any:  # noqa: ANN401 - the reader's own
@@ -99,7 +102,9 @@ def _result(told: bytes) -> Any:  # noqa: ANN401 - the reader's own
 # -- the child ---------------------------------------------------------------------------------------------------------
 
 
-def _answer(out: socket.socket, question: tuple[str, tuple[Any, ...], dict[str, Any]], shared: object) -> None:
+def _answer(
+    out: socket.socket, question: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], shared: object
+) -> None:
     """Read, say what came of it, and end, whatever happens."""
     try:
         with suppress(BrokenPipeError):
@@ -108,10 +113,9 @@ def _answer(out: socket.socket, question: tuple[str, tuple[Any, ...], dict[str, 
         os._exit(0)
 
 
-def _told(question: tuple[str, tuple[Any, ...], dict[str, Any]], shared: object) -> bytes:
-    target, arguments, named = question
+def _told(question: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], shared: object) -> bytes:
+    reader, arguments, named = question
     try:
-        reader: Callable[..., Any] = resolve_name(target)
         _limit()
         found = reader(*(() if shared is None else (shared,)), *arguments, **named)
         told = pickle.dumps(("found", found))
@@ -176,12 +180,12 @@ class _Template:
             self._process.wait()
             self._process = None
 
-    def read(self, target: str, arguments: tuple[Any, ...], named: dict[str, Any], shared: object) -> Any:  # noqa: ANN401
-        question = _framed(pickle.dumps((target, arguments, named, shared is not None)))
+    def read(self, *question: Any, shared: object) -> Any:  # noqa: ANN401 - as above
+        asked = _framed(pickle.dumps((*question, shared is not None)))
         with self._turn(), self._asked(shared) as connection:
             connection.settimeout(WAIT_S)
             with suppress(BrokenPipeError):
-                connection.sendall(question)
+                connection.sendall(asked)
             return _result(_receive(connection))
 
     @contextmanager
@@ -246,8 +250,8 @@ def serve_template(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for children
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C ends the server, and that ends this
-    for target in _PRELOADED:
-        resolve_name(target)
+    for reader in _READERS:
+        import_module(reader)
     _warm_up()
     gc.disable()
     gc.freeze()  # a collection in a child would write to every object, and copy their pages
@@ -269,7 +273,7 @@ def serve_template(descriptor: int) -> None:
 
 def _warm_up() -> None:
     for name, text in _WARM:
-        resolve_name(_READ_ENVIRONMENT)(name, text)
+        import_module(_DETECT).read_environment(name, text)
 
 
 def _forked_ahead(control: socket.socket, shared: object) -> socket.socket:
@@ -284,6 +288,6 @@ def _forked_ahead(control: socket.socket, shared: object) -> socket.socket:
             if not descriptors:
                 os._exit(0)  # another took its place, or nobody will ask any more
             connection = socket.socket(fileno=descriptors[0])
-            target, arguments, named, is_shared = pickle.loads(_receive(connection))  # noqa: S301 - likewise
-            _answer(connection, (target, arguments, named), shared if is_shared else None)
+            *question, is_shared = pickle.loads(_receive(connection))  # noqa: S301 - likewise
+            _answer(connection, question, shared if is_shared else None)
     return ours

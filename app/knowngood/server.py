@@ -69,7 +69,7 @@ from knowngood.web.metrics import api as metrics_api
 from knowngood.web.metrics import health_api
 from knowngood.web.metrics.collector import Instruments
 from knowngood.web.metrics.middleware import AccessLogMiddleware
-from knowngood.web.middleware.headers import HeadAsGet, PublicReads, RequestId, SecurityHeaders
+from knowngood.web.middleware.headers import HeadAsGet, PublicReads, RequestHead
 from knowngood.web.middleware.rate_limit import Bodies
 from knowngood.web.parameter_validation import read_plainly
 from knowngood.web.request_context import context_of
@@ -169,10 +169,9 @@ def create_app(
     )
     app.add_middleware(AuthMiddleware)
     app.add_middleware(PublicReads)
-    app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadAsGet)
     app.add_middleware(AccessLogMiddleware)
-    app.add_middleware(RequestId)
+    app.add_middleware(RequestHead)
     return app
 
 

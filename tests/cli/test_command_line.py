@@ -1,22 +1,18 @@
 """The table of commands: each is grouped, says what it takes, and loads only what it needs."""
 
-import ast
 import inspect
-import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
 from knowngood.cli.lazy import LazyTable
-from knowngood.cli.loading import load
 from knowngood.cli.removed import REMOVED
 from knowngood.domain.errors import BadRequest
 from knowngood.main import TABLE, cli
@@ -27,25 +23,6 @@ ROOT = Path(__file__).parents[2]
 CONTEXT = click.Context(cli)
 HEAVY = {"sqlalchemy", "alembic", "fastapi", "starlette", "rich", "jinja2", "uvicorn"}
 GROUPS = ["Ask", "Choose", "CI", "Measure", "Serve", "Share", "Catalogue", "Upkeep"]
-LOADS = re.compile(r"knowngood(?:_workers)?\.[\w.]*:\w+")
-# Where a name is imported when it is needed: what decides who answers, and what only some answers are made of.
-LOADERS = {
-    "app/knowngood/cli/context.py",
-    "app/knowngood/cli/knowledge.py",
-    "app/knowngood/cli/lazy.py",
-    "app/knowngood/commands/status.py",
-    "app/knowngood/matrix/overview/cli.py",
-    "app/knowngood/move/compare/cli.py",
-    "app/knowngood/ask/explain/cli.py",
-    "app/knowngood/environments/detect.py",
-    "app/knowngood/environments/running_hardware.py",
-    "app/knowngood/gate/asking.py",
-    "app/knowngood/gate/renderers/__init__.py",
-    "app/knowngood/gate/in_code/pytest_plugin.py",
-    "app/knowngood/gate/in_code/service.py",
-    "app/knowngood/ask/lookup/cli.py",
-    "app/knowngood/move/upgrade/cli.py",
-}
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -188,35 +165,3 @@ def test_without_a_word_it_shows_its_help_and_ends_in_2() -> None:
     done = run()
     assert done.returncode == 2
     assert "Usage: knowngood" in done.stderr
-
-
-# -- imports -----------------------------------------------------------------------------------------------------------
-
-
-def function_level_imports() -> Iterator[str]:
-    for path in sorted([*(ROOT / "app").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]):
-        for function in ast.walk(ast.parse(path.read_text())):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from (
-                    f"{path.relative_to(ROOT)}: {ast.unparse(node)}"
-                    for node in ast.walk(function)
-                    if isinstance(node, ast.Import | ast.ImportFrom)
-                )
-
-
-def test_no_function_imports_but_an_optional_extra() -> None:
-    assert set(function_level_imports()) == {"workers/knowngood_workers/ray/task.py: import ray"}
-
-
-def test_names_are_loaded_late_in_few_places_and_every_one_of_them_is_there() -> None:
-    sources = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "app").rglob("*.py")}
-    loading = {place for place, text in sources.items() if "cli.loading import load" in text}
-    assert loading == LOADERS
-    late = {place for place, text in sources.items() if "import import_module" in text}
-    assert late == {"app/knowngood/__init__.py", "app/knowngood/cli/loading.py"}
-    for place in LOADERS:
-        constants = import_module(
-            place.removeprefix("app/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        )
-        for target in LOADS.findall(json.dumps(vars(constants), default=str)):
-            assert callable(load(target)), target

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import click
 import pytest
 
 from knowngood.cli.exit_codes import Exit
@@ -150,9 +149,8 @@ def test_each_package_has_its_extra_and_what_is_ours_or_pythons_has_none(missing
     def ask() -> int:
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
-    asked: click.Command = getattr(ask, "click_command")  # noqa: B009 - set by the decorator
     with pytest.raises(NotInstalled if extra else ModuleNotFoundError) as ended:
-        asked.main([], prog_name="knowngood ask", standalone_mode=False)
+        ask.main([], prog_name="knowngood ask", standalone_mode=False)
     if extra:
         package = missing.partition(".")[0]
         how = how_to_install(extra)

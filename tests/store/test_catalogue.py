@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
 from knowngood.domain.errors import UnknownIssue
 from knowngood.domain.issue import Signature, SignatureKind
@@ -9,6 +10,8 @@ from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store import queries
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.state.catalogue_state import is_taken_in, remember_taken_in
+from knowngood.store.tables import builds, issues
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
 
@@ -103,3 +106,15 @@ def test_only_cells_of_what_changed_are_derived_anew(engine: Engine) -> None:
     with unit_of_work(engine) as s:
         changes = save_catalogue(s, [mended, issues[1]], builds, NOON)
     assert {(change.issue, change.build) for change in changes} == {(ISSUE.id, build.id) for build in builds}
+
+
+@pytest.mark.parametrize("table", [issues, builds], ids=["issues", "builds"])
+def test_a_catalogue_that_was_changed_since_is_not_taken_for_the_one_that_was_read(
+    own_engine: Engine, table: sa.Table
+) -> None:
+    given_catalogue(own_engine, [ISSUE], [BUILD])
+    with unit_of_work(own_engine) as s:
+        remember_taken_in(s, b"files")
+        assert (is_taken_in(s, b"files"), is_taken_in(s, b"other files")) == (True, False)
+        s.execute(sa.update(table).values(doc=table.c.doc + " "))
+        assert not is_taken_in(s, b"files")

@@ -15,7 +15,7 @@ from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, require_current, unit_of_work
 from knowngood.store.evidence.cells import touch
 from knowngood.store.state.migrations import bring_up, migrate, upgrade_to
-from knowngood.store.tables import events, metadata
+from knowngood.store.tables import REVISIONS, events, metadata
 from tests.make import NOON
 from tests.store.given import given_results, given_run
 from tests.store.given_everything import fill_everything
@@ -35,6 +35,10 @@ def alembic(connection: sa.Connection) -> Config:
 def revisions() -> list[str]:
     """Every migration, the first one first."""
     return [script.revision for script in reversed(list(ScriptDirectory(str(MIGRATIONS)).walk_revisions()))]
+
+
+def test_the_migrations_that_a_store_may_be_at_are_those_of_their_files() -> None:
+    assert list(REVISIONS) == revisions()
 
 
 def test_an_empty_database_becomes_ours(empty_url: str) -> None:

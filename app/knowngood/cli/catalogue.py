@@ -3,11 +3,9 @@
 import sys
 from datetime import UTC, datetime
 
-from knowngood.catalogue.loader import Catalogue, read_catalogue
 from knowngood.catalogue_digest import digest_of
 from knowngood.cli.context import opened
 from knowngood.settings import Settings
-from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, may_write, name_of, reading, unit_of_work
 from knowngood.store.state.catalogue_state import is_taken_in, remember_taken_in
 
@@ -18,8 +16,14 @@ def take_in_catalogue(engine: Engine, settings: Settings) -> None:
     with reading(engine) as s:
         if is_taken_in(s, digest):
             return
+    from knowngood.catalogue.loader import read_catalogue
+    from knowngood.store.catalogue import save_catalogue
+
     catalogue = read_catalogue(settings.folders, with_drafts=False)
-    tell_of_drafts(catalogue)
+    for draft in catalogue.drafts:  # who left something to write is told what
+        sys.stderr.write(
+            f"{draft.name} is left out: `knowngood check {draft.parent}` says what is still to be filled in\n"
+        )
     if not may_write(engine):
         sys.stderr.write(
             f"knowngood: {name_of(engine)} may only be read here and holds an older state of the catalogue, "
@@ -32,14 +36,6 @@ def take_in_catalogue(engine: Engine, settings: Settings) -> None:
     news = sum(change.is_news for change in changes)
     if news:
         sys.stderr.write(f"the catalogue changed: {news} cells read differently now\n")
-
-
-def tell_of_drafts(catalogue: Catalogue) -> None:
-    """Say which issues were left out, and who says what is left to write."""
-    for draft in catalogue.drafts:
-        sys.stderr.write(
-            f"{draft.name} is left out: `knowngood check {draft.parent}` says what is still to be filled in\n"
-        )
 
 
 def opened_with_catalogue(settings: Settings) -> Engine:

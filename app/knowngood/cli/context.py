@@ -3,13 +3,10 @@
 from getpass import getuser
 from pathlib import Path
 
-from knowngood.cli.loading import load
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import StoreUnusable
 from knowngood.settings import Settings
 from knowngood.store.engine import Engine, connect, is_current, may_write, require_current
-
-_BRING_UP = "knowngood.store.state.migrations:bring_up"
 
 
 def opened(settings: Settings) -> Engine:
@@ -17,8 +14,11 @@ def opened(settings: Settings) -> Engine:
     engine = connect(settings.database)
     if not settings.database_url and may_write(engine):
         make_data_dir(settings)
-        if not is_current(engine):
-            load(_BRING_UP)(engine)
+        if is_current(engine):
+            return engine
+        from knowngood.store.state.migrations import bring_up
+
+        bring_up(engine)
     require_current(engine)
     return engine
 

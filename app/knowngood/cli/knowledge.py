@@ -1,39 +1,30 @@
 """Knowledge for commands that only read: from a snapshot that is named, else from the local store together with what
-comes with this release, or from that alone where there is no store. The quick way where the store is our own file and
-as it was left.
+comes with this release, or from that alone where there is no store.
 """
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from knowngood.catalogue_digest import digest_of
-from knowngood.cli.loading import load
 from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.knowledge.model import Knowledge, Recorded
-from knowngood.store.knowledge.shipped import FILE, age_in_words, read_shipped
+from knowngood.store.knowledge.shipped import age_in_words, read_shipped
 from knowngood.store.knowledge.snapshot import Snapshot
 from knowngood.store.knowledge.together import recorded_together, together
 from knowngood.store.knowledge.trust import trusted_keys
 
+# What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
 if TYPE_CHECKING:
     from knowngood.settings import Settings
 
-# What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
-_SETTINGS = "knowngood.settings:read_settings"
-_SIGNED = "knowngood.store.knowledge.signed_snapshot:read_snapshot"
-_LOCAL = "knowngood.store.knowledge.local:read_local"
-_LOCAL_TIMES = "knowngood.store.knowledge.local:read_times"
-_STORED = "knowngood.cli.stored:stored_knowledge"
-_CURRENT = "knowngood.cli.stored:current_knowledge"
-_TIMES = "knowngood.cli.stored:stored_times"
-_CATALOGUE = "knowngood.catalogue.loader:read_catalogue"
+
+_NO_STORE = "there is no store here"
 
 
 @dataclass(frozen=True)
@@ -57,7 +48,7 @@ def ground_here(snapshot: str = "", keys: Sequence[str] = (), *, quietly: bool =
     what is shipped. The catalogue's files are looked at only where a store knows no issue yet: a job that asks the gate
     need not pay for that. Raises Unreadable where an issue or a build cannot be read.
     """
-    return _of_snapshot(snapshot, keys, quietly=quietly) if snapshot else _ground(_as_left, quietly=quietly)
+    return _of_snapshot(snapshot, keys, quietly=quietly) if snapshot else _ground(quietly=quietly)
 
 
 def knowledge_here(snapshot: str = "", keys: Sequence[str] = ()) -> Knowledge:
@@ -66,7 +57,7 @@ def knowledge_here(snapshot: str = "", keys: Sequence[str] = ()) -> Knowledge:
 
 def known_here(snapshot: str = "", keys: Sequence[str] = ()) -> Known:
     """The same with the catalogue as its files have it, less what cannot be read."""
-    ground = _of_snapshot(snapshot, keys) if snapshot else _ground(_with_catalogue)
+    ground = _of_snapshot(snapshot, keys) if snapshot else _ground(with_catalogue=True)
     return ground.knowledge.known
 
 
@@ -74,9 +65,11 @@ def read_given(snapshot: str, keys: Sequence[str]) -> tuple[Snapshot, str]:
     """The snapshot that somebody names, and a remark where anybody may have signed it. `keys` are as `trusted_keys`
     takes them. Raises BadSnapshot, and BadRequest where nobody says who must have signed it.
     """
+    from knowngood.store.knowledge.signed_snapshot import read_snapshot
+
     trusted = trusted_keys(keys)
     try:
-        found: Snapshot = load(_SIGNED)(Path(snapshot).read_bytes(), trusted)
+        found = read_snapshot(Path(snapshot).read_bytes(), trusted)
     except OSError as error:
         raise BadSnapshot(f"the snapshot {snapshot} cannot be read: {error.strerror}") from None
     except BadSnapshot as error:
@@ -101,54 +94,53 @@ def _of_snapshot(snapshot: str, keys: Sequence[str], *, quietly: bool = False) -
 
 def recorded_here(ground: Ground) -> Recorded:
     """How long runs took, in the store and elsewhere."""
-    settings = _settings() if ground.has_store else None
-    return recorded_together(_recorded_in(settings), ground.recorded) if settings else ground.recorded
+    if not ground.has_store:
+        return ground.recorded
+    from knowngood.cli.stored import stored_times
+
+    return recorded_together(stored_times(), ground.recorded)
 
 
-def shipped() -> Snapshot:
-    """Raises BadSnapshot where this installation lacks it."""
-    try:
-        return read_shipped()
-    except OSError as error:
-        raise BadSnapshot(f"{FILE} comes with this release and cannot be read: {error.strerror}") from None
-
-
-def _ground(reader: "Callable[[Settings, datetime], Knowledge]", *, quietly: bool = False) -> Ground:
+def _ground(*, with_catalogue: bool = False, quietly: bool = False) -> Ground:
     now, settings = datetime.now(UTC), _settings()
     if settings is None:
-        found = shipped()
-        if not quietly:
-            _tell(found, now)
-        return Ground(found.knowledge, found, has_store=False)
-    if settings.shipped and not has_store(settings):
-        reader = _of_files
-        if not quietly:
-            _tell(shipped(), now)
+        return _of_release(now, quietly=quietly)
+    is_stored = has_store(settings) or not settings.shipped
+    if not is_stored and not quietly:
+        _tell(read_shipped(), now)
     try:
-        own = reader(settings, now)
+        own = _stored(settings, now, with_catalogue=with_catalogue) if is_stored else _of_files(settings, now)
     except ModuleNotFoundError as error:
         if settings.database_url or not settings.shipped or (error.name or "").startswith("knowngood"):
             raise
         return _without_store(settings.database_file, error.name or "", now, quietly=quietly)
     if not settings.shipped:
         return Ground(own, None, has_store=True)
-    return Ground(together(own, shipped().knowledge), shipped(), has_store=has_store(settings))
+    return Ground(together(own, read_shipped().knowledge), read_shipped(), has_store=is_stored)
+
+
+def _of_release(now: datetime, why: str = _NO_STORE, *, quietly: bool) -> Ground:
+    found = read_shipped()
+    if not quietly:
+        _tell(found, now, why)
+    return Ground(found.knowledge, found, has_store=False)
 
 
 def _without_store(store: Path, missing: str, now: datetime, *, quietly: bool) -> Ground:
     """Where there is a store that nobody named, and this installation has not what reads it."""
-    found = shipped()
-    if not quietly:
-        how = load("knowngood.installation:how_to_install")("server")
-        _tell(found, now, f"the store {store} was not asked, which needs {missing}; {how}")
-    return Ground(found.knowledge, found, has_store=False)
+    from knowngood.installation import how_to_install
+
+    how = how_to_install("server")
+    return _of_release(now, f"the store {store} was not asked, which needs {missing}; {how}", quietly=quietly)
 
 
 def _settings() -> "Settings | None":
     """The settings; None where there is nothing to ask but what is shipped."""
     if is_bare():
         return None
-    settings: Settings = load(_SETTINGS)()
+    from knowngood.settings import read_settings
+
+    settings = read_settings()
     return settings if has_store(settings) or settings.catalogue or not settings.shipped else None
 
 
@@ -156,35 +148,22 @@ def has_store(settings: "Settings") -> bool:
     return bool(settings.database_url or os.path.exists(settings.database_file))  # noqa: PTH110 - False where it must not be looked at
 
 
-def _as_left(settings: "Settings", now: datetime) -> Knowledge:
-    """As it was left; with the catalogue taken in where no issue is known yet."""
-    return cast("Knowledge", _quick(settings, now) or load(_STORED)(settings, now))
+def _stored(settings: "Settings", now: datetime, *, with_catalogue: bool) -> Knowledge:
+    from knowngood.cli.stored import stored_knowledge
 
-
-def _with_catalogue(settings: "Settings", now: datetime) -> Knowledge:
-    """With the catalogue as its files have it, less what cannot be read."""
-    return cast("Knowledge", _quick(settings, now, digest_of(settings.folders)) or load(_CURRENT)(settings, now))
+    return stored_knowledge(settings, now, with_catalogue=with_catalogue)
 
 
 def _of_files(settings: "Settings", now: datetime) -> Knowledge:
     """The catalogue with a team's own issues, of which nothing is measured: there is no store, and none is made."""
-    catalogue = load(_CATALOGUE)(settings.folders, with_drafts=False)
+    from knowngood.catalogue.loader import read_catalogue
+
+    catalogue = read_catalogue(settings.folders, with_drafts=False)
     issues = {issue.id: issue for issue in catalogue.issues}
     return Knowledge(Known(issues, {build.id: build for build in catalogue.builds}, {}, (), now), frozenset())
 
 
-def _recorded_in(settings: "Settings") -> Recorded:
-    quick = None if settings.database_url else load(_LOCAL_TIMES)(settings.database_file)
-    return Recorded(*(quick or load(_TIMES)(settings)))
-
-
-def _quick(settings: "Settings", now: datetime, source: bytes | None = None) -> Knowledge | None:
-    return cast(
-        "Knowledge | None", None if settings.database_url else load(_LOCAL)(settings.database_file, now, source)
-    )
-
-
-def _tell(found: Snapshot, now: datetime, why: str = "there is no store here") -> None:
+def _tell(found: Snapshot, now: datetime, why: str = _NO_STORE) -> None:
     age = age_in_words(found.made_at, now)
     sys.stderr.write(
         f"knowngood: answered from the results of {found.made_at:%Y-%m-%d} that come with this release; "

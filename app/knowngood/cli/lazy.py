@@ -3,46 +3,43 @@
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from importlib import import_module
+from typing import Any
 
 import click
 from click.exceptions import NoSuchCommand
 
-from knowngood.cli.loading import load
 from knowngood.domain.errors import BadRequest, NotInstalled
 
 _SETTINGS = {"help_option_names": ["--help"], "max_content_width": 120}
-_CONFIGURE = "knowngood.logging_setup:configure"
-_HOW_TO_INSTALL = "knowngood.installation:how_to_install"
 _EXTRAS = {"ray": "ray", "psycopg": "postgres"}
 _SERVER = "server"
 """Who asks needs none; whatever else is missing comes with this one."""
 
-_COMMAND = "click_command"  # the attribute of a function that holds its command
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_SUFFIX = "_command"  # of a function whose command's name is a word of Python's
 
 
-def command(help_: str, *params: click.Parameter, example: str) -> Callable[[_Function], _Function]:
-    """Make a function a command: it is called with its parameters by name, and gives the exit code."""
+def command(help_: str, *params: click.Parameter, example: str) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Make a function a command of its name: it is called with its parameters by name, and gives the exit code."""
 
-    def declared(function: _Function) -> _Function:
-        made = click.Command(
-            None,
+    def declared(function: Callable[..., int | None]) -> click.Command:
+        return click.Command(
+            function.__name__.removesuffix(_SUFFIX).replace("_", "-"),
             callback=partial(_call, function),
             params=list(params),
             help=help_,
             epilog=f"\b\nExample:\n  knowngood {example}",
             context_settings=_SETTINGS,
         )
-        setattr(function, _COMMAND, made)
-        return function
 
     return declared
 
 
 def _call(function: Callable[..., int | None], /, **asked: Any) -> int | None:  # noqa: ANN401 - what was declared
     if "structlog" in sys.modules:  # what may log imports it; unless told otherwise it would write among the answers
-        load(_CONFIGURE)("text", "warning")
+        from knowngood.logging_setup import configure
+
+        configure("text", "warning")
     try:
         return function(**asked)
     except ModuleNotFoundError as error:
@@ -51,24 +48,23 @@ def _call(function: Callable[..., int | None], /, **asked: Any) -> int | None:  
 
 def _not_installed(error: ModuleNotFoundError, command_path: str) -> Exception:
     """The extra that brings the missing package; the error itself where a module of ours or of Python's is missing."""
+    from knowngood.installation import how_to_install
+
     package = (error.name or "").partition(".")[0]
     if package in {"", "knowngood", "knowngood_workers"} or package in sys.stdlib_module_names:
         return error
-    how = load(_HOW_TO_INSTALL)(_EXTRAS.get(package, _SERVER))
+    how = how_to_install(_EXTRAS.get(package, _SERVER))
     return NotInstalled(f"{command_path} needs {package}, which is not installed; {how}")
 
 
-def group(help_: str, **functions: Callable[..., Any]) -> click.Group:
+def group(name: str, help_: str, *commands: click.Command) -> click.Group:
     """Commands below a command, all about one thing."""
-    commands: dict[str, click.Command] = {name: getattr(one, _COMMAND) for name, one in functions.items()}
-    for name, one in commands.items():
-        one.name = name
-    return click.Group(None, commands, help=help_, context_settings=_SETTINGS)
+    return click.Group(name, commands, help=help_, context_settings=_SETTINGS)
 
 
 class LazyTable(click.Group):
-    """The root: heading -> name -> (the function, its one line). The module of a function is imported for the command
-    that is run, or whose help is asked for. `removed`: name -> the sentence that says what takes its place.
+    """The root: heading -> name -> (the module of the command, its one line). A module is imported for the command that
+    is run, or whose help is asked for. `removed`: name -> the sentence that says what takes its place.
     """
 
     def __init__(
@@ -92,13 +88,13 @@ class LazyTable(click.Group):
             raise NoSuchCommand(name, possibilities=self._rows, ctx=ctx)
         if name not in self._rows:
             return None
-        target, line = self._rows[name]
+        module, line = self._rows[name]
         try:
-            value = load(target)
+            declared = vars(import_module(module)).values()
         except ModuleNotFoundError as error:
             raise _not_installed(error, f"{ctx.command_path} {name}") from error
-        found: click.Command = getattr(value, _COMMAND, value)
-        found.name, found.short_help = name, line
+        found = next(one for one in declared if isinstance(one, click.Command) and one.name == name)
+        found.short_help = line
         return found
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

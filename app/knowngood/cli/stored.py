@@ -13,34 +13,30 @@ from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import Engine, reading
 from knowngood.store.jobs.durations import load_environment_s
 from knowngood.store.knowledge.loader import load_knowledge, load_known
-from knowngood.store.knowledge.model import Knowledge
+from knowngood.store.knowledge.model import Knowledge, Recorded
 from knowngood.store.queries import load_builds, load_durations, load_issues
 
 
-def stored_knowledge(settings: Settings, now: datetime) -> Knowledge:
-    """With the catalogue taken in where the store knows no issue yet."""
-    engine = opened(settings)
-    with reading(engine) as s:
-        found = load_knowledge(s, now).knowledge
-    if found.known.issues:
+def stored_knowledge(settings: Settings, now: datetime, *, with_catalogue: bool) -> Knowledge:
+    """The knowledge of the store as it was left. `with_catalogue` takes in the catalogue's files first, and leaves out
+    what cannot be read. A store that knows no issue yet takes them in too. Raises Unreadable.
+    """
+    engine = opened_with_catalogue(settings) if with_catalogue else opened(settings)
+    found = _knowledge(engine, now, whole=not with_catalogue)
+    if found.known.issues or with_catalogue:
         return found
     take_in_catalogue(engine, settings)
+    return _knowledge(engine, now, whole=True)
+
+
+def _knowledge(engine: Engine, now: datetime, *, whole: bool) -> Knowledge:
     with reading(engine) as s:
-        return load_knowledge(s, now).knowledge
+        return load_knowledge(s, now, whole=whole).knowledge
 
 
-def opened_here() -> Engine:
-    return opened(read_settings())
-
-
-def stored_times(settings: Settings) -> tuple[dict[tuple[str, str, str], float], float | None]:
-    with reading(opened(settings)) as s:
-        return load_durations(s), load_environment_s(s)
-
-
-def current_knowledge(settings: Settings, now: datetime) -> Knowledge:
-    with reading(opened_with_catalogue(settings)) as s:
-        return load_knowledge(s, now, whole=False).knowledge
+def stored_times() -> Recorded:
+    with reading(opened(read_settings())) as s:
+        return Recorded(load_durations(s), load_environment_s(s))
 
 
 def pick_issues(engine: Engine, names: Sequence[str]) -> tuple[Issue, ...]:

@@ -11,15 +11,12 @@ from importlib.metadata import version
 from typing import Any
 
 from knowngood.cli.exit_codes import Exit
-from knowngood.cli.knowledge import has_store, shipped
+from knowngood.cli.knowledge import has_store
 from knowngood.cli.lazy import command
-from knowngood.cli.loading import load
 from knowngood.cli.options import AS_JSON
 from knowngood.settings import Settings, read_settings
-from knowngood.store.knowledge.shipped import age_in_words
+from knowngood.store.knowledge.shipped import age_in_words, read_shipped
 from knowngood.store.knowledge.snapshot import Snapshot
-
-_EXTENT = "knowngood.store.knowledge.local:read_extent"
 
 
 @command(
@@ -33,7 +30,7 @@ def status(*, as_json: bool) -> Exit:
         "release": version("knowngood"),
         "server": os.environ.get("KNOWNGOOD_SERVER", ""),
         "store": _store(settings) if has_store(settings) else None,
-        "shipped": _shipped(shipped(), datetime.now(UTC)) if settings.shipped else None,
+        "shipped": _shipped(read_shipped(), datetime.now(UTC)) if settings.shipped else None,
         "catalogue": [str(folder) for folder in settings.catalogue_folders],
     }
     sys.stdout.write(json.dumps(told, indent=2) + "\n" if as_json else "\n".join(_lines(told)) + "\n")
@@ -45,8 +42,10 @@ def _store(settings: Settings) -> Mapping[str, Any]:
     if settings.database_url:
         return {"at": settings.database_url.rpartition("@")[2].partition("?")[0], "cells": None, "newest": None}
     try:
-        cells, newest = load(_EXTENT)(settings.database_file) or (None, None)
-    except ModuleNotFoundError:  # it is not asked then: app/knowngood/cli/knowledge.py
+        from knowngood.store.state.extent import read_extent
+
+        cells, newest = read_extent(settings.database_file) or (None, None)
+    except ModuleNotFoundError:  # a Python without SQLite
         cells, newest = None, None
     return {"at": str(settings.database_file), "cells": cells, "newest": newest.isoformat() if newest else None}
 

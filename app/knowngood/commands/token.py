@@ -59,7 +59,7 @@ def create(name: str, scope: Sequence[str], expires: str) -> None:
     AS_JSON,
     example="token list",
 )
-def tell_all(*, as_json: bool) -> None:
+def list_command(*, as_json: bool) -> None:
     now = datetime.now(UTC)
     with reading(opened(read_settings())) as s:
         found = load_tokens(s)
@@ -107,8 +107,5 @@ def _fields(one: Token, now: datetime) -> dict[str, object]:
 
 
 TOKEN = group(
-    "Make, list and revoke the tokens that writes (and closed reads) ask for.",
-    create=create,
-    list=tell_all,
-    revoke=revoke,
+    "token", "Make, list and revoke the tokens that writes (and closed reads) ask for.", create, list_command, revoke
 )

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from knowngood.domain.builds.package_names import canonical_package
+from packaging.utils import canonicalize_name
+
 from knowngood.domain.errors import BadRequest, UnknownIssue
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue, LinkKind, Severity
@@ -80,7 +81,7 @@ def _as_short(text: str) -> str:
 def _packages(issue: Issue) -> set[str]:
     asked = issue.packages
     texts = [*asked.requirements, *(text for texts in asked.per_release.values() for text in texts)]
-    return {canonical_package(found[1]) for text in texts if (found := REQUIREMENT_NAME.match(text))}
+    return {canonicalize_name(found[1]) for text in texts if (found := REQUIREMENT_NAME.match(text))}
 
 
 def meant_by(text: str, names: Names) -> tuple[str, ...]:
@@ -152,7 +153,7 @@ def watched_issues(
         ids = _found("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
     by_component = {text: names.components.get(text.strip().casefold(), ()) for text in watch.components}
     ids |= _found("component", watch.components, by_component, {issue.component for issue in issues.values()})
-    by_package = {text: names.packages.get(canonical_package(text), ()) for text in watch.packages}
+    by_package = {text: names.packages.get(canonicalize_name(text.strip()), ()) for text in watch.packages}
     ids |= {id_ for found in by_package.values() for id_ in found}
     ids |= {issue.id for issue in issues.values() if watch.severity and is_at_least(issue.severity, watch.severity)}
     notes = tuple(f"no issue here needs the package {_shown(text)}" for text, found in by_package.items() if not found)

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
-from knowngood.cli.loading import load
 from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.errors import BadEnvironment, BadRequest
 from knowngood.environments import conda_list
@@ -19,12 +17,6 @@ from knowngood.environments.requirements_txt import (
 )
 from knowngood.environments.resolve import StatedEnvironment
 from knowngood.environments.source import Source, Table, read_source, read_toml
-
-# Imported for their files alone: YAML and packaging's lock classes take 25 ms, and most questions bring neither.
-_YML = "knowngood.environments.conda_env_yaml:read_environment_yml"
-_LOCKS = "knowngood.environments.lockfiles"
-_PIPFILE = f"{_LOCKS}:read_pipfile_lock"
-_COLLECT = "knowngood.environments.log_cleaning"
 
 _JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
 _TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
@@ -81,9 +73,9 @@ def _read(source: Source, python: str, groups: Sequence[str]) -> StatedEnvironme
     if base in _REFUSED:
         raise source.wrong(0, _REFUSED[base])
     if base.endswith((".yml", ".yaml")):
-        return _read_by(_YML, source, python)
+        return _read_yml(source, python)
     if base == "pipfile.lock":
-        return _read_by(_PIPFILE, source, python)
+        return _read_pipfile(source, python)
     if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
         return _read_lock(source, base, python)
     if base == PYPROJECT or (not base.endswith((".lock", ".json")) and _is_project(source)):
@@ -112,19 +104,37 @@ def _read_by_content(source: Source, python: str) -> StatedEnvironment:
 
 
 def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
+    from knowngood.environments.lockfiles import read_pdm_lock, read_poetry_lock, read_pylock, read_uv_lock
+
     data = read_toml(source)
     if base.startswith("pylock") or "lock-version" in data.values:
-        return _read_by(f"{_LOCKS}:read_pylock", source, data, python)
+        return read_pylock(source, data, python)
     if base == "poetry.lock" or (not base and _has_in_metadata(data, "lock-version")):
-        return _read_by(f"{_LOCKS}:read_poetry_lock", source, data, python)
+        return read_poetry_lock(source, data, python)
     if base == "pdm.lock" or (not base and _has_in_metadata(data, "lock_version")):
-        return _read_by(f"{_LOCKS}:read_pdm_lock", source, data, python)
-    return _read_by(f"{_LOCKS}:read_uv_lock", source, data, python)
+        return read_pdm_lock(source, data, python)
+    return read_uv_lock(source, data, python)
 
 
-def _read_by(reader: str, *asked: object) -> StatedEnvironment:
-    found: StatedEnvironment = load(reader)(*asked)
-    return found
+# Imported for their files alone: YAML and packaging's lock classes take 25 ms, and most questions bring neither.
+
+
+def _read_yml(source: Source, python: str) -> StatedEnvironment:
+    from knowngood.environments.conda_env_yaml import read_environment_yml
+
+    return read_environment_yml(source, python)
+
+
+def _read_pipfile(source: Source, python: str) -> StatedEnvironment:
+    from knowngood.environments.lockfiles import read_pipfile_lock
+
+    return read_pipfile_lock(source, python)
+
+
+def _read_collected(source: Source, python: str) -> StatedEnvironment:
+    from knowngood.environments.log_cleaning import read_collected
+
+    return read_collected(source, python)
 
 
 def _has_in_metadata(data: Table, key: str) -> bool:
@@ -135,16 +145,16 @@ def _has_in_metadata(data: Table, key: str) -> bool:
 # In this order: a list of conda's may hold what looks like another format further down.
 _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
     (is_script, read_script),
-    (lambda source: source.text.lstrip().startswith("{"), partial(_read_by, _PIPFILE)),
+    (lambda source: source.text.lstrip().startswith("{"), _read_pipfile),
     (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
     (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),
     (
         lambda source: _JSON_LIST.match(source.text) or source.name.lower().endswith(".json"),
         read_package_list,
     ),
-    (lambda source: _YAML.search(source.text), partial(_read_by, _YML)),
+    (lambda source: _YAML.search(source.text), _read_yml),
     (lambda source: conda_list.is_export(source.text), conda_list.read_export),
     (lambda source: conda_list.is_printed(source.text), conda_list.read_printed),
     (is_table, read_table),
-    (lambda source: _COLLECTED.search(source.text), partial(_read_by, f"{_COLLECT}:read_collected")),
+    (lambda source: _COLLECTED.search(source.text), _read_collected),
 )

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from knowngood.domain.builds.build_names import minor_python
-from knowngood.domain.builds.package_names import canonical_package
 from knowngood.domain.builds.platforms import platform_of
 from knowngood.domain.errors import BadRequest
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
@@ -45,7 +46,7 @@ def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
     for entry in entries:
         found = _INSTALLED.fullmatch(entry.name)
         if found:
-            yield PinnedPackage(canonical_package(found["name"]), found["version"].replace("_", "-"), _origin(entry))
+            yield PinnedPackage(canonicalize_name(found["name"]), found["version"].replace("_", "-"), _origin(entry))
 
 
 def _origin(entry: Path) -> str:

@@ -4,10 +4,8 @@ import os
 import sys
 from functools import cache
 
-from knowngood.cli.loading import load
 from knowngood.domain.hardware_classes import cpu_class, cuda_class
 
-_CAPABILITIES = "knowngood_workers.host.nvml:visible_capabilities"
 _DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
 """Where no such file is there is no driver, and the bindings, which take longer than the answer, are not imported."""
 
@@ -21,6 +19,8 @@ def hardware_here() -> tuple[str, ...]:
     if not any(map(os.path.exists, _DRIVER)):
         return (cpu,)
     try:
-        return (*dict.fromkeys(map(cuda_class, load(_CAPABILITIES)())), cpu)
+        from knowngood_workers.host.nvml import visible_capabilities
+
+        return (*dict.fromkeys(map(cuda_class, visible_capabilities())), cpu)
     except ImportError:
         return ()

@@ -11,8 +11,6 @@ from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
 
-_READ = "knowngood.environments.detect:read_environment"
-
 NO_BUILD = "No build here is this environment: {why}"
 """What every door says where there is none; `why` is NoSuchBuild's text."""
 
@@ -48,8 +46,9 @@ def stated_build(
 
 def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
     """Read a file behind the door for foreign text. Raises as `read_environment`, and as `foreign_text.read`."""
-    stated: StatedEnvironment = foreign_text.read(_READ, name, content, python=python, groups=groups)
-    return stated
+    from knowngood.environments.detect import read_environment
+
+    return foreign_text.read(read_environment, name, content, python=python, groups=groups)
 
 
 def pasted_build(text: str, builds: Mapping[str, Build], tested: Collection[str]) -> ResolvedBuild:

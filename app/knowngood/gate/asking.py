@@ -11,23 +11,16 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from knowngood.cli.encoding import defused, one_printable_line, write_what_can_be_read
 from knowngood.cli.exit_codes import Exit, exit_of
-from knowngood.cli.loading import load
 from knowngood.domain.errors import BadRequest, KnownGoodError
 from knowngood.store.knowledge.trust import UNSIGNED
 
 CODES = {"pass": Exit.OK, "block": Exit.FINDING, "insufficient_evidence": Exit.INSUFFICIENT}
 Answer = tuple[str, Mapping[str, str]]
 """The decision, a key of CODES, and the answer in each form that was asked for."""
-
-_FROM_SERVER = "knowngood.gate.from_server:ask_server"
-_HERE = "knowngood.gate.request:rule_here"
-_NOTE_FROM_SERVER = "knowngood.gate.from_server:note_from_server"
-_NOTE_HERE = "knowngood.move.upgrade.cli:note_here"
-_FREEZE = "knowngood.environments.installed:freeze"
 
 _PLAIN = ("build", "python", "platform", "severity", "base", "only_new")
 NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
@@ -44,8 +37,12 @@ def answer_in(forms: Sequence[str], options: Mapping[str, Any]) -> Answer:
     more = [_SUMMARY] if "github" in forms and has_summary() else []
     how: dict[str, Any] = {"forms": [*forms, *more], "advisory": options["advisory"]}
     if (server := server_of(options)) and not options["snapshot"]:
-        return cast("Answer", load(_FROM_SERVER)(server, question, **how))
-    return cast("Answer", load(_HERE)(question, snapshot=options["snapshot"], keys=options["public_keys"], **how))
+        from knowngood.gate.from_server import ask_server
+
+        return ask_server(server, question, **how)
+    from knowngood.gate.request import rule_here
+
+    return rule_here(question, snapshot=options["snapshot"], keys=options["public_keys"], **how)
 
 
 def finish(answer: Answer, options: Mapping[str, Any]) -> Exit:
@@ -98,8 +95,9 @@ def environment_of(options: Mapping[str, Any]) -> dict[str, object]:
     if file:
         return {"environment": {"name": _shown(Path(file)), "content": _read(Path(file))}}
     if options["here"]:
-        found: dict[str, object] = load(_FREEZE)(options["python"])
-        return found
+        from knowngood.environments.installed import freeze
+
+        return freeze(options["python"])
     if not options["build"]:
         raise BadRequest("say which environment: --build, -r, --lock, --here, or - for standard input")
     return {}
@@ -226,9 +224,13 @@ def _add_note(document: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     about = (document["build"], issues, document["hardware"])
     try:
         if options["snapshot"] or not server_of(options):
-            note = load(_NOTE_HERE)(*about, options["snapshot"], options["public_keys"])
+            from knowngood.move.upgrade.cli import note_here
+
+            note = note_here(*about, options["snapshot"], options["public_keys"])
         else:
-            note = load(_NOTE_FROM_SERVER)(server_of(options), *about)
+            from knowngood.gate.from_server import note_from_server
+
+            note = note_from_server(server_of(options), *about)
     except KnownGoodError as error:
         say(f"no note on an upgrade: {error}")
         return

@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
 
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.builds.build import Build, minor_of
-from knowngood.domain.builds.package_names import canonical_package
 from knowngood.domain.builds.packages import concerns, named_by
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.issue import CONCERNS, Issue, Workaround, environment_request
@@ -202,9 +202,11 @@ class Case:
         build, packages, concerned = self.question.build, self.question.resolved.packages, self.issue.requires.package
         if not (build and packages and concerned):
             return ""
-        pins = {canonical_package(name): pin for name, pin in environment_request(self.issue, build).pins.items()}
+        pins: dict[str, str] = {
+            canonicalize_name(name): pin for name, pin in environment_request(self.issue, build).pins.items()
+        }
         measured = pins.get(concerned)
-        found = {canonical_package(name): version for name, version in packages.items()}.get(concerned)
+        found = {str(canonicalize_name(name)): version for name, version in packages.items()}.get(concerned)
         if measured is None or not found or _is_same_version(found, measured):
             return ""
         return f"{concerned} {measured}, and the environment has {found}"

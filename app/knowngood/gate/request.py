@@ -27,7 +27,6 @@ from knowngood.gate.renderers import Form, render
 from knowngood.store.knowledge.model import Knowledge
 
 # pydantic reads policies, and takes longer than all else that a question of a snapshot without one needs.
-_PARSE_POLICY = "knowngood.gate.policy_file:parse_policy"
 
 MOST_CHARACTERS = 6_000_000  # of a file; uv's own lock of a large project has 1,000,000
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -193,8 +192,10 @@ def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> Res
 def _policy(request: GateRequest, knowledge: Knowledge) -> Policy:
     policy = Policy()
     if request.policy:
+        from knowngood.gate.policy_file import parse_policy
+
         with about("policy"):
-            policy = foreign_text.read(_PARSE_POLICY, request.policy.content, request.policy.name)
+            policy = foreign_text.read(parse_policy, request.policy.content, request.policy.name)
     with about("severity"):
         severity = read_severity(request.severity)
     named = Watch(request.issues, request.component, request.package, severity, request.watch)

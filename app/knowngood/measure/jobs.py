@@ -14,7 +14,6 @@ import click
 from knowngood.cli.choice import Chosen
 from knowngood.cli.console import RunProgress, to_do_in_words
 from knowngood.cli.exit_codes import Exit
-from knowngood.cli.knowledge import shipped
 from knowngood.cli.output import err
 from knowngood.domain.errors import StoreUnusable
 from knowngood.domain.issue import Issue
@@ -29,6 +28,7 @@ from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.settings import Settings
 from knowngood.store.engine import Engine, Session, reading, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, take_lease
+from knowngood.store.knowledge.shipped import read_shipped
 from knowngood.store.queries import (
     JobRow,
     load_builds,
@@ -170,7 +170,7 @@ def places_of(planned: Sequence[PlannedJob]) -> Iterator[CellPlace]:
 
 def tell_found(settings: Settings, known: Known, places: Collection[CellPlace]) -> None:
     """Say what a run found in these cells, and whether this release's results say the same."""
-    print_found(err, places, known, shipped().knowledge.known if settings.shipped else None)
+    print_found(err, places, known, read_shipped().knowledge.known if settings.shipped else None)
 
 
 def tell_warnings(issues: Iterable[Issue]) -> None:

@@ -16,6 +16,8 @@ _ADDRESS = re.compile(r"""(["'])(?:[A-Za-z][A-Za-z0-9+.-]*:/)?/(?:[^"'\n]*/)?([^
 
 @dataclass(frozen=True)
 class InstalledEnvironment:
+    """The packages that a lock led to: `packages` is all of them, `imported` what a process said of itself."""
+
     lock_digest: str
     packages: Mapping[str, str]
     imported: Mapping[str, str]

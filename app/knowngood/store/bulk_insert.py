@@ -11,7 +11,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from knowngood.store.engine import Session
 from knowngood.store.tables import Json, UtcDateTime
@@ -95,6 +94,8 @@ def given(s: Session, names: Sequence[str], rows: Sequence[Sequence[str]]) -> sa
     thousands meets no limit of parameters.
     """
     if s.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import ARRAY
+
         columns = [[row[at] for row in rows] for at in range(len(names))]
         arrays = [sa.literal(column, ARRAY(sa.Text)) for column in columns]
         return sa.func.unnest(*arrays).table_valued(*names, name="given").render_derived()

@@ -16,8 +16,7 @@ from knowngood.domain.errors import StoreUnusable
 from knowngood.domain.verdicts.verdict import RULES
 from knowngood.installation import how_to_install
 from knowngood.sqlite_file import is_read_only, open_to_read
-from knowngood.store.state.revisions import RULES_IN_META, head, is_known
-from knowngood.store.tables import meta
+from knowngood.store.tables import REVISIONS, RULES_IN_META, meta
 
 __all__ = [
     "Connection",
@@ -247,10 +246,10 @@ def require_current(engine: Engine) -> None:
         with engine.connect() as connection:
             refuse_foreign(connection)
             revision = revision_of(connection)
-            is_of_older = revision == head() and is_of_older_rules(connection)
+            is_of_older = revision == REVISIONS[-1] and is_of_older_rules(connection)
     except DBAPIError as error:
         raise StoreUnusable(in_words(engine, error)) from error
-    if revision != head():
+    if revision != REVISIONS[-1]:
         state = "has no tables yet" if revision is None else "is of an older release"
         raise StoreUnusable(f"the database {name_of(engine)} {state}; run `knowngood migrate`")
     if is_of_older:
@@ -263,7 +262,7 @@ def is_current(engine: Engine) -> bool:
     """Whether tables and verdicts are this release's, so that there is nothing to bring up."""
     try:
         with engine.connect() as connection:
-            return revision_of(connection) == head() and not is_of_older_rules(connection)
+            return revision_of(connection) == REVISIONS[-1] and not is_of_older_rules(connection)
     except DBAPIError as error:
         raise StoreUnusable(in_words(engine, error)) from error
 
@@ -317,7 +316,7 @@ def refuse_foreign(connection: Connection) -> None:
                 f"the database {name_of(connection.engine)} belongs to something else (it has a table {min(tables)}); "
                 "give Known Good a database of its own"
             )
-    elif not is_known(revision):
+    elif revision not in REVISIONS:
         raise StoreUnusable(
             f"the database {name_of(connection.engine)} was written by a newer release of Known Good "
             f"(its tables are at {revision}, which this release does not know); install that release"

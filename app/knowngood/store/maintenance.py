@@ -12,9 +12,9 @@ from knowngood.store.evidence import machine_tallies
 from knowngood.store.evidence.cells import CHANGED, announce, rederive, touch
 from knowngood.store.jobs.durations import ENVIRONMENT_READY
 from knowngood.store.records import CellChange, JobState, PruneReport, Removed
-from knowngood.store.state.revisions import RULES_IN_META
 from knowngood.store.statements import pieces, place_of
 from knowngood.store.tables import (
+    RULES_IN_META,
     Json,
     arms,
     attempts,

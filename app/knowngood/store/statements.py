@@ -1,19 +1,24 @@
 """Parts of statements that many questions and writes share."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from knowngood.domain.verdicts.verdict import CellPlace
 from knowngood.store.engine import Session
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
+    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+
 _T = TypeVar("_T")
 
 
-def insert_or(s: Session, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+def insert_or(s: Session, table: sa.Table) -> "PostgresqlInsert | SqliteInsert":
     """An insert that can say what to do where the key is there already: both databases spell that alike."""
+    from sqlalchemy.dialects import postgresql, sqlite
+
     return postgresql.insert(table) if s.dialect.name == "postgresql" else sqlite.insert(table)
 
 

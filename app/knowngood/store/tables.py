@@ -18,6 +18,23 @@ from knowngood.domain.verdicts.voids import Clock
 from knowngood.store import unreadable
 from knowngood.store.records import ArmState, JobState
 
+REVISIONS = (
+    "f19d3c5a7b20",
+    "102a5e28119e",
+    "7c1e4b9a20d3",
+    "3d90b6c2f415",
+    "8e52d1f07ac4",
+    "a51c7e60d8b2",
+    "c94b1d27fe30",
+    "d3f07a915c62",
+    "7b2e90c4d815",
+    "a4c81e60b7d2",
+)
+"""All migrations, the newest last. Alembic, which knows them too, takes 0.2 s to import; a test compares."""
+
+RULES_IN_META = "rules"
+"""The name, in the table `meta`, of the version of the rules that cells were derived by."""
+
 metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",

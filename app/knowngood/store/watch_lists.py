@@ -52,21 +52,21 @@ def save_watch_list(  # noqa: PLR0913 - who keeps what, when, and in place of wh
     touch(s)  # before the present version is read: of two who write at once the second sees the first
     checked_name(name)
     said = checked(content, {issue.id: issue for issue in load_issues(s)})
-    before = _load(s, name)
+    last = _load(s, name)  # removed or not
+    before = last if last and last["is_present"] else None
     _refuse_other_owner(before, by)
-    version = before.version if before and before.is_present else 0
-    _refuse_taken(name, version, based_on)
-    if before and before.is_present and before.says(said) and owner in {"", before.owner}:
-        return before.listed
+    _refuse_taken(name, before["version"] if before else 0, based_on)
+    if before and _says(before, said) and owner in {"", before["owner"]}:
+        return _listed(before)
     made = WatchList(
         name=name,
-        owner=owner or (before.owner if before and before.is_present else by.actor.name),
-        version=(before.version if before else 0) + 1,
+        owner=owner or (before["owner"] if before else by.actor.name),
+        version=(last["version"] if last else 0) + 1,
         changed_at=now,
         changed_by=by.actor.name,
         content=said,
     )
-    _store(s, made, is_new=before is None)
+    _store(s, made, is_new=last is None)
     audit_log.note(s, by.actor, "watch_list.save", name, now, version=made.version, owner=made.owner)
     return made
 
@@ -75,11 +75,11 @@ def remove_watch_list(s: Session, name: str, *, by: ListOwner, now: datetime, ba
     """Its versions stay. Raises UnknownWatchList, WatchListTaken and NotAllowed as above."""
     touch(s)
     before = _load(s, name)
-    if before is None or not before.is_present:
+    if before is None or not before["is_present"]:
         raise UnknownWatchList(f'no watch list is called "{name[:80]}" here')
     _refuse_other_owner(before, by)
-    _refuse_taken(name, before.version, based_on)
-    version = before.version + 1
+    _refuse_taken(name, before["version"], based_on)
+    version = before["version"] + 1
     gone = sa.update(watch_lists).where(watch_lists.c.name == name).values(is_present=False, version=version)
     s.execute(gone)
     row = {"name": name, "version": version, "at": now, "actor": by.actor.name, "doc": ""}
@@ -95,7 +95,7 @@ def load_watch_lists(s: Session) -> dict[str, WatchList]:
     listed = {}
     for row in found:
         with suppress(Unreadable):
-            listed[row["name"]] = _Stored(row).listed
+            listed[row["name"]] = _listed(row)
     return listed
 
 
@@ -105,12 +105,12 @@ def load_watch_list(s: Session, name: str, version: int | None = None) -> WatchL
     """
     if version is None:
         stored = _load(s, name)
-        return stored.listed if stored and stored.is_present else None
+        return _listed(stored) if stored and stored["is_present"] else None
     joined = watch_list_versions.c.name == watch_lists.c.name
     query = sa.select(*_COLUMNS).join(watch_list_versions, joined)
     which = sa.and_(watch_lists.c.name == name, watch_list_versions.c.version == version)
     row = s.execute(query.where(which)).mappings().first()
-    return _Stored(row).listed if row and row["doc"] else None
+    return _listed(row) if row and row["doc"] else None
 
 
 _COLUMNS = (
@@ -124,32 +124,19 @@ _COLUMNS = (
 )
 
 
-class _Stored:
-    """A list with its newest version, removed or not."""
+def _listed(row: sa.RowMapping) -> WatchList:
+    """A list as its newest version has it. Raises Unreadable: such a list can be kept anew and removed all the same."""
+    doc = row["doc"]
+    content = (
+        unreadable.read(_VERSIONS, row["name"], documents.CONTENT.validate_json, doc) if doc else WatchListContent()
+    )
+    return WatchList(row["name"], row["owner"], row["version"], row["at"], row["actor"], content=content)
 
-    def __init__(self, row: Any) -> None:  # noqa: ANN401 - a row of the driver's
-        self.name: str = row["name"]
-        self.is_present: bool = row["is_present"]
-        self.version: int = row["version"]
-        self.owner: str = row["owner"]
-        self._row = row
 
-    @property
-    def listed(self) -> WatchList:
-        """Raises Unreadable. Such a list can be kept anew and removed all the same."""
-        row = self._row
-        content = (
-            unreadable.read(_VERSIONS, self.name, documents.CONTENT.validate_json, row["doc"])
-            if row["doc"]
-            else WatchListContent()
-        )
-        return WatchList(self.name, self.owner, self.version, row["at"], row["actor"], content=content)
-
-    def says(self, content: WatchListContent) -> bool:
-        try:
-            return self.listed.content == content
-        except Unreadable:
-            return False
+def _says(row: sa.RowMapping, content: WatchListContent) -> bool:
+    with suppress(Unreadable):
+        return _listed(row).content == content
+    return False
 
 
 _VERSIONS = watch_list_versions.name
@@ -162,14 +149,14 @@ def _query() -> sa.Select[Any]:
     return sa.select(*_COLUMNS).join(watch_list_versions, newest)
 
 
-def _load(s: Session, name: str) -> _Stored | None:
-    row = s.execute(_query().where(watch_lists.c.name == name)).mappings().first()
-    return _Stored(row) if row else None
+def _load(s: Session, name: str) -> sa.RowMapping | None:
+    """The list with its newest version, removed or not."""
+    return s.execute(_query().where(watch_lists.c.name == name)).mappings().first()
 
 
-def _refuse_other_owner(there: "_Stored | None", by: ListOwner) -> None:
-    if there and there.is_present and there.owner != by.actor.name and not by.overrules:
-        raise NotAllowed(f'the watch list "{there.name}" belongs to {there.owner}; choose another name for yours')
+def _refuse_other_owner(there: sa.RowMapping | None, by: ListOwner) -> None:
+    if there and there["owner"] != by.actor.name and not by.overrules:
+        raise NotAllowed(f'the watch list "{there["name"]}" belongs to {there["owner"]}; choose another name for yours')
 
 
 def _refuse_taken(name: str, version: int, based_on: int | None) -> None:

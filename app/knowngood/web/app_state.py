@@ -17,7 +17,6 @@ from starlette.templating import Jinja2Templates
 from knowngood.domain.errors import Busy, KnownGoodError
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.cache import KnowledgeCache
-from knowngood.store.knowledge.known_cache import KnownCache
 from knowngood.store.knowledge.model import Recorded
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.metrics.collector import Instruments
@@ -168,7 +167,6 @@ class AppState:
     instruments: Instruments
     site: StaticSite | None = None
     streams: Streams = field(default_factory=Streams)
-    cells: KnownCache = field(default_factory=KnownCache)
     turns: Turns = field(default_factory=Turns)
     pulse: Pulse = field(default_factory=Pulse)
     slices: dict[type, object] = field(default_factory=dict)

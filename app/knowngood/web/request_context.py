@@ -116,7 +116,7 @@ class RequestContext:
 
     def known(self, session: Session) -> Known:
         """All cells, as of the transaction that `session` is in."""
-        return self.state.cells.load(session, self.now)
+        return self.state.knowledge.load(session, self.now).knowledge.known
 
     def _tag(self, generation: int, *more: str | bytes) -> str:
         """Pages say "3 min ago", which is right for a minute; JSON has only the staleness of a day."""

@@ -151,8 +151,6 @@ def test_it():
     assert ours.split() == [
         "ours",
         "knowngood",
-        "knowngood.cli",
-        "knowngood.cli.loading",
         "knowngood.domain",
         "knowngood.domain.errors",
         "knowngood.gate",

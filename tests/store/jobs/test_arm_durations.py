@@ -15,8 +15,7 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.share.bundles import format as bundles_format
 from knowngood.share.bundles.store import take_in_bundle
 from knowngood.store.engine import Engine, reading
-from knowngood.store.evidence.newest_attempts import NEWEST
-from knowngood.store.queries import load_durations
+from knowngood.store.queries import NEWEST, load_durations
 from tests.make import NOON, make_attempt, make_build, make_issue
 from tests.store.given import given_catalogue
 
@@ -80,8 +79,10 @@ def test_nothing_is_told_of_a_store_without_attempts(engine: Engine) -> None:
 def test_no_attempts_are_read_but_the_newest(engine: Engine) -> None:
     if engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL plans by what a table holds")
+    query = NEWEST.element
+    assert isinstance(query, sa.TextClause)
     with reading(engine) as s:
-        plan = s.execute(sa.text(f"EXPLAIN QUERY PLAN {NEWEST}"), {"before": NOON.isoformat()}).all()
+        plan = s.execute(sa.text(f"EXPLAIN QUERY PLAN {query.text}"), {"before": NOON.isoformat()}).all()
     steps = [str(step[-1]) for step in plan if " attempts " in step[-1]]
     assert len(steps) == 3
     assert all("ix_attempts_newest" in step or "(id=?)" in step for step in steps)

@@ -11,7 +11,7 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.job_queue import create_run
-from knowngood.store.knowledge.known_cache import KnownCache
+from knowngood.store.knowledge.cache import KnowledgeCache
 from knowngood.store.maintenance import reclassify
 from knowngood.store.queries import load_cells
 from tests.fixtures.databases import CountStatements, StoreWith
@@ -35,9 +35,13 @@ def measured(
         given_results(engine, baseline)
 
 
-def found(engine: Engine, kept: KnownCache, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ...]]:
+def cache_of(engine: Engine) -> KnowledgeCache:
+    return KnowledgeCache(engine, lambda: NOON)
+
+
+def found(engine: Engine, kept: KnowledgeCache, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ...]]:
     with reading(engine) as s:
-        known = kept.load(s, NOON)
+        known = kept.load(s, NOON).knowledge.known
     rows = {issue: tuple(cell for _, cell in known.measured(issue, hardware)) for issue, _, _ in known.cells}
     return {issue: cells for issue, cells in rows.items() if cells}
 
@@ -50,7 +54,7 @@ def stored(engine: Engine, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ..
 
 def test_they_are_what_is_stored(own_engine: Engine) -> None:
     measured(own_engine)
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     assert found(own_engine, kept) == stored(own_engine)
     assert len(stored(own_engine)["toy-1"]) == 2
     assert found(own_engine, kept, "cuda-sm_90") == {}
@@ -60,7 +64,7 @@ def test_they_are_not_read_again_while_nothing_is_written(
     own_engine: Engine, count_statements: CountStatements
 ) -> None:
     measured(own_engine)
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     with reading(own_engine) as s:
         before = kept.load(s, NOON)
     with count_statements(own_engine) as said, reading(own_engine) as s:
@@ -70,7 +74,7 @@ def test_they_are_not_read_again_while_nothing_is_written(
 
 def test_what_is_written_is_seen_and_the_other_issues_stay_the_very_same(own_engine: Engine) -> None:
     measured(own_engine)
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     before = found(own_engine, kept)
     measured(own_engine, Outcome.OTHER_FAILURE, issues=ISSUES[:1], builds=BUILDS[1:], repeat=2)
     after = found(own_engine, kept)
@@ -84,7 +88,7 @@ def test_what_is_written_is_seen_and_the_other_issues_stay_the_very_same(own_eng
 
 def test_a_cell_that_becomes_flaky_makes_its_whole_row_flaky_and_no_other(own_engine: Engine) -> None:
     measured(own_engine)
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     cures = [cell.workarounds["aot_eager"].verdict for cells in found(own_engine, kept).values() for cell in cells]
     assert set(cures) == {WorkaroundVerdict.EFFECTIVE}
     measured(own_engine, Outcome.PASS, issues=ISSUES[:1], builds=BUILDS[1:], repeat=2)
@@ -94,12 +98,12 @@ def test_a_cell_that_becomes_flaky_makes_its_whole_row_flaky_and_no_other(own_en
     assert cured.workarounds["aot_eager"].verdict is WorkaroundVerdict.UNVERIFIED
     assert cured.workarounds["aot_eager"].note == "one run; this issue is flaky: 2 more would say"
     assert other.workarounds["aot_eager"].verdict is WorkaroundVerdict.EFFECTIVE
-    assert found(own_engine, KnownCache()) == after, "read anew it is the same"
+    assert found(own_engine, cache_of(own_engine)) == after, "read anew it is the same"
 
 
 def test_a_build_that_was_not_measured_before_takes_its_place(own_engine: Engine) -> None:
     measured(own_engine, builds=BUILDS[1:])
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     found(own_engine, kept)
     measured(own_engine)
     assert found(own_engine, kept) == stored(own_engine)
@@ -108,7 +112,7 @@ def test_a_build_that_was_not_measured_before_takes_its_place(own_engine: Engine
 
 def test_a_write_that_turns_no_cell_leaves_all_of_them_the_very_same(own_engine: Engine) -> None:
     measured(own_engine)
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     before = found(own_engine, kept)
     with unit_of_work(own_engine) as s:
         reclassify(s, NOON + timedelta(days=1))
@@ -119,7 +123,7 @@ def test_a_write_that_turns_no_cell_leaves_all_of_them_the_very_same(own_engine:
 
 def test_a_cell_that_went_with_its_issue_is_gone(own_engine: Engine) -> None:
     measured(own_engine)
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     assert set(found(own_engine, kept)) == {"toy-1", "toy-2"}
     given_catalogue(own_engine, ISSUES[1:], BUILDS)
     assert found(own_engine, kept) == stored(own_engine)
@@ -130,6 +134,6 @@ def test_a_store_in_the_place_of_a_newer_one_is_read_anew(own_engine: Engine, st
     measured(own_engine)
     newer = store_with(measured)
     measured(newer, Outcome.PASS)
-    kept = KnownCache()
+    kept = cache_of(own_engine)
     found(newer, kept)
     assert found(own_engine, kept) == stored(own_engine)

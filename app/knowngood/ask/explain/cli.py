@@ -17,7 +17,6 @@ from knowngood.ask.explain.schemas import (
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import Ground, ground_here
 from knowngood.cli.lazy import command
-from knowngood.cli.loading import load
 from knowngood.cli.options import ANY_SIGNER, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag, text
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.issue import Issue
@@ -26,8 +25,6 @@ from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
 from knowngood.serialization.marks import MARKS
 
-_FAILURES = "knowngood.ask.explain.store:failures_in"
-_OPENED = "knowngood.cli.stored:opened_here"
 _MOST_BYTES = 64 << 20  # of a file that is read at all
 _SEEN_SHOWN = 6
 
@@ -75,13 +72,21 @@ def _read(file: str) -> str:
 
 
 def _told(text: str, build: str, ground: Ground) -> tuple[Explanation, Mapping[str, Issue], Known]:
-    own = load(_FAILURES)(load(_OPENED)()) if ground.has_store else {}
+    own = _stored_failures() if ground.has_store else {}
     knowledge = ground.knowledge
     library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})
     try:
         return explain_paste(text, library, knowledge, build), library.issues, knowledge.known
     except UnknownBuild as error:
         raise BadRequest(f"build: {error}") from None
+
+
+def _stored_failures() -> Mapping[str, Sequence[str]]:
+    from knowngood.ask.explain.store import failures_in
+    from knowngood.cli.context import opened
+    from knowngood.settings import read_settings
+
+    return failures_in(opened(read_settings()))
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def explain_paste(text: str, library: FailureLibrary, knowledge: Knowledge, buil
 
     Raises UnknownBuild for what is no build id, and what `foreign_text.read` does.
     """
-    read = foreign_text.read(f"{__name__}:read_failure", text, shared=library)
+    read = foreign_text.read(read_failure, text, shared=library)
     found = complete(read, knowledge)
     if not build:
         return found

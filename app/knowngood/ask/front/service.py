@@ -144,7 +144,7 @@ class OverviewCache:
 
 def load_overview(session: Session, state: AppState, now: datetime, build: Build | None, hardware: str) -> Overview:
     """Of a build on a class; without a build, of the newest release that was measured there, as an example."""
-    snapshot = state.cells.load_snapshot(session, now)
+    snapshot = state.knowledge.load(session, now)
     known = snapshot.knowledge.known
     kept = state.own(OverviewCache)
     about = build or newest_release(known, hardware)

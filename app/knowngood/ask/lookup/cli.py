@@ -13,22 +13,17 @@ from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
 from knowngood.cli.lazy import command
-from knowngood.cli.loading import load
 from knowngood.cli.options import ANY_SIGNER, AS_JSON, ENVIRONMENT, HARDWARE, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
+from knowngood.environments.installed import state_here
 from knowngood.environments.running_hardware import hardware_here
 from knowngood.gate.asking import environment_of, is_stated
 from knowngood.gate.renderers.json import as_json
 from knowngood.gate.request import GateRequest, read_request
 from knowngood.query.cli import read_asked
 
-_DETAIL = "knowngood.matrix.issues.schemas:issue_detail"
-_ISSUES = "knowngood.matrix.issues.schemas:issues_body"
-_SCRIPT = "knowngood.catalogue.script_analysis:script_of"
-_SEARCH = "knowngood.ask.search.schemas:search_body"
-_STATE_HERE = "knowngood.environments.installed:state_here"
 _UNSEEN_GPUS = (
     "knowngood: this machine has an NVIDIA driver, and which GPUs it has cannot be asked without nvidia-ml-py; every "
     "measured class counts unless --hardware names one\n"
@@ -61,10 +56,12 @@ def issue(
     now, knowledge = datetime.now(UTC), knowledge_here(snapshot, public_keys)
     found = find_issue(issue, knowledge.known.issues)
     if as_script:
-        sys.stdout.write(load(_SCRIPT)(found))
+        from knowngood.catalogue.script_analysis import script_of
+
+        sys.stdout.write(script_of(found))
         return Exit.OK
     is_named = is_stated(environment)
-    is_asked = is_named or any(pin.name == "torch" for pin in load(_STATE_HERE)().pins)
+    is_asked = is_named or any(pin.name == "torch" for pin in state_here().pins)
     answer = answer_issue(found, _request(environment) if is_asked else None, knowledge, now)
     sys.stdout.write(_dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer))
     return Exit.OK if answer.ruling.build or not is_named else Exit.INSUFFICIENT
@@ -107,8 +104,11 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
     answer = search(text, known, make_search_index(known.issues))
     issues = _issues_of(text, answer, known)
     if as_json:
-        told = load(_SEARCH)(answer, known, str, lambda issue: issue.title, MOST_HITS).model_dump(mode="json")
-        sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": told}))
+        from knowngood.ask.search.schemas import search_body
+        from knowngood.matrix.issues.schemas import issues_body
+
+        told = search_body(answer, known, str, lambda issue: issue.title, MOST_HITS).model_dump(mode="json")
+        sys.stdout.write(_dumped({**issues_body(issues).model_dump(mode="json"), "search": told}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))
     return Exit.USAGE if answer.is_unreadable else Exit.OK
@@ -149,9 +149,11 @@ def _classes_here() -> list[str]:
 
 def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, Any]:
     """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
+    from knowngood.matrix.issues.schemas import issue_detail
+
     cells = known.stored(answer.issue.id)
     return {
-        **load(_DETAIL)(answer.issue, answer.histories, cells, known.builds, now).model_dump(mode="json"),
+        **issue_detail(answer.issue, answer.histories, cells, known.builds, now).model_dump(mode="json"),
         "here": answer.ruling,
         "is_example": answer.is_example,
         "elsewhere": [

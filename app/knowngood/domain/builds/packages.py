@@ -6,10 +6,10 @@ Source: docs/decisions/018-the-gate-never-guesses.md.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.package_names import canonical_package
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import Names, Watch, meant_by
 
@@ -29,7 +29,7 @@ def named_by(watch: Watch, issues: Iterable[Issue], names: Names) -> frozenset[s
     concern.
     """
     ids = {id_ for text in watch.issues for id_ in meant_by(text, names)}
-    packages = {canonical_package(text) for text in watch.packages}
+    packages = {canonicalize_name(text.strip()) for text in watch.packages}
     return frozenset(issue.id for issue in issues if issue.id in ids or issue.requires.package in packages)
 
 

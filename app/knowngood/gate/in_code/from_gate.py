@@ -1,6 +1,4 @@
-"""Findings as the gate decides: the way that is always right. Its imports take longer than a program should wait for
-its first answer, so that what comes with a release is asked in this way beforehand (shipped_answers.py).
-"""
+"""Findings as the gate decides."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,7 +17,7 @@ from knowngood.gate.question import GateQuestion
 from knowngood.store.knowledge.model import Knowledge
 
 _NO_AGE = 1_000_000
-"""Days. A reason that depends on the day could not be made beforehand; `measured_at` says how old it is."""
+"""Days. Whoever asks has `measured_at`: no reason depends on the day."""
 
 
 def ask_gate(written: str, hardware: Sequence[str]) -> list[Finding]:
@@ -61,7 +59,7 @@ def _finding(reason: Reason, issue: Issue, resolved: ResolvedBuild) -> Finding:
         measured_at=reason.measured_at,
         silent=reason.silent,
         fixed_in=reason.fixed_in,
-        workarounds={one.id: one.verdict for one in reason.workarounds},
+        workarounds={one.id: one.verdict.value for one in reason.workarounds},
         note=resolved.note if resolved.build else "",
     )
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from knowngood.cli.loading import load
 from knowngood.domain.errors import KnownGoodError
 
 if TYPE_CHECKING:
     from knowngood.gate.in_code.finding import Finding
 
-_FIND = "knowngood.gate.in_code.service:finding"
 _MARK = "knowngood"
 _ENDS_THE_PROCESS = frozenset({"signal", "hang"})
 _ACTIONS = ("xfail", "skip")
@@ -89,8 +87,9 @@ def _read(mark: pytest.Mark, where: str) -> "tuple[Finding, Mapping[str, Any]]":
 
 
 def _find(issue: str, where: str, hardware: str | None = None) -> "Finding":
+    from knowngood.gate.in_code.service import finding
+
     try:
-        found: Finding = load(_FIND)(issue, hardware=hardware)
+        return finding(issue, hardware=hardware)
     except KnownGoodError as error:
         raise pytest.UsageError(f"{where}: knowngood: {error}") from None
-    return found

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Literal
 
-from knowngood.cli.loading import load
-from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadRequest
 from knowngood.environments.running_hardware import hardware_here
 from knowngood.gate.in_code.finding import (
@@ -20,10 +18,7 @@ from knowngood.gate.in_code.finding import (
     UnknownWorkaround,
     worst_of,
 )
-from knowngood.gate.in_code.shipped_answers import read_answers
-
-_ASK_GATE = "knowngood.gate.in_code.from_gate:ask_gate"
-_WORKAROUNDS = "knowngood.gate.in_code.from_gate:workarounds_of"
+from knowngood.gate.in_code.from_gate import ask_gate, workarounds_of
 
 Action = Literal["raise", "warn", "pass"]
 
@@ -103,7 +98,7 @@ def _about(found: Finding, workaround: str | None) -> str:
 
 def _helps(found: Finding, workaround: str) -> bool:
     """Raises UnknownWorkaround."""
-    if workaround not in found.workarounds and workaround not in (names := load(_WORKAROUNDS)(found.issue)):
+    if workaround not in found.workarounds and workaround not in (names := workarounds_of(found.issue)):
         known = ", ".join(names) or "none"
         raise UnknownWorkaround(f'no workaround of {found.issue} is called "{workaround:.60}"; known: {known}')
     return found.workarounds.get(workaround) == "effective"
@@ -111,7 +106,4 @@ def _helps(found: Finding, workaround: str) -> bool:
 
 @cache
 def _find(issue: str, hardware: str | None) -> Finding:
-    classes = (hardware,) if hardware else hardware_here()
-    answers = read_answers() if is_bare() else None
-    ready = answers.ask(issue, answers.environment, classes) if answers else None
-    return worst_of(ready or load(_ASK_GATE)(issue, classes))
+    return worst_of(ask_gate(issue, (hardware,) if hardware else hardware_here()))

@@ -1,11 +1,17 @@
 """The forms that an answer of the gate comes in, and the media type of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from knowngood.cli.encoding import defused
-from knowngood.cli.loading import load
 from knowngood.gate.decision import Ruling
+from knowngood.gate.renderers.code_quality import answer_code_quality
+from knowngood.gate.renderers.github import answer_github, github_summary
+from knowngood.gate.renderers.json import dump_decision
+from knowngood.gate.renderers.junit import answer_junit
+from knowngood.gate.renderers.markdown import answer_markdown
+from knowngood.gate.renderers.sarif import answer_sarif
+from knowngood.gate.renderers.text import answer_text
 
 
 class Form(StrEnum):
@@ -30,21 +36,17 @@ MEDIA = {
     Form.SUMMARY: "text/markdown; charset=utf-8",
 }
 
-
-_HERE = "knowngood.gate.renderers"
-_RENDERERS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
-    Form.TEXT: (f"{_HERE}.text:answer_text", ("where",)),
-    Form.JSON: (f"{_HERE}.json:dump_decision", ()),
-    Form.JUNIT: (f"{_HERE}.junit:answer_junit", ()),
-    Form.SARIF: (f"{_HERE}.sarif:answer_sarif", ("where",)),
-    Form.CODE_QUALITY: (f"{_HERE}.code_quality:answer_code_quality", ("where",)),
-    Form.GITHUB: (f"{_HERE}.github:answer_github", ("where", "advisory")),
-    Form.MARKDOWN: (f"{_HERE}.markdown:answer_markdown", ()),
-    Form.SUMMARY: (f"{_HERE}.github:github_summary", ()),
+_RENDERERS: Mapping[Form, tuple[Callable[..., str], tuple[str, ...]]] = {
+    Form.TEXT: (answer_text, ("where",)),
+    Form.JSON: (dump_decision, ()),
+    Form.JUNIT: (answer_junit, ()),
+    Form.SARIF: (answer_sarif, ("where",)),
+    Form.CODE_QUALITY: (answer_code_quality, ("where",)),
+    Form.GITHUB: (answer_github, ("where", "advisory")),
+    Form.MARKDOWN: (answer_markdown, ()),
+    Form.SUMMARY: (github_summary, ()),
 }
-"""The function of each form, and the options of `render` that it takes beside the base. Imported when asked for:
-JUnit's and SARIF's parts take longer to import than the rest of an answer.
-"""
+"""The function of each form, and the options of `render` that it takes beside the base."""
 
 
 def render(ruling: Ruling, form: Form, base: str = "", *, where: str = "", advisory: bool = False) -> str:
@@ -52,8 +54,8 @@ def render(ruling: Ruling, form: Form, base: str = "", *, where: str = "", advis
     server's address, before the paths of evidence; `where` the file that the environment stands in; `advisory` makes
     warnings of what would be errors.
     """
-    target, more = _RENDERERS[form]
+    answer, more = _RENDERERS[form]
     given = {"where": where, "advisory": advisory}
-    text: str = load(target)(ruling, base, **{name: given[name] for name in more})
+    text = answer(ruling, base, **{name: given[name] for name in more})
     text = text if form is Form.GITHUB else defused(text)  # GitHub's commands are what that form is made of
     return text if text.endswith("\n") else f"{text}\n"

@@ -59,7 +59,7 @@ def add(
     _OWNER,
     example="watch import knowngood.toml --name vision-team",
 )
-def take_in(file: Path, name: str, owner: str) -> None:
+def import_command(file: Path, name: str, owner: str) -> None:
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -74,7 +74,7 @@ def take_in(file: Path, name: str, owner: str) -> None:
     AS_JSON,
     example="watch list",
 )
-def tell_all(*, as_json: bool) -> None:
+def list_command(*, as_json: bool) -> None:
     with reading(opened(read_settings())) as s:
         found = load_watch_lists(s)
     if as_json:
@@ -114,9 +114,10 @@ def _in_words(content: WatchListContent) -> str:
 
 
 WATCH = group(
+    "watch",
     "Keep watch lists: named choices of issues that the gate can be asked with.",
-    add=add,
-    list=tell_all,
-    remove=remove,
-    **{"import": take_in},
+    add,
+    list_command,
+    remove,
+    import_command,
 )

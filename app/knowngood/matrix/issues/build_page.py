@@ -21,8 +21,9 @@ from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding
 from knowngood.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.matrix.lookups import find_build
 from knowngood.matrix.overview.selection import Words, one_class
+from knowngood.serialization.lock_keys import InstalledEnvironment
 from knowngood.store.engine import Session
-from knowngood.store.evidence.attempt_summaries import ImportedPackages, load_installed
+from knowngood.store.evidence.attempt_summaries import load_installed
 from knowngood.web.html.grid import Choice, TitledIssue
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import build_address, issue_address, part
@@ -67,7 +68,7 @@ class BuildPage:
     older: Choice | None
     newer: Choice | None
     comparisons: tuple[Choice, ...]
-    installed: ImportedPackages | None
+    installed: InstalledEnvironment | None
     wheel: WheelCode | None
     age: ReleaseAge | None
 
@@ -91,7 +92,7 @@ def build_page(
     builds: Mapping[str, Build],
     cells: Sequence[Cell],
     known: Known,
-    installed: ImportedPackages | None,
+    installed: InstalledEnvironment | None,
 ) -> BuildPage:
     """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
     hardware = cells[0].hardware if cells else one_class("", known.hardware)

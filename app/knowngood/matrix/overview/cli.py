@@ -7,7 +7,6 @@ from knowngood.cli.choice import Chosen, ended, issues_of, select, verdicts
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import known_here
 from knowngood.cli.lazy import command
-from knowngood.cli.loading import load
 from knowngood.cli.options import (
     ANY_SIGNER,
     AS_JSON,
@@ -28,9 +27,6 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import complete
 from knowngood.matrix.overview.table import print_cells, print_line, print_matrix
 from knowngood.query.cli import read_asked
-
-_OWN = "knowngood_workers.host.machine_info:describe_machine"
-_BODY = "knowngood.matrix.overview.schemas:matrix_body"
 
 
 @command(
@@ -67,7 +63,7 @@ def matrix(
         raise BadRequest(f'name the issue once: "{issue}" or --issues')
     known = known_here(snapshot, public_keys)
     one = find_issue(issue, known.issues) if issue else None
-    classes = tuple(hardware) or known.hardware or load(_OWN)().hardware[:1]
+    classes = tuple(hardware) or known.hardware or _own_hardware()
     named = (one,) if one else issues_of(known.issues, issues)
     chosen = select(known, asked, named, builds, classes, datetime.now(UTC))
     if query and not chosen.issues and not as_json:
@@ -86,11 +82,19 @@ def _show_cells(known: Known, issue: Issue, chosen: Chosen) -> None:
     print_line(out, f"what helps, and on which build: knowngood issue {issue.id}")
 
 
+def _own_hardware() -> tuple[str, ...]:
+    from knowngood_workers.host.machine_info import describe_machine
+
+    return describe_machine().hardware[:1]
+
+
 def show(known: Known, chosen: Chosen, *, as_json: bool) -> None:
     """The matrix of what is chosen; `run` ends with it too."""
     if as_json:
+        from knowngood.matrix.overview.schemas import matrix_body
+
         cells = complete(chosen.issues, chosen.builds, chosen.hardware, known)
-        body = load(_BODY)(chosen.issues, chosen.builds, cells.values(), datetime.now(UTC))
+        body = matrix_body(chosen.issues, chosen.builds, cells.values(), datetime.now(UTC))
         print_json(body.model_dump(mode="json"))
         return
     for hardware in chosen.hardware:

@@ -231,7 +231,7 @@ def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Resp
         measured = load_hardware(session)
         usual = query.hardware or context.mine.hardware_among(measured)
         hardware = class_asked(read_asked(query.q), measured, one_class(usual, measured))
-        kept = context.state.cells
+        kept = context.state.knowledge
         selection = select(session, query, [hardware], query.columns, kept=kept, now=context.now, folded=True)
         active = load_active_run(session)
         return selection, measured, active, load_last_event(session) if active else 0

@@ -22,7 +22,7 @@ from knowngood.query.evaluate import View, columns_left, matching, needs_cells, 
 from knowngood.query.parser import LONGEST as LONGEST_QUERY
 from knowngood.query.parser import BadQuery, Query, parse
 from knowngood.store.engine import Session
-from knowngood.store.knowledge.known_cache import KnownCache
+from knowngood.store.knowledge.cache import KnowledgeCache
 from knowngood.store.knowledge.loader import load_known_at
 from knowngood.web.errors import InvalidParameter, QueryRefused, nearest, or_nearest
 
@@ -127,7 +127,7 @@ def select(
     classes: Sequence[str],
     columns: Columns,
     *,
-    kept: KnownCache,
+    kept: KnowledgeCache,
     now: datetime,
     folded: bool = False,
     at: datetime | None = None,
@@ -141,7 +141,7 @@ def select(
     Raises InvalidParameter for names we do not have, with the nearest ones.
     """
     asked = read_asked(query.q)
-    known = kept.load(session, now)
+    known = kept.load(session, now).knowledge.known
     issues, builds = tuple(known.issues.values()), tuple(known.builds.values())
     if at is not None:
         wanted = _issues(issues, query, asked)

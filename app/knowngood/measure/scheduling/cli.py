@@ -32,7 +32,7 @@ from knowngood_workers.host.machine_info import describe_machine
     AS_JSON,
     example="next --minutes 30",
 )
-def next_(*, minutes: float, hardware: Sequence[str], offline: bool, as_json: bool) -> None:
+def next_command(*, minutes: float, hardware: Sequence[str], offline: bool, as_json: bool) -> None:
     settings = read_settings()
     engine = opened_with_catalogue(settings)
     proposals = proposed(engine, settings, hardware or describe_machine().hardware, minutes)

@@ -3,13 +3,11 @@
 import sys
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from knowngood.cli.choice import one_of
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here
 from knowngood.cli.lazy import command
-from knowngood.cli.loading import load
 from knowngood.cli.options import (
     ANY_SIGNER,
     AS_FORMAT_JSON,
@@ -28,12 +26,6 @@ from knowngood.move.compare.comparison import CompareRequest, Comparison, read_c
 from knowngood.move.compare.renderers import comparison_markdown, comparison_text
 from knowngood.move.pair import Transition
 from knowngood.store.knowledge.model import Knowledge
-
-if TYPE_CHECKING:
-    from knowngood.move.compare.git_changes import ChangedTorch
-
-_TORCH_CHANGES = "knowngood.move.compare.git_changes:torch_changes"
-_BODY = "knowngood.move.schemas:compare_body"
 
 
 @command(
@@ -98,7 +90,9 @@ def _pairs_in(revision: str, knowledge: Knowledge) -> list[tuple[str, str] | Non
     """The builds that files move between, each pair once; None stands for files whose builds cannot be compared. Files
     are named on standard error.
     """
-    changes: list[ChangedTorch] = load(_TORCH_CHANGES)(revision, knowledge)
+    from knowngood.move.compare.git_changes import torch_changes
+
+    changes = torch_changes(revision, knowledge)
     if not changes:
         say(f"no file that differs from {revision} states another torch")
     for change in changes:
@@ -108,5 +102,7 @@ def _pairs_in(revision: str, knowledge: Knowledge) -> list[tuple[str, str] | Non
 
 def _told(compared: Comparison, form: str, now: datetime) -> str:
     if form == "json":
-        return f"{load(_BODY)(compared, now).model_dump_json(indent=2)}\n"
+        from knowngood.move.schemas import compare_body
+
+        return f"{compare_body(compared, now).model_dump_json(indent=2)}\n"
     return comparison_markdown(compared) if form == "markdown" else comparison_text(compared)

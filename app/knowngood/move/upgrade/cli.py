@@ -12,7 +12,6 @@ import click
 
 from knowngood.cli.knowledge import Ground, ground_here, recorded_here
 from knowngood.cli.lazy import command
-from knowngood.cli.loading import load
 from knowngood.cli.options import (
     ANY_SIGNER,
     AS_FORMAT_JSON,
@@ -48,8 +47,6 @@ from knowngood.move.upgrade.request import (
     start_of,
 )
 from knowngood.store.knowledge.model import Knowledge
-
-_BODY = "knowngood.move.schemas:upgrade_body"
 
 Names = tuple[str, ...]
 
@@ -172,7 +169,9 @@ def _environment_in(file: Path, python: str, groups: Names, platform: str, knowl
 
 def _told(advice: UpgradeAdvice, form: str, to: str) -> str:
     if form == "json":
-        return json.dumps(load(_BODY)(advice).model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+        from knowngood.move.schemas import upgrade_body
+
+        return json.dumps(upgrade_body(advice).model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     return _note(advice, to) if form == "markdown" else upgrade_text(advice)
 
 

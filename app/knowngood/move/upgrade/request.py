@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from packaging.utils import canonicalize_name
+
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import asked_build, find_build, read_build_name
-from knowngood.domain.builds.package_names import canonical_package
 from knowngood.domain.builds.packages import concerns, named_by
 from knowngood.domain.builds.platforms import TAKEN, platform_of_gpus, platform_said, why_not_tested
 from knowngood.domain.errors import NotTested, OtherPython, UnknownBuild
@@ -65,7 +66,7 @@ class UpgradeRequest:
     @property
     def packages(self) -> Mapping[str, str] | None:
         """By canonical name, without versions; None where nothing is known of them."""
-        names = [canonical_package(name) for name in self.has if name.strip()]
+        names = [canonicalize_name(name.strip()) for name in self.has if name.strip()]
         return {name: "" for name in names if name != NO_PACKAGE} if names else None
 
     @property

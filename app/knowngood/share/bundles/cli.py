@@ -24,7 +24,7 @@ _CLASHES_TOLD = 20
     argument("files", "Bundles of results.", nargs=-1, required=True, type=FILE_HERE),
     example="import knowngood-results.jsonl.gz",
 )
-def take_in(files: Sequence[Path]) -> Exit:
+def import_command(files: Sequence[Path]) -> Exit:
     engine = opened_with_catalogue(read_settings())
     refused = [import_bundle(engine, file) for file in files]
     return Exit.UNUSABLE if any(refused) else Exit.OK

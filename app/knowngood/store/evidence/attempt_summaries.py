@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.workaround_cost import Timed
 from knowngood.serialization import codec
+from knowngood.serialization.lock_keys import InstalledEnvironment
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
 from knowngood.store.statements import is_of
@@ -37,14 +38,6 @@ class AttemptSummary:
     is_voided: bool
     seconds: float
     finished_at: datetime
-
-
-@dataclass(frozen=True)
-class ImportedPackages:
-    """One environment as found after installing it: `imported` is what a process said of itself, `packages` all."""
-
-    imported: dict[str, str]
-    packages: dict[str, str]
 
 
 def load_glances(s: Session, issue: str, limit: int) -> tuple[AttemptSummary, ...]:
@@ -87,7 +80,7 @@ def _timed(row: Any) -> Timed:  # noqa: ANN401 - a row of the driver
     return Timed(row.arm, row.variant, row.machine, row.lock_digest, is_forked, record.own_s, record.peak_bytes)
 
 
-def load_installed(s: Session, of: Collection[str]) -> ImportedPackages | None:
+def load_installed(s: Session, of: Collection[str]) -> InstalledEnvironment | None:
     """The environment that most of these attempts ran in. None where none of them is known, or none had one.
 
     Of all attempts of a build it would be asked 76 ms long of 4,843 (2026-11-21): no index leads from a build to them.
@@ -99,4 +92,4 @@ def load_installed(s: Session, of: Collection[str]) -> ImportedPackages | None:
     most = min(counted, key=lambda digest: (-counted[digest], digest), default="")
     query = sa.select(environments.c.imported, environments.c.packages).where(environments.c.lock_digest == most)
     row = s.execute(query).one_or_none()
-    return ImportedPackages(dict(row.imported), dict(row.packages)) if row else None
+    return InstalledEnvironment(most, row.packages, row.imported) if row else None

@@ -13,7 +13,6 @@ from knowngood.store.engine import Session
 from knowngood.store.evidence.cells import CHANGED, IMPORTED, UNVOIDED, VOIDED
 from knowngood.store.tables import events
 
-RUN_OVER = "run_finished"
 _OTHERWISE = {
     "catalogue_saved": Cause.CATALOGUE,
     "cell_noted": Cause.NOTE,

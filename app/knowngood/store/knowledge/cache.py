@@ -1,4 +1,4 @@
-"""Everything the gate knows, kept in memory by each server process and swapped when the store moves."""
+"""Everything known, kept in memory by each server process and brought up to date when the store moves."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from datetime import datetime
 import structlog
 
 from knowngood.domain.errors import StoreUnusable
-from knowngood.store.engine import Engine, reading
+from knowngood.store.engine import Engine, Session, reading
 from knowngood.store.knowledge.loader import KnowledgeSnapshot, load_knowledge
 from knowngood.store.queries import load_generation
 
@@ -23,6 +23,7 @@ _STALE_S = 300.0
 
 class KnowledgeCache:
     """The newest snapshot, for many threads. Each process asks the store itself, so all of them see what one wrote.
+    Pages are as of their own transaction (`load`); the gate, which opens none, is as of `now`.
 
     The store's generation is asked for at most every `look_every_s` seconds: the query takes 1 ms with its session
     (one core of a shared machine, 2026-11-21). One thread at a time brings what is known up
@@ -47,6 +48,7 @@ class KnowledgeCache:
         self._monotonic = monotonic
         self._failing_since: float | None = None
         self._snapshot: KnowledgeSnapshot | None = None
+        self._of_pages: KnowledgeSnapshot | None = None  # read and written whole, by whichever thread
         self._look_at = 0.0
         self._first = threading.Lock()
         self._looking = threading.Lock()
@@ -70,6 +72,15 @@ class KnowledgeCache:
         snapshot = self._look(self._snapshot or self._load_first())
         if self._failing_since is not None and self._monotonic() - self._failing_since > _STALE_S:
             raise StoreUnusable(f"what the gate knows is of {snapshot.known_at} and cannot be brought up to date")
+        return snapshot
+
+    def load(self, s: Session, now: datetime) -> KnowledgeSnapshot:
+        """As of the transaction that `s` is in, less what cannot be read; only what was written since is read.
+
+        It stays the very same value until something is written. Whoever makes something of it may keep that for as
+        long. A store that went backwards is read anew.
+        """
+        self._of_pages = snapshot = load_knowledge(s, now, self._of_pages or self._snapshot, whole=False)
         return snapshot
 
     def _look(self, snapshot: KnowledgeSnapshot) -> KnowledgeSnapshot:

@@ -17,15 +17,18 @@ _OLD = timedelta(days=180)
 
 @cache
 def read_shipped() -> Snapshot:
-    """Raises BadSnapshot where the file of this installation is damaged, and OSError where it is not there."""
-    return read_unsigned(FILE.read_bytes())
+    """Raises BadSnapshot where the file of this installation is damaged, or cannot be read."""
+    try:
+        return read_unsigned(FILE.read_bytes())
+    except OSError as error:
+        raise BadSnapshot(f"{FILE} comes with this release and cannot be read: {error.strerror}") from None
 
 
 def recorded_with_shipped(own: Recorded) -> Recorded:
     """With what was timed before this release, for a guess at what nobody has timed here: no answer depends on it."""
     try:
         return recorded_together(own, read_shipped().recorded)
-    except (BadSnapshot, OSError):
+    except BadSnapshot:
         return own
 
 

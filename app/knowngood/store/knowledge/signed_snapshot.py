@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from knowngood import foreign_text
 from knowngood.domain.errors import BadSnapshot, TextTooCostly
 from knowngood.store.knowledge.model import Knowledge, Recorded
-from knowngood.store.knowledge.snapshot import Snapshot, make_parts, open_parts, read_contents
+from knowngood.store.knowledge.snapshot import Snapshot, make_parts, open_parts, parse_contents, read_contents
 
 _KEY = "ed25519:"
 
@@ -63,7 +63,7 @@ def read_snapshot(data: bytes, keys: Iterable[str] = ()) -> Snapshot:
         raise BadSnapshot(f"the snapshot was signed by {key}, which is none of the keys given")
     _verify(key, opened.signature, opened.line + b"\n")
     try:
-        foreign_text.read("knowngood.store.knowledge.snapshot:parse_contents", opened.payload)
+        foreign_text.read(parse_contents, opened.payload)
     except TextTooCostly as error:  # a key of anybody's makes a signature that is right
         raise BadSnapshot(f"the snapshot is none of ours: {error}") from None
     return read_contents(opened, key, is_trusted=bool(trusted))

@@ -7,7 +7,7 @@ it alone tried: workarounds, where the very same variants failed. Anything finer
 nobody measured. Evidence is shared only between rows that run the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from knowngood.domain.hardware_classes import whole_classes
@@ -21,6 +21,7 @@ from knowngood.domain.verdicts.verdict import (
     is_flaky,
     with_findings_of,
 )
+from knowngood.store.knowledge.lazy_cells import LazyCells
 from knowngood.store.knowledge.model import Knowledge, Recorded
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -34,7 +35,7 @@ def together(own: Knowledge, other: Knowledge) -> Knowledge:
         if (mine := own.known.issues.get(id_)) is None or runs_the_same(mine, issue)
     }
     builds = {**other.known.builds, **own.known.builds}
-    cells = CellsTogether(own.known.cells, other.known.cells, frozenset(alike))
+    cells = _cells(own.known.cells, other.known.cells, alike)
     known = Known(
         issues=dict(sorted({**other.known.issues, **own.known.issues}.items())),
         builds={build.id: build for build in sorted(builds.values(), key=lambda one: one.build_id)},
@@ -66,32 +67,15 @@ def _run(issue: Issue) -> tuple[object, ...]:
     return arms, variants, issue.packages
 
 
-class CellsTogether(Mapping[CellPlace, Cell]):
-    """The cells of two sources; one that both have is decoded and weighed when somebody asks for it."""
+def _cells(own: Mapping[CellPlace, Cell], other: Mapping[CellPlace, Cell], alike: Collection[str]) -> LazyCells[None]:
+    """One that both have is decoded and weighed when somebody asks for it."""
 
-    def __init__(self, own: Mapping[CellPlace, Cell], other: Mapping[CellPlace, Cell], alike: frozenset[str]) -> None:
-        self._own, self._other = own, other
-        self._both: dict[CellPlace, Cell] = {}
-        self._places = dict.fromkeys((*own, *(place for place in other if place[0] in alike)))
-        self._alike = alike
+    def weigh(place: CellPlace, _: None) -> Cell:
+        if place not in other or place[0] not in alike:
+            return own[place]
+        return newest_of(own[place], other[place]) if place in own else other[place]
 
-    def __getitem__(self, place: CellPlace) -> Cell:
-        if place not in self._other or place[0] not in self._alike:
-            return self._own[place]
-        if place not in self._own:
-            return self._other[place]
-        if place not in self._both:
-            self._both[place] = newest_of(self._own[place], self._other[place])
-        return self._both[place]
-
-    def __contains__(self, place: object) -> bool:
-        return place in self._places
-
-    def __iter__(self) -> Iterator[CellPlace]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+    return LazyCells(weigh, dict.fromkeys((*own, *(place for place in other if place[0] in alike))))
 
 
 def newest_of(own: Cell, other: Cell) -> Cell:

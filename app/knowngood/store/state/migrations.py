@@ -7,6 +7,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.exc import DBAPIError
 
+from knowngood.data_dir import shipped_folder
 from knowngood.domain.errors import StoreUnusable
 from knowngood.domain.verdicts.verdict import RULES
 from knowngood.store.engine import (
@@ -21,8 +22,7 @@ from knowngood.store.engine import (
     unit_of_work,
 )
 from knowngood.store.maintenance import derive_by_these_rules
-from knowngood.store.state.revisions import MIGRATIONS, RULES_IN_META, head
-from knowngood.store.tables import cells, meta
+from knowngood.store.tables import REVISIONS, RULES_IN_META, cells, meta
 
 
 def bring_up(engine: Engine) -> None:
@@ -45,7 +45,7 @@ def migrate(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
             refuse_foreign(connection)
-            if revision_of(connection) == head():
+            if revision_of(connection) == REVISIONS[-1]:
                 return
         with rebuilding(engine) as connection:
             refuse_foreign(connection)
@@ -63,6 +63,6 @@ def upgrade_to(connection: Connection, revision: str) -> None:
 
 def _alembic(connection: Connection) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(shipped_folder("migrations")).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config

@@ -26,14 +26,25 @@ logger = structlog.get_logger(__name__)
 
 
 class AccessLogMiddleware(HttpMiddleware):
-    """Stands within `RequestId`, so that its line carries the name, and around all else."""
+    """Stands within `RequestHead`, so that its line carries the name, and around all else."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = _Seen()
+
+        async def hear() -> Message:
+            message = await receive()
+            seen.received += len(message.get("body", b""))
+            return message
+
+        async def say(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.begin(message)
+            await send(message)
+
         began = time.perf_counter()
         try:
             with state_of(scope["app"]).pulse.beat():
-                await self.app(scope, seen.hearing(receive), seen.saying(send))
+                await self.app(scope, hear, say)
         except Exception:
             seen.status = 500  # the outermost middleware answers
             raise
@@ -50,23 +61,7 @@ class _Seen:
         self.decision = ""
         self.is_stream = False
 
-    def hearing(self, receive: Receive) -> Receive:
-        async def hear() -> Message:
-            message = await receive()
-            self.received += len(message.get("body", b""))
-            return message
-
-        return hear
-
-    def saying(self, send: Send) -> Send:
-        async def say(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._begin(message)
-            await send(message)
-
-        return say
-
-    def _begin(self, message: Message) -> None:
+    def begin(self, message: Message) -> None:
         self.status = int(message["status"])
         for name, value in message.get("headers", ()):
             if name == _DECISION:

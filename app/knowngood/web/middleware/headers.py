@@ -36,8 +36,9 @@ REQUEST_ID = "knowngood.request_id"
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}\Z")
 
 
-class RequestId(HttpMiddleware):
-    """Names each request: by the X-Request-ID it came with, where that is one, else by a new one.
+class RequestHead(HttpMiddleware):
+    """Names each request, by the X-Request-ID it came with, where that is one, else by a new one; and adds HEADERS to
+    every answer, errors included, where a route did not set them itself.
 
     The name is in every answer and in every line of the log that the request causes. The outermost of our own.
     """
@@ -46,8 +47,14 @@ class RequestId(HttpMiddleware):
         asked = Headers(scope=scope).get("x-request-id", "")
         name = asked if _SANE_ID.match(asked) else uuid4().hex
         scope[REQUEST_ID] = name
+
+        def complete(headers: MutableHeaders) -> None:
+            headers["X-Request-ID"] = name
+            for header, value in HEADERS.items():
+                headers.setdefault(header, value)
+
         with bound_contextvars(request_id=name):
-            await self.app(scope, receive, on_start(send, lambda headers: headers.update({"X-Request-ID": name})))
+            await self.app(scope, receive, on_start(send, complete))
 
 
 _PUBLIC = ("/api/v1/", "/badge/", "/openapi.json")
@@ -83,18 +90,6 @@ class PublicReads(CORSMiddleware):
     def preflight_response(self, request_headers: Headers) -> Response:  # noqa: ARG002 - as above
         """The browser compares: what it may not send is no fault of the question."""
         return Response(status_code=HTTPStatus.NO_CONTENT, headers=self.preflight_headers)
-
-
-class SecurityHeaders(HttpMiddleware):
-    """Adds HEADERS to every response, errors included; a header that a route set itself stands."""
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, on_start(send, _secure))
-
-
-def _secure(headers: MutableHeaders) -> None:
-    for name, value in HEADERS.items():
-        headers.setdefault(name, value)
 
 
 class HeadAsGet(HttpMiddleware):
