@@ -20,9 +20,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from knowngood.ask.explain.explaining import explain_paste
 from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.ask.explain.schemas import ExplanationBody, explanation_body
-from knowngood.ask.explain.service import explained
 from knowngood.domain.builds.build import Build
 from knowngood.gate.cli.result import CODES
 from knowngood.gate.renderers import Form, render
@@ -220,7 +220,7 @@ def of_a_paste(chance: random.Random, world: World, doors: Doors | None) -> str:
     text = f"Traceback (most recent call last):\nRuntimeError: the kernel of {row} broke in 7 places\n"
     known, measured = world.knowledge.known, world.knowledge
     library = make_failure_library(known.issues.values(), {})
-    body = explanation_body(explained(text, library, measured, build.id), library.issues, measured.known)
+    body = explanation_body(explain_paste(text, library, measured, build.id), library.issues, measured.known)
     (match,) = body.matches
     assert (match.issue, body.build) == (row, build.id if build.id in measured.tested else None)
     assert body.known is not _passes_there(world, row, build, body.build)

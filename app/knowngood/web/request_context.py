@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlencode
@@ -17,7 +18,7 @@ from urllib.parse import urlencode
 from fastapi import Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from knowngood.domain.issue import Issue, Left
 from knowngood.domain.verdicts.known import Known
@@ -160,10 +161,17 @@ class RequestContext:
         return self.request.method == "POST"
 
     def json(
-        self, body: BaseModel, *, include: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+        self,
+        body: Any,  # noqa: ANN401 - whatever is answered
+        *,
+        include: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """`include` leaves all else out, as pydantic does."""
-        text = body.model_dump_json(include=dict(include) if include else None)
+        """The answer, a dataclass or a model, with its messages in the reader's language. `include` leaves all else
+        out, as pydantic does.
+        """
+        writer = _writer(type(body))  # type: ignore[arg-type]  # a type is hashable
+        text = writer.dump_json(body, include=dict(include) if include else None, context=self)
         return self._kept(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
 
     def ruling(self, body: str, media: str, headers: Mapping[str, str]) -> Response:
@@ -252,6 +260,11 @@ class RequestContext:
     def preferring(self, **preference: str) -> str:
         """The address that keeps a preference and leads back here."""
         return f"/preferences?{urlencode({**preference, 'to': self.address})}"
+
+
+@lru_cache(maxsize=256)
+def _writer(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
+    return TypeAdapter(kind)
 
 
 def remember_preferences(response: Response, **preferences: str | None) -> None:

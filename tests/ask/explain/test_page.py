@@ -13,8 +13,9 @@ from sqlalchemy import inspect
 from sqlalchemy import text as sql
 
 from knowngood.ask.explain.matcher import Match, Strength
-from knowngood.ask.explain.next_step import NextStep
+from knowngood.ask.explain.next_step import command_of
 from knowngood.matrix.issues.workarounds import WorkaroundView
+from knowngood.move.upgrade.candidates import Message
 from knowngood.store.engine import Engine, reading
 from knowngood.web.auth.principal import AccessPolicy
 from tests.web import given
@@ -28,7 +29,7 @@ SECRET = "hunter2-7c9e6679-of-a-customer"  # noqa: S105 - nobody's
 REPORT = f"> [rank0]: {LINE}\nPyTorch version: 2.7.1+cu126\nCUDA used to build PyTorch: 12.6\ntoken {SECRET}\n"
 
 
-Matched = tuple[Match, Sequence[WorkaroundView], NextStep]
+Matched = tuple[Match, Sequence[WorkaroundView], Message]
 
 
 def answered(client: TestClient, text: str, build: str = "") -> Mapping[str, Any]:
@@ -298,8 +299,8 @@ def test_an_address_that_names_what_is_not_here_is_refused_with_the_field(
 def test_every_match_ends_in_something_to_do(client: TestClient) -> None:
     for text in (REPORT, LINE, "error: redefinition of tmp_acc0_arr"):
         for match, workarounds, step in answered(client, text)["matches"]:
-            assert step.sentence
-            assert workarounds or step.command or match.shown or match.issue.report
+            assert str(step)
+            assert workarounds or command_of(step) or match.shown or match.issue.report
 
 
 def test_a_build_that_is_none_loses_nothing_of_what_was_pasted(client: TestClient) -> None:

@@ -16,7 +16,7 @@ from enum import StrEnum
 import regex
 from packaging.version import InvalidVersion
 
-from knowngood.ask.explain.bm25 import Likeness, Texts, words_of
+from knowngood.ask.text_index import Likeness, Part, TextIndex, words_of
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
@@ -131,7 +131,7 @@ class FailureLibrary:
     """
 
     issues: Mapping[str, Issue]
-    texts: Texts
+    texts: TextIndex
     courses: Mapping[str, tuple[frozenset[Place], ...]]
     compiled: frozenset[str]
     titles: Mapping[str, frozenset[str]]
@@ -145,7 +145,7 @@ def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequenc
     told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
     run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
     compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
-    return FailureLibrary(every, Texts(told), _courses(run), compiled, _rare_words(every.values()))
+    return FailureLibrary(every, TextIndex(told, words_of), _courses(run), compiled, _rare_words(every.values()))
 
 
 _FEW_TITLES = 8  # of some 160
@@ -162,15 +162,15 @@ def _plain_words(text: str) -> set[str]:
     return {word.strip("_") for word in words_of(text)}
 
 
-def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:
+def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[Part]:
     """A title says most: it counts twice."""
-    yield issue.title
-    yield f"{issue.title} {issue.id} {issue.component}"
-    yield issue.summary
-    yield issue.signature.pattern
-    yield " ".join(claim.text for claim in issue.claims)
-    yield " ".join(one.title for one in issue.workarounds)
-    yield "\n".join(_own_lines(failures))
+    yield issue.title, 0.0
+    yield f"{issue.title} {issue.id} {issue.component}", 0.0
+    yield issue.summary, 0.0
+    yield issue.signature.pattern, 0.0
+    yield " ".join(claim.text for claim in issue.claims), 0.0
+    yield " ".join(one.title for one in issue.workarounds), 0.0
+    yield "\n".join(_own_lines(failures)), 0.0
 
 
 _OWN_LINES = 40
@@ -343,7 +343,7 @@ class SearchBudget:
         self._until = clock() + whole_s
         self._each_s = each_s
 
-    def search(self, pattern: str, text: str, start: int, end: int) -> "regex.Match[str] | None":
+    def search(self, pattern: str, text: str, start: int = 0, end: int | None = None) -> "regex.Match[str] | None":
         """As `re.search`. Raises TimeoutError."""
         left = min(self._each_s, self._until - self._clock())
         if left <= 0:
@@ -361,11 +361,8 @@ class _Paste:
     versions: tuple[VersionMention, ...]
 
 
-@dataclass(frozen=True)
-class _Ranked:
-    match: Match
-    course: _Course
-    telling: int  # words of the text that matched
+_Ranked = tuple[Match, tuple[bool, bool, int]]
+"""A match, and its rank: sure before possible, the same course before none, then the signature that says more."""
 
 
 def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Explanation:
@@ -375,11 +372,9 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     whole, words, versions = "\n".join(lines), tuple(telling_words(pasted.lines)), versions_of(pasted)
     paste = _Paste(pasted, whole, starts_of(lines), places_in(whole), words, versions)
     found, untried = _matches(paste, library, budget)
-    likeness = {
-        one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
-    }
-    found.sort(key=lambda one: _rank(one, likeness))
-    matches = tuple(one.match for one in found)
+    likeness = {one.name: one.score for one in library.texts.nearest(paste.words, [one.issue.id for one, _ in found])}
+    found.sort(key=lambda one: (*one[1], -likeness.get(one[0].issue.id, 0.0), one[0].issue.id))
+    matches = tuple(match for match, _ in found)
     is_known = any(match.strength is Strength.SURE for match in matches)
     silent = () if is_known else _silent(paste, library)
     told = {*(one.issue.id for one in matches), *(one.name for one in silent)}
@@ -473,19 +468,6 @@ def _passes_on(issue: Issue, found: Explanation, known: Known) -> bool:
     return passed and not any(cell.verdict in FAILING for cell in cells)
 
 
-def _rank(one: _Ranked, likeness: Mapping[str, float]) -> tuple[bool, bool, int, float, str]:
-    """Sure before possible, the same course before none, then the signature that says more, then the nearer words."""
-    match = one.match
-    is_other = one.course is not _Course.SAME
-    return (
-        match.strength is not Strength.SURE,
-        is_other,
-        -one.telling,
-        -likeness.get(match.issue.id, 0.0),
-        match.issue.id,
-    )
-
-
 def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tuple[list[_Ranked], list[str]]:
     found, untried = [], []
     for issue in library.issues.values():
@@ -496,7 +478,7 @@ def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tu
             continue
         if one is not None:
             found.append(one)
-    return [one for one in found if not one.match.issue.is_smoke] or found, untried
+    return [one for one in found if not one[0].issue.is_smoke] or found, untried
 
 
 def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchBudget) -> _Ranked | None:
@@ -517,7 +499,7 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
     first, last = (line_at(paste.text, paste.starts, at) for at in (span[0], max(span[0], span[1] - 1)))
     line = "\n".join(paste.pasted.lines[first : last + 1]).strip()[:_LONGEST_SHOWN]
     match = Match(issue, strength, why, line, _around(paste.pasted, first, last))
-    return _Ranked(match, course, len(words_of(said)))
+    return match, (strength is not Strength.SURE, course is not _Course.SAME, -len(words_of(said)))
 
 
 def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | None:
@@ -526,7 +508,7 @@ def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | No
     """
     pattern = _BLANK.sub(r"\\s", issue.signature.pattern)
     if issue.signature.kind is not SignatureKind.WRONG_RESULT:
-        found = budget.search(pattern, text, 0, len(text))
+        found = budget.search(pattern, text)
         if found is None or not found.group().startswith(_REPRO_WORDS):
             return found.span() if found else None
     for name in _named(text):

@@ -5,14 +5,12 @@ has an address all the same: it names the issues that were found and the build, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from knowngood.ask.explain.bm25 import Likeness
 from knowngood.ask.explain.matcher import (
     Explanation,
     Match,
@@ -22,8 +20,9 @@ from knowngood.ask.explain.matcher import (
     recalled,
     told_first,
 )
-from knowngood.ask.explain.next_step import NextStep, next_step
+from knowngood.ask.explain.next_step import command_of, next_step
 from knowngood.ask.explain.service import told_of
+from knowngood.ask.text_index import Likeness
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.naming.threads import USUAL
@@ -32,6 +31,7 @@ from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.matrix.issues.workarounds import WorkaroundView, workarounds_of
 from knowngood.matrix.overview.selection import Names, Words, named_builds, named_issues
+from knowngood.move.upgrade.candidates import Message
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.forms import Form
 from knowngood.web.request_context import Context, RequestContext
@@ -106,6 +106,7 @@ def _page(
         found,
         HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
         issues=issues,
+        command_of=command_of,
         matches=[_advised(context, one, found, known) for one in found.matches] if found else [],
         wheel=told_first(found, known) if found else (),
         address=_address_of(found) if found else "",
@@ -153,7 +154,7 @@ def _recalled(query: RecalledQuery, known: Known) -> Explanation:
 
 def _advised(
     context: RequestContext, match: Match, found: Explanation, known: Known
-) -> tuple[Match, Sequence[WorkaroundView], NextStep]:
+) -> tuple[Match, Sequence[WorkaroundView], Message]:
     """The match with its advice, its workarounds, and what to do. Where none was measured the workarounds are all of
     them, as not tried on the newest build.
     """
@@ -165,4 +166,4 @@ def _advised(
     workarounds = workarounds_of(match.issue, known.builds[cell.build], cell, context) if is_sure else ()
     step = next_step(match, build, known, elsewhere=is_elsewhere(found))
     title = workarounds[0].title if workarounds else ""
-    return match, workarounds, replace(step, values={**step.values, "workaround": title})
+    return match, workarounds, Message(step.words, **{**step.values, "workaround": title})

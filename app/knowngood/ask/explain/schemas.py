@@ -5,7 +5,6 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from knowngood.ask.explain.bm25 import Likeness
 from knowngood.ask.explain.matcher import (
     Explanation,
     Match,
@@ -17,6 +16,7 @@ from knowngood.ask.explain.matcher import (
     told_first,
 )
 from knowngood.ask.explain.next_step import next_step
+from knowngood.ask.text_index import Likeness
 from knowngood.domain.issue import Issue, SignatureKind
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import ground_of
@@ -180,7 +180,7 @@ def _match(match: Match, found: Explanation, known: Known) -> MatchBody:
         here=PlaceBody.of(match.own) if match.own else None,
         cures_on=PlaceBody.of(match.shown) if match.shown else None,
         workarounds=_workarounds(issue, match.shown) if match.strength is Strength.SURE else [],
-        to_do=next_step(match, build, known, elsewhere=is_elsewhere(found)).sentence,
+        to_do=str(next_step(match, build, known, elsewhere=is_elsewhere(found))),
     )
 
 

@@ -3,12 +3,14 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
-from knowngood.ask.lookup.text import environment_text, found_text, issue_text
-from knowngood.ask.search.service import MOST_HITS, SearchAnswer, make_search_index, search
+from knowngood.ask.lookup.text import environment_text, found_text, issue_text, query_of
+from knowngood.ask.phrases import HitKind
+from knowngood.ask.search.service import UNREADABLE_WORDS, SearchAnswer, SearchIndex, search
 from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
@@ -27,7 +29,6 @@ from knowngood.query.cli import read_asked
 _DETAIL = "knowngood.matrix.issues.schemas:issue_detail"
 _ISSUES = "knowngood.matrix.issues.schemas:issues_body"
 _SCRIPT = "knowngood.catalogue.script_analysis:script_of"
-_SEARCH = "knowngood.ask.search.schemas:search_body"
 _STATE_HERE = "knowngood.environments.installed:state_here"
 _UNSEEN_GPUS = (
     "knowngood: this machine has an NVIDIA driver, and which GPUs it has cannot be asked without nvidia-ml-py; every "
@@ -104,23 +105,23 @@ def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environme
 )
 def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
     text, known = " ".join(words), known_here(snapshot, public_keys)
-    answer = search(text, known, make_search_index(known.issues))
+    answer = search(text, known, SearchIndex(known.issues))
     issues = _issues_of(text, answer, known)
     if as_json:
-        told = load(_SEARCH)(answer, known, str, lambda issue: issue.title, MOST_HITS).model_dump(mode="json")
-        sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": told}))
+        sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": asdict(answer)}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))
-    return Exit.USAGE if answer.is_unreadable else Exit.OK
+    return Exit.USAGE if answer.note.words == UNREADABLE_WORDS else Exit.OK
 
 
 def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
     """Those of the answer; where it is a query, those that the query selects, as the matrix has them. Raises BadRequest
     for a query with a word that is misspelt: where nobody can choose, nothing is guessed.
     """
-    if not answer.hits or not answer.hits[0].query:
-        return tuple(hit.issue for hit in answer.hits if hit.issue)
-    query = text if answer.read_as.get(answer.asked) else answer.hits[0].query
+    selected = query_of(answer.hits[0]) if answer.hits else ""
+    if not selected:
+        return tuple(known.issues[hit.name] for hit in answer.hits if hit.kind is HitKind.ISSUE)
+    query = text if answer.read_as.get(answer.asked) else selected
     hardware = (answer.hardware,) if answer.hardware else known.hardware
     asked = read_asked(query, "the words")
     return select(known, asked, issues_of(known.issues, ()), (), hardware, datetime.now(UTC)).issues
@@ -176,4 +177,4 @@ def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
 
 
 def _dumped(body: dict[str, Any]) -> str:
-    return json.dumps(body, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"
+    return json.dumps(body, ensure_ascii=False, indent=2, default=str).encode("utf-8", "replace").decode() + "\n"
