@@ -21,7 +21,7 @@ from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 from jinja2.ext import extract_from_ast
 
-from knowngood.ask.explain.matcher import Why
+from knowngood.ask.explain.answer import Why
 from knowngood.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
 from knowngood.environments.service import NO_BUILD
 from knowngood.web.html.i18n import CATALOGUES, DOMAIN

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.ask.explain.explaining import explain_paste
-from knowngood.ask.explain.matcher import make_failure_library, told_of_wheel
+from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.ask.lookup.service import answer_environment
 from knowngood.ask.search.service import SearchIndex, search
 from knowngood.domain.builds.architectures import WheelCode
@@ -71,7 +71,7 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
     of_env = answer_environment(asked, knowledge, NOW).ruling
     assert of_env.refusals == ruling.refusals
     found = explain_paste(text, make_failure_library((), {}), knowledge)
-    assert told_of_wheel(found.resolved, known) == (*said, *several)
+    assert found.wheel == (*said, *several)
     sought = str(search(text, known, SearchIndex({})).note)
     assert (f"named ({', '.join(gpus)}), and the worst counts: RTX 5090." in sought) is bool(several)
     start = start_of("", text, "", knowledge)

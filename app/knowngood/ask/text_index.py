@@ -8,7 +8,7 @@ weighs words by the same frequency, titles before summaries, and reads a misspel
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -73,17 +73,19 @@ def _chinese_pairs(text: str) -> list[str]:
     return [run[at : at + 2] for run in _CHINESE.findall(text) for at in range(max(1, len(run) - 1))]
 
 
-def parts_of(issue: Issue) -> Iterator[Part]:
+def parts_of(issue: Issue) -> Iterable[Part]:
     """The texts by which an issue is found."""
-    yield f"{issue.title} {issue.title_zh}", _TITLE
-    yield f"{issue.id} {issue.component} {issue.requires.package}", _NAMED
-    yield issue.summary, _TOLD
-    yield issue.summary_zh, _TOLD
-    yield re.sub(r"\\.|[^\w\s.]", " ", issue.signature.pattern), _TOLD
-    yield " ".join(f"{link.title} {link.name}" for link in issue.links), _TOLD
-    yield " ".join(f"{one.id} {one.title} {one.title_zh}" for one in issue.workarounds), _TOLD
-    yield " ".join(claim.text for claim in issue.claims), _TOLD
-    yield "silent" if issue.silent else "", _TOLD
+    told = (
+        issue.summary,
+        issue.summary_zh,
+        re.sub(r"\\.|[^\w\s.]", " ", issue.signature.pattern),
+        " ".join(f"{link.title} {link.name}" for link in issue.links),
+        " ".join(f"{one.id} {one.title} {one.title_zh}" for one in issue.workarounds),
+        " ".join(claim.text for claim in issue.claims),
+        "silent" if issue.silent else "",
+    )
+    title, named = f"{issue.title} {issue.title_zh}", f"{issue.id} {issue.component} {issue.requires.package}"
+    return [(title, _TITLE), (named, _NAMED), *((text, _TOLD) for text in told)]
 
 
 @dataclass(frozen=True)

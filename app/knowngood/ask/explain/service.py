@@ -6,8 +6,9 @@ A paste itself passes through: it is held by the request that brought it, and by
 import threading
 from collections.abc import Mapping
 
+from knowngood.ask.explain.answer import Explanation
 from knowngood.ask.explain.explaining import explain_paste
-from knowngood.ask.explain.matcher import Explanation, FailureLibrary, make_failure_library
+from knowngood.ask.explain.matcher import FailureLibrary, make_failure_library
 from knowngood.ask.explain.store import find_failures, load_failures
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.issue import Issue
