@@ -36,6 +36,6 @@ fi
 exec "$python" "${isolated[@]}" -c '
 import sys
 sys.path.insert(0, f"{sys.argv[1]}/app")
-from knowngood.gate.cli.action import main
+from knowngood.gate.asking import main
 sys.exit(main())
 ' "$GITHUB_ACTION_PATH"

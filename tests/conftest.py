@@ -35,13 +35,15 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with tests that may take longest, by the time they are given, begin first, then those with a browser (2 s a
-    test), so that no process is left alone with one at the end. And a test whose browser crashed under it says nothing:
-    it runs once more, in a new one.
+    test), then those of the workers: they wait for processes, and what computes fills the time meanwhile. So no process
+    is left alone with one at the end. And a test whose browser crashed under it says nothing: it runs once more, in a
+    new one.
     """
-    longest: dict[Path, tuple[float, bool]] = {}
+    longest: dict[Path, tuple[float, bool, bool]] = {}
     for item in items:
         given = item.get_closest_marker("timeout")
-        own = (float(given.args[0]) if given else 0.0, item.get_closest_marker("browser") is not None)
+        seconds = float(given.args[0]) if given else 0.0
+        own = (seconds, item.get_closest_marker("browser") is not None, "workers" in item.path.parts)
         longest[item.path] = max(longest.get(item.path, own), own)
     items.sort(key=lambda item: longest[item.path], reverse=True)
     for item in items:

@@ -63,7 +63,7 @@ def _are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def package_of(path: Path) -> str:
-    """`app/knowngood/gate` of app/knowngood/gate/cli/asking.py: a room with all that is in it."""
+    """`app/knowngood/gate` of app/knowngood/gate/renderers/text.py: a room with all that is in it."""
     return "/".join(path.parts[: min(3, len(path.parts) - 1)])
 
 

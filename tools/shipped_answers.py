@@ -34,10 +34,10 @@ def answers_on(build: str, knowledge: Knowledge) -> list[Finding]:
 def _about(issue: Issue, knowledge: Knowledge) -> AboutIssue:
     facts = (issue.title, issue.signature.kind.value, issue.report.url if issue.report else "")
     if not issue.requires.package:
-        return AboutIssue(facts, "")
+        return facts, "", ()
     without = ResolvedBuild(None, "any build", packages={"another": "1"})
     (elsewhere,) = findings_of([issue], without, (), knowledge)
-    return AboutIssue(facts, issue.requires.package, cell_of(elsewhere))
+    return facts, issue.requires.package, cell_of(elsewhere)
 
 
 if __name__ == "__main__":

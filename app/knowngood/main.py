@@ -28,9 +28,9 @@ TABLE = {
         "compare": ("knowngood.move.compare.cli:compare", "Compare two builds, issue by issue."),
     },
     "CI": {
-        "gate": ("knowngood.gate.cli.command:ask", "Say whether an environment may be used, and why."),
+        "gate": ("knowngood.gate.cli:ask", "Say whether an environment may be used, and why."),
         "watch": ("knowngood.gate.watchlists.cli:WATCH", "Keep watch lists, which the gate can be asked with."),
-        "snapshot": ("knowngood.gate.cli.snapshot:snapshot", "Write what the gate knows to a signed file."),
+        "snapshot": ("knowngood.gate.cli_snapshot:snapshot", "Write what the gate knows to a signed file."),
     },
     "Measure": {
         "run": ("knowngood.measure.run:run", "Run what is not known yet, and print the matrix."),
@@ -51,7 +51,7 @@ TABLE = {
     },
     "Share": {
         "site": ("knowngood.commands.site.command:site", "Write the pages as files, to read without a server."),
-        "export": ("knowngood.share.export:export", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
+        "export": ("knowngood.share.exports.cli:export", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
         "import": ("knowngood.share.bundles.cli:take_in", "Take in bundles of results."),
     },
     "Catalogue": {

@@ -19,19 +19,13 @@ from knowngood.ask.front import page as front_page
 from knowngood.ask.search import api as api_search
 from knowngood.ask.search import page as search_page
 from knowngood.gate import api as api_gate
-from knowngood.gate.fast_path import GateFastPath
 from knowngood.gate.watchlists import api as api_watch_lists
 from knowngood.gate.watchlists import page as watchlists_page
+from knowngood.health import api as api_health
+from knowngood.health import page as health_page
 from knowngood.health.annotations import notes_api as api_notes
 from knowngood.health.annotations import page as annotations_page
 from knowngood.health.annotations import voids_api as api_voids
-from knowngood.health.coverage import api as api_coverage
-from knowngood.health.coverage import hygiene_page
-from knowngood.health.coverage import page as coverage_page
-from knowngood.health.fleet import api as api_workers
-from knowngood.health.fleet import page as fleet_page
-from knowngood.health.quality import api as api_quality
-from knowngood.health.quality import page as quality_page
 from knowngood.matrix import api_reference_page, signs_page
 from knowngood.matrix.charts import api as api_charts
 from knowngood.matrix.charts import embed_page
@@ -153,13 +147,10 @@ def create_app(
         upgrade_page,
         runs_page,
         changes_page,
-        hygiene_page,
-        coverage_page,
-        quality_page,
+        health_page,
         badge_api,
         watchlists_page,
         annotations_page,
-        fleet_page,
         sign_in_page,
         preferences_page,
         api_reference_page,
@@ -169,7 +160,7 @@ def create_app(
     )
     for page in pages:
         app.include_router(page.router)
-    app.add_middleware(GateFastPath)
+    app.add_middleware(api_gate.GateFastPath)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
     app.add_middleware(
         Bodies,
@@ -234,9 +225,7 @@ def _api() -> APIRouter:
         api_compare.router,
         api_charts.router,
         api_runs.router,
-        api_coverage.hygiene_router,
-        api_coverage.router,
-        api_quality.router,
+        api_health.router,
         api_changes.router,
         api_exports.router,
         api_notes.router,
@@ -244,7 +233,6 @@ def _api() -> APIRouter:
         api_results.router,
         api_voids.router,
         api_whoami.router,
-        api_workers.router,
         api_audit.router,
         api_events.router,
     ):

@@ -64,7 +64,7 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
 ) -> None:
     text, known = pasted(torch, gpus), knowledge.known
     several = tuple(f"several kinds of GPU are named ({', '.join(gpus)}), and the worst counts" for _ in gpus[1:])
-    asked = GateRequest(environment=AttachedFile("", text), issues=("all",))
+    asked = GateRequest(environment=AttachedFile(text), issues=("all",))
     ruling = rule(asked, knowledge, NOW)
     told = (*(one.why for one in ruling.refusals), *ruling.notes)
     assert tuple(one for one in told if "code for" in one or "several" in one) == (*said, *several)

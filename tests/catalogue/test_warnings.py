@@ -77,6 +77,18 @@ CALLED = "    result = torch.compile(_product, fullgraph=True)(a, b)\n"
             id="finally returns",
         ),
         pytest.param(
+            WarningCode.DISCARDED_RESULT,
+            (RESULT, "    function(a, b)\n    result = torch.matmul(a, b)\n"),
+            "and uses nothing that it returns",
+            id="the suspect runs, and something else is compared",
+        ),
+        pytest.param(
+            WarningCode.DISCARDED_RESULT,
+            (RESULT, "    _ = function(a, b)\n    result = torch.matmul(a, b)\n"),
+            "and uses nothing that it returns",
+            id="the suspect's result has a name that nobody reads",
+        ),
+        pytest.param(
             WarningCode.SUPPRESS_ERRORS,
             (BASELINE, f"    torch._dynamo.config.suppress_errors = True\n{BASELINE}"),
             "torch._dynamo.config.suppress_errors",

@@ -39,8 +39,7 @@ LOADERS = {
     "app/knowngood/ask/explain/cli.py",
     "app/knowngood/environments/detect.py",
     "app/knowngood/environments/running_hardware.py",
-    "app/knowngood/gate/cli/action.py",
-    "app/knowngood/gate/cli/asking.py",
+    "app/knowngood/gate/asking.py",
     "app/knowngood/gate/renderers/__init__.py",
     "app/knowngood/gate/in_code/pytest_plugin.py",
     "app/knowngood/gate/in_code/service.py",
@@ -126,21 +125,20 @@ for name in sys.argv[1:]:
 """
 
 
+ASKING = [name for heading in ("Ask", "Choose") for name in TABLE[heading] if name != "matrix"]  # it draws with rich
+QUICK_HELP = ["", "gate", *ASKING]
+
+
 @pytest.fixture(scope="module")
 def loaded_for_help() -> dict[str, set[str]]:
     """What a process has imported when it has shown the help of each command; all are forked of a fresh one."""
-    program = [sys.executable, "-c", HELP, "", *COMMANDS]
+    program = [sys.executable, "-c", HELP, *QUICK_HELP]
     told = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     lines = [line.removeprefix("loaded ") for line in told.splitlines() if line.startswith("loaded ")]
-    return {
-        name: set(line.removeprefix(name or "-").split()) for name, line in zip(["", *COMMANDS], lines, strict=True)
-    }
+    return {name: set(line.removeprefix(name or "-").split()) for name, line in zip(QUICK_HELP, lines, strict=True)}
 
 
-ASKING = [name for heading in ("Ask", "Choose") for name in TABLE[heading] if name != "matrix"]  # it draws with rich
-
-
-@pytest.mark.parametrize("name", ["", "gate", *ASKING])
+@pytest.mark.parametrize("name", QUICK_HELP)
 def test_help_loads_no_server_and_the_list_of_commands_no_room(loaded_for_help: dict[str, set[str]], name: str) -> None:
     loaded = loaded_for_help[name]
     assert not {module.partition(".")[0] for module in loaded} & HEAVY

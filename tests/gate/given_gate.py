@@ -10,8 +10,9 @@ from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.environments.resolve import ResolvedBuild
-from knowngood.gate.decision import GateQuestion, Ruling, decide
+from knowngood.gate.decision import Ruling, decide
 from knowngood.gate.policy import Policy
+from knowngood.gate.question import GateQuestion
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU, OLD_GPU = "cuda-sm_90", "cuda-sm_80"
@@ -71,4 +72,4 @@ def ask(known: Known, build: Build | None = TORCH_25, resolved: ResolvedBuild | 
     """Everything that is known is watched where the policy watches nothing."""
     policy.setdefault("watch", Watch(issues=tuple(known.issues)))
     found = resolved or ResolvedBuild(build.id if build else None, "torch 2.5.1 as somebody has it")
-    return decide(GateQuestion(found, Policy(**policy), NOON), known)
+    return decide(GateQuestion(found, Policy(**policy), NOON, known))

@@ -116,6 +116,10 @@ def test_advice_warns_where_it_would_refuse(client: TestClient) -> None:
         ({"build": BAD.id, "severity": "low", "colour": "red"}, "body.colour"),
         ({"build": BAD.id, "issues": ["x"] * 10_000}, "body.issues"),
         ({"build": 7, "severity": "low"}, "body.build"),
+        ({"severity": "low", "environment": {"content": "torch", "colour": "red"}}, "body.environment.colour"),
+        ({"severity": "low", "environment": {"name": "uv.lock"}}, "body.environment.content"),
+        ({"severity": "low", "policy": {"content": "", "name": "x" * 301}}, "body.policy.name"),
+        ({"build": BAD.id, "severity": "low", "hardware": ["toaster"], "base": "nonsense"}, "hardware"),
     ],
 )
 def test_what_cannot_be_understood_is_a_problem_that_names_the_field(

@@ -59,7 +59,7 @@ def test_what_the_cpu_says_reaches_no_gpu_without_code(knowledge: Knowledge) -> 
 
 def test_the_gpus_that_an_environment_names_are_asked_about(knowledge: Knowledge) -> None:
     text = "PyTorch version: 2.6.0+cu124\nPython version: 3.11.9\nGPU 0: NVIDIA H100\nGPU 1: NVIDIA RTX 5090\n"
-    ruling = asked(knowledge, hardware=(), environment=AttachedFile("", text))
+    ruling = asked(knowledge, hardware=(), environment=AttachedFile(text))
     assert ruling.hardware == ("cuda-sm_120", "cuda-sm_90")
     assert ruling.why.startswith(NO_CODE)
     assert any("several kinds of GPU" in note for note in ruling.notes)

@@ -10,8 +10,9 @@ from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.verdicts.inference import VARIANT_RULE
 from knowngood.domain.verdicts.verdict import Assurance, Basis, Verdict
 from knowngood.environments.resolve import ResolvedBuild
-from knowngood.gate.decision import Decision, GateQuestion, Reason, Ruling, decide
+from knowngood.gate.decision import Decision, Reason, Ruling, decide
 from knowngood.gate.policy import Accept, Effect, Policy
+from knowngood.gate.question import GateQuestion
 from tests.domain.given_claims import BUILDS, GPU, ROW, WHEELS, build_of, helps, known_of, made, store
 from tests.make import HARDWARE, NOON, make_issue
 
@@ -24,7 +25,7 @@ def ask(known: Any, build: Build, *pythons: str, variant: str = "", **policy: An
     policy.setdefault("hardware", (HARDWARE,))
     own = None if variant else build.id
     resolved = ResolvedBuild(own, "torch as somebody has it", pythons=pythons or (build.python,), variant=variant)
-    return decide(GateQuestion(resolved, Policy(**policy), NOON), known)
+    return decide(GateQuestion(resolved, Policy(**policy), NOON, known))
 
 
 def only(ruling: Ruling) -> Reason:
@@ -181,7 +182,7 @@ def test_a_row_of_a_package_counts_for_who_has_it_or_names_it_where_nothing_is_k
     row = make_issue("ao-1", requires=Requires(package="torchao"), packages=Packages(requirements=("torchao==0.12.0",)))
     known = store([made(row.id, PLAIN, "x"), made(ROW.id, PLAIN, "o")], row, ROW)
     resolved = ResolvedBuild(PLAIN.id, "torch as somebody has it", pythons=("3.11",), packages=packages)
-    ruling = decide(GateQuestion(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON), known)
+    ruling = decide(GateQuestion(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON, known))
     assert ruling.decision is decision
     assert words in next(reason.why for reason in ruling.reasons if reason.issue == row.id)
     assert {reason.hardware for reason in ruling.reasons} == {HARDWARE}
@@ -201,6 +202,6 @@ def test_on_a_build_that_is_not_tested_a_row_of_a_package_that_is_not_there_bloc
     row = make_issue("ao-1", requires=Requires(package="torchao"))
     resolved = ResolvedBuild(None, "torch as somebody has it", packages=packages)
     policy = Policy(watch=Watch(issues=(row.id,)), unknown=Effect.BLOCK)
-    ruling = decide(GateQuestion(resolved, policy, NOON), store([], row))
+    ruling = decide(GateQuestion(resolved, policy, NOON, store([], row)))
     assert (ruling.decision, only(ruling).effect) == (decision, effect)
     assert only(ruling).verdict is (Verdict.NOT_APPLICABLE if effect is Effect.PASS else Verdict.NOT_RUN)

@@ -14,9 +14,10 @@ from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.environments.resolve import ResolvedBuild
-from knowngood.gate.decision import Decision, GateQuestion, Ruling, decide
+from knowngood.gate.decision import Decision, Ruling, decide
 from knowngood.gate.policy import Effect, Ignore, Policy, RemedyFilter
-from knowngood.gate.rules import EFFECT_RANK, UNKNOWN
+from knowngood.gate.question import UNKNOWN, GateQuestion
+from knowngood.gate.rules import EFFECT_RANK
 from tests.gate.given_gate import BUILDS, GPU, TORCH_25, make_known
 from tests.make import HARDWARE, NOON, make_issue
 
@@ -83,7 +84,7 @@ environments = st.builds(
 
 
 def ask(known: Known, policy: Policy, environment: ResolvedBuild) -> Ruling:
-    return decide(GateQuestion(environment, policy, NOON), known)
+    return decide(GateQuestion(environment, policy, NOON, known))
 
 
 def with_cell(known: Known, cell: Cell) -> Known:

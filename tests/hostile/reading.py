@@ -5,7 +5,7 @@ from knowngood.ask.reading import pasted
 from knowngood.domain.errors import BadEnvironment
 from knowngood.environments.detect import read_environment
 from knowngood.environments.log_cleaning import read_paste, stated_by, versions_of
-from knowngood.gate.cli.asking import has_policy
+from knowngood.gate.asking import has_policy
 from tests.hostile.shapes import Made
 
 

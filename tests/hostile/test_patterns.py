@@ -28,7 +28,7 @@ _MODULES = [
     ),
     "knowngood.environments.log_cleaning",
     "knowngood.ask.explain.matcher",
-    "knowngood.gate.cli.asking",
+    "knowngood.gate.asking",
     "knowngood.ask.reading",
     "knowngood.ask.text_index",
     "knowngood.serialization.toml_positions",

@@ -19,7 +19,7 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Packages, Requires, Severity
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.gate.cli.result import CODES
+from knowngood.gate.asking import CODES
 from knowngood.gate.policy import Effect, RemedyFilter
 from knowngood.gate.renderers import Form, render
 from knowngood.gate.request import BadField, read_request, rule

@@ -25,7 +25,7 @@ from knowngood.ask.explain.answer import Explanation
 from knowngood.ask.explain.explaining import explain_paste
 from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.domain.builds.build import Build
-from knowngood.gate.cli.result import CODES
+from knowngood.gate.asking import CODES
 from knowngood.gate.renderers import Form, render
 from knowngood.gate.request import BadField, read_request, rule
 from knowngood.move.compare.comparison import compare

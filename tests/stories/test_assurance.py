@@ -242,10 +242,11 @@ def test_a_badge_says_that_it_is_inferred(site: TestClient) -> None:
 def test_quality_says_how_far_pythons_agree_and_names_every_pair_that_does_not(site: TestClient) -> None:
     page = shown(site, "/quality", Quality)
     (line,) = page.pythons
-    assert (line.names, line.rate.part, line.rate.whole, line.infers) == (("3.11", "3.12"), AGREED, PAIRS, True)
-    ((one, other),) = line.differing
-    assert (one.issue, one.verdict, other.verdict) == (DIFFERING.id, Verdict.AFFECTED, Verdict.NOT_AFFECTED)
-    assert [site.get(cell_address(*cell.key)).status_code for cell in (one, other)] == [200, 200]
+    assert (line.pythons, line.agreed.part, line.agreed.whole, line.inferred) == (("3.11", "3.12"), AGREED, PAIRS, True)
+    (pair,) = line.differing
+    assert pair.issue == DIFFERING.id
+    assert [cell.verdict for cell in pair.cells] == [Verdict.AFFECTED, Verdict.NOT_AFFECTED]
+    assert [site.get(cell.url).status_code for cell in pair.cells] == [200, 200]
     body = told(site, "/quality")
     (agreement,) = body["pythons"]
     assert (agreement["pythons"], agreement["inferred"]) == (["3.11", "3.12"], True)

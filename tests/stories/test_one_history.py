@@ -13,8 +13,7 @@ from knowngood.catalogue.loader import read_catalogue
 from knowngood.cli.output import out
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.health.coverage.hygiene_page import HygienePage
-from knowngood.health.coverage.page import CoveragePage
+from knowngood.health.coverage.service import Coverage, Hygiene
 from knowngood.matrix.issues.page import IssuePage
 from knowngood.matrix.overview.page import MatrixPage
 from knowngood.store.engine import connect
@@ -113,13 +112,13 @@ def test_pages(client: TestClient) -> None:
     for query in ("", f"?builds={PASSING}", "?columns=measured", "?python=3.11", "?columns=all"):
         (group,) = shown(client, f"{MATRIX}{query.replace('+', '%2B')}", MatrixPage).groups
         assert group.rows[0].sentence.startswith(SENTENCE)
-    ((pattern,),) = [one.patterns for one in shown(client, "/coverage", CoveragePage).found.classes]
-    assert pattern.history.sentence == SENTENCE
+    ((pattern,),) = [one.rows for one in shown(client, "/coverage", Coverage).hardware]
+    assert pattern.history == SENTENCE
     (strip,) = shown(client, f"/issues/{ISSUE}", IssuePage).strips
     assert f"f{strip.sentence[1:]}" == f"{SENTENCE}; {DOUBT}"
     text = " ".join(html.unescape(client.get(f"/issues/{ISSUE}").text).split())
     assert '<dd><span class="mono">(0.0.1, 0.0.3]</span> <span class="quiet">0.0.2: not run</span></dd>' in text
-    ((_, remark),) = [line for kind in shown(client, "/hygiene", HygienePage).kinds for line in kind.lines]
+    (remark,) = shown(client, "/hygiene", Hygiene).remarks
     assert remark.sentence == f"{NEEDLESS}aot_eager, dynamic, eager, max_autotune, patched; {DOUBT}"
 
 

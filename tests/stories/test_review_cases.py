@@ -23,7 +23,7 @@ from knowngood.domain.issue import CPU_PATH, Device, LinkKind, inapplicable
 from knowngood.domain.verdicts.inference import holds
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
-from knowngood.gate.cli.result import CODES
+from knowngood.gate.asking import CODES
 from knowngood.main import main
 from knowngood.matrix.overview.table import print_matrix
 from knowngood.store.engine import Engine, reading

@@ -25,7 +25,7 @@ from uv import find_uv_bin
 
 from knowngood.cli.exit_codes import Exit
 from knowngood.domain.measuring.isolation import Isolation
-from knowngood.gate.cli.result import CODES
+from knowngood.gate.asking import CODES
 from knowngood.gate.renderers.json import dump_decision
 from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.share.bundles.shipped import shipped_evidence
@@ -228,7 +228,7 @@ def test_it_decides_as_a_store_with_the_same_evidence_does(ask: Ask, shipped: En
         chosen, names = chance.choice(builds), chance.sample(issues, chance.randint(1, 5))
         policy = tmp_path / "knowngood.toml"
         policy.write_text(chance.choice(list(POLICIES.values())))
-        asked = GateRequest(build=chosen, issues=tuple(names), policy=AttachedFile(policy.name, policy.read_text()))
+        asked = GateRequest(build=chosen, issues=tuple(names), policy=AttachedFile(policy.read_text(), policy.name))
         true = rule(asked, store, datetime.now(UTC))
         question = ("--build", chosen, "--issues", ",".join(names), "--policy", str(policy), "--format", "json")
         done = ask("gate", *question)

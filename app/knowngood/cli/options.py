@@ -93,7 +93,7 @@ REQUIREMENTS_FILE = option(
 )
 GROUPS = names("--groups", "Extras and groups of a pyproject.toml that count; all unless said.")
 ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON, PLATFORM)
-"""As the gate takes one; `app/knowngood/gate/cli/asking.py` reads them."""
+"""As the gate takes one; `app/knowngood/gate/asking.py` reads them."""
 OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")
 SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")
 COMPONENT = names("--component", "Every issue of these components.")

@@ -108,8 +108,8 @@ def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:
     for name in policy.watch.lists:
         if name not in lists:
             raise UnknownWatchList(f'no watch list is called "{name}" here{or_near(name, lists)}')
-    found = [lists[name].content for name in policy.watch.lists]
-    watches = [replace(policy.watch, lists=()), *(content.watch for content in found)]
+    contents = [lists[name].content for name in policy.watch.lists]
+    watches = [replace(policy.watch, lists=()), *(content.watch for content in contents)]
     severities = [one.severity for one in watches if one.severity is not None]
     watch = Watch(
         issues=once(name for one in watches for name in one.issues),
@@ -117,6 +117,6 @@ def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:
         packages=once(name for one in watches for name in one.packages),
         severity=min(severities, key=list(Severity).index, default=None),
     )
-    said = [content.hardware for content in found]
-    classes = once(name for one in said for name in one) if all(said) else ()
+    hardware = [content.hardware for content in contents]
+    classes = once(name for one in hardware for name in one) if all(hardware) else ()
     return replace(policy, watch=watch, hardware=policy.hardware or classes)

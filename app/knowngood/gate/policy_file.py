@@ -1,15 +1,18 @@
 """The policy file: `knowngood.toml`, or the table `[tool.knowngood]` of a `pyproject.toml`, as a domain Policy.
 
 It is strict: an unknown key is refused, because a misspelt rule that is passed over lets through what it should stop.
-Names of issues, components and builds are looked up when the gate decides, not here. The JSON Schema stands beside
-this module: `python -m knowngood.gate.policy_schema` writes it.
+Names of issues, components and builds are looked up when the gate decides, not here. The JSON Schema for editors and
+tools of others stands beside this module: `python -m knowngood.gate.policy_file` writes it. It says what each key may
+hold; what names mean, only the gate knows.
 """
 
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from datetime import date
+from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, get_origin, get_type_hints
 
@@ -20,9 +23,10 @@ from knowngood.domain.issue import Severity
 from knowngood.domain.issue_selectors import Watch
 from knowngood.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
 from knowngood.serialization.by_type import read_value
-from knowngood.serialization.toml_models import Finding, read_document
+from knowngood.serialization.toml_models import Finding, read_document, schema_of, schema_text
 from knowngood.serialization.toml_positions import KeyPath, LineMap, map_lines, outline_of
 
+PUBLISHED = Path(__file__).with_name("policy.schema.json")
 POLICY_CHARACTERS = 1 << 17
 _KEY_PARTS = 32
 _LONGEST_LINE = 500
@@ -187,8 +191,8 @@ def parse_policy(text: str, where: str = "knowngood.toml") -> Policy:
 
 def policy_of(document: BaseModel) -> Policy:
     """The policy that a valid document states."""
-    told = document.model_dump(mode="json", exclude_none=True)
-    policy: Policy = read_value(Policy, {**told, "ignores": told["ignore"]})
+    tables = document.model_dump(mode="json", exclude_none=True)
+    policy: Policy = read_value(Policy, {**tables, "ignores": tables["ignore"]})
     return policy
 
 
@@ -205,12 +209,22 @@ def _read_toml(text: str, where: str) -> tuple[Any, LineMap]:
 
 
 def _all_in_words(findings: list[Finding], lines: LineMap, where: str, inside: KeyPath) -> str:
-    told = sorted((lines.line_of((*inside, *path)), f"{_table(path)}{words}") for path, words in findings)
-    first = [f"{where}:{line}: {words}" for line, words in told[:_SHOWN_PROBLEMS]]
-    more = len(told) - _SHOWN_PROBLEMS
+    problems = sorted((lines.line_of((*inside, *path)), f"{_table(path)}{words}") for path, words in findings)
+    first = [f"{where}:{line}: {words}" for line, words in problems[:_SHOWN_PROBLEMS]]
+    more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join([*first, *([f"and {more} more"] if more > 0 else [])])
 
 
 def _table(path: KeyPath) -> str:
     """`[watch] ` before what is wrong with one of its keys: two tables have a key of the same name."""
     return f"[{path[0]}] " if sum(isinstance(part, str) for part in path) > 1 else ""
+
+
+def policy_schema() -> str:
+    """The schema of `knowngood.toml`, as the text of its file."""
+    return schema_text(schema_of(PolicyFile, "A policy of the Known Good gate (knowngood.toml)"))
+
+
+if __name__ == "__main__":
+    PUBLISHED.write_text(policy_schema(), encoding="utf-8")
+    sys.stdout.write(f"wrote {PUBLISHED.name}\n")

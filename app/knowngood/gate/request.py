@@ -5,27 +5,31 @@ The server, the command and a snapshot all come through here, so that they canno
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 from knowngood import foreign_text
-from knowngood.domain.builds.build_names import minor_python, read_build_name
+from knowngood.cli.knowledge import ground_here, read_given
+from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.builds.platforms import platform_of_gpus, platform_said
-from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython
 from knowngood.domain.hardware_names import class_named
-from knowngood.domain.issue_selectors import Watch, read_severity, watched_issues
-from knowngood.domain.verdicts.known import Known
+from knowngood.domain.issue_selectors import Watch, read_severity
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
-from knowngood.gate.decision import GateQuestion, Ruling, decide
+from knowngood.gate.asking import Answer, say
+from knowngood.gate.decision import Ruling, decide
 from knowngood.gate.policy import Policy, filled
+from knowngood.gate.question import GateQuestion
+from knowngood.gate.renderers import Form, render
 from knowngood.store.knowledge.model import Knowledge
 
 # pydantic reads policies, and takes longer than all else that a question of a snapshot without one needs.
 _PARSE_POLICY = "knowngood.gate.policy_file:parse_policy"
 
+MOST_CHARACTERS = 6_000_000  # of a file; uv's own lock of a large project has 1,000,000
 _CLOCKS_DIFFER = timedelta(days=1)
 SNAPSHOT_DAYS = 30
 """The oldest snapshot that is taken where no policy says so."""
@@ -42,12 +46,12 @@ class BadField(BadRequest):
 
 @dataclass(frozen=True)
 class AttachedFile:
-    """A file that came along: its name, which says what it may be, and its text. Folders before the name tell people
-    where it is.
-    """
+    """A file: its name says what it may be (`uv.lock`), its content is text."""
 
-    name: str
-    content: str
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # this and the limits are for questions over HTTP
+
+    content: str = field(metadata={"max_length": MOST_CHARACTERS})
+    name: str = field(default="", metadata={"max_length": 300})
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,15 @@ class GateRequest:
     base: str = ""
     only_new: bool = False
 
+    @property
+    def where(self) -> str:
+        """The file that the environment stands in; empty where there is none, or it has no name."""
+        return self.environment.name if self.environment else ""
+
+    def named(self, *fields: str) -> str:
+        """The first of these fields that is given; where none is, the policy says it."""
+        return next((name for name in fields if getattr(self, name)), "policy")
+
 
 WATCHED = ("issues", "component", "package", "severity", "watch")
 
@@ -83,12 +96,31 @@ WATCHED = ("issues", "component", "package", "severity", "watch")
 def read_request(fields: Mapping[str, Any]) -> GateRequest:
     """From plain fields, as JSON has them; their types were checked."""
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-    plain |= {name: AttachedFile(**plain[name]) for name in ("environment", "policy") if plain.get(name)}
-    return GateRequest(**plain)
+    files = {name: AttachedFile(**value) for name, value in plain.items() if isinstance(value, Mapping)}
+    return GateRequest(**plain | files)
+
+
+def rule_here(
+    fields: Mapping[str, Any], forms: Sequence[str], *, advisory: bool, snapshot: str, keys: Sequence[str]
+) -> Answer:
+    """Answer in this process: from a snapshot, which opens no database (empty: none is named), else from the local
+    store, or from what comes with this release. Raises BadSnapshot, also for one that is older than the policy takes.
+    """
+    request, now = read_request(fields), datetime.now(UTC)
+    if snapshot:
+        given, remark = read_given(snapshot, keys)
+        ruling = rule(request, given.knowledge, now, is_snapshot=True)
+    else:
+        ground, remark = ground_here(), ""
+        ruling = rule(request, ground.knowledge, now, is_snapshot=not ground.has_store, most_days=None)
+    texts = {form: render(ruling, Form(form), where=request.where, advisory=advisory) for form in forms}
+    if remark:
+        say(remark)
+    return ruling.decision.value, texts
 
 
 def rule(
-    asked: GateRequest,
+    request: GateRequest,
     knowledge: Knowledge,
     now: datetime,
     *,
@@ -98,27 +130,17 @@ def rule(
     """Understand and decide. Raises BadField, and BadSnapshot for one that is older than the policy takes; where that
     says nothing, older than `most_days` (None: it may be of any age).
     """
-    question = read_question(asked, knowledge, now)
+    question = read_question(request, knowledge, now)
     days = most_days if question.policy.snapshot_days is None else question.policy.snapshot_days
     if is_snapshot and days is not None:
         _refuse_old(knowledge.known.as_of, now, days)
-    try:
-        return decide(question, knowledge.known)
-    except BadRequest as error:
-        raise BadField(_at_fault(asked, question.policy, knowledge.known), str(error)) from None
-
-
-def _at_fault(asked: GateRequest, policy: Policy, known: Known) -> str:
-    """The field that a question was refused for, found out afterwards: few are refused."""
-    try:
-        watched_issues(policy.watch, known.issues, known.names)
-        if policy.base:
-            read_build_name(policy.base)
-    except UnknownBuild:
-        return "base" if asked.base else "policy"
-    except BadRequest:
-        return next((name for name in WATCHED if getattr(asked, name)), "policy")
-    return "hardware" if asked.hardware else "policy"
+    with about(request.named(*WATCHED)):
+        _ = question.watched
+    with about(request.named("hardware")):
+        _ = question.classes
+    with about(request.named("base")):
+        _ = question.base
+    return decide(question)
 
 
 def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
@@ -132,53 +154,53 @@ def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
         )
 
 
-def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> GateQuestion:
-    if asked.build and asked.environment:
+def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> GateQuestion:
+    """Raises BadField."""
+    if request.build and request.environment:
         raise BadField("build", "name a build or give an environment, not both")
-    if not asked.build and asked.environment is None:
+    if not request.build and request.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
-    if asked.groups and asked.environment is None:
+    if request.groups and request.environment is None:
         raise BadField("groups", "names extras and groups of a pyproject.toml; give that as the environment")
-    policy = _policy(asked, knowledge)
-    resolved = _resolved(asked, knowledge, policy)
-    policy = replace(policy, hardware=tuple(class_named(one, knowledge.known.hardware) for one in policy.hardware))
-    if not policy.hardware:  # the GPUs that a pasted environment names are the hardware asked about
-        classes = (class_named(one, knowledge.known.hardware) for one in resolved.gpus)
-        policy = replace(policy, hardware=tuple(dict.fromkeys(classes)))
-    return GateQuestion(resolved, policy, now)
+    policy = _policy(request, knowledge)
+    resolved = _resolved(request, knowledge, policy)
+    named = policy.hardware or resolved.gpus  # the GPUs that a pasted environment names are the hardware asked about
+    classes = tuple(dict.fromkeys(class_named(one, knowledge.known.hardware) for one in named))
+    return GateQuestion(resolved, replace(policy, hardware=classes), now, knowledge.known)
 
 
-def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
-    builds = knowledge.known.builds
-    with about("platform" if asked.platform else "policy"):
-        platforms = {**platform_of_gpus(policy.hardware), **platform_said(asked.platform or policy.platform)}
-    with about("python" if asked.python else "policy"):
-        python = minor_python(asked.python or policy.python)
-        if asked.environment is None:
+def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
+    builds, tested = knowledge.known.builds, knowledge.tested
+    with about(request.named("platform")):
+        platforms = {**platform_of_gpus(policy.hardware), **platform_said(request.platform or policy.platform)}
+    with about(request.named("python")):
+        python = minor_python(request.python or policy.python)
+        file = request.environment
+        if file is None:
             with about("build", OtherPython):
-                return resolve_build(asked.build, builds, knowledge.tested, python=python, platforms=platforms)
+                return resolve_build(request.build, builds, tested, python=python, platforms=platforms)
         with about("environment", OtherPython):
-            name = PurePath(asked.environment.name).name
-            content, tested = asked.environment.content, knowledge.tested
+            name = PurePath(file.name).name
             return stated_build(
-                content, builds, tested, name=name, python=python, groups=asked.groups, platforms=platforms
+                file.content, builds, tested, name=name, python=python, groups=request.groups, platforms=platforms
             )
 
 
-def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
+def _policy(request: GateRequest, knowledge: Knowledge) -> Policy:
     policy = Policy()
-    if asked.policy:
+    if request.policy:
         with about("policy"):
-            policy = foreign_text.read(_PARSE_POLICY, asked.policy.content, asked.policy.name)
+            policy = foreign_text.read(_PARSE_POLICY, request.policy.content, request.policy.name)
     with about("severity"):
-        named = Watch(asked.issues, asked.component, asked.package, read_severity(asked.severity), asked.watch)
+        severity = read_severity(request.severity)
+    named = Watch(request.issues, request.component, request.package, severity, request.watch)
     policy = replace(
         policy,
         watch=policy.watch if named.is_empty else named,
-        hardware=asked.hardware or policy.hardware,
-        applied=_applied(policy.applied, asked.applied),
-        base=asked.base or policy.base,
-        only_new=asked.only_new or policy.only_new,
+        hardware=request.hardware or policy.hardware,
+        applied=_applied(policy.applied, request.applied),
+        base=request.base or policy.base,
+        only_new=request.only_new or policy.only_new,
     )
     if policy.watch.is_empty:
         raise BadField(

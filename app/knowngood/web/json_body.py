@@ -5,10 +5,22 @@ Where the JSON of a value is all of it, the value's own dataclass is the field's
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, Field, WrapSerializer
 
 from knowngood.domain.issue import Severity
 from knowngood.web.urls import attempt_address, cell_address, issue_address
+
+
+def read_from(first: str, *path: str | int, default: Any = ...) -> Any:  # noqa: ANN401 - what a field is declared with
+    """The attribute, or attribute or item of an attribute, that a field is read from; `default` is for where it is not.
+
+    Without a default it has to be there.
+    """
+    return Field(default, validation_alias=AliasPath(first, *path))
+
+
+CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
+"""Of a cell's `key`."""
 
 
 class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_alias=True):
@@ -26,6 +38,12 @@ class OfCellBody(Body):
     hardware: str
 
 
+class LinkedCellBody(OfCellBody):
+    """The same with its address."""
+
+    url: CellUrl = read_from("key")
+
+
 class TitledIssueBody(Body):
     """An issue by what a list says of it first."""
 
@@ -36,23 +54,13 @@ class TitledIssueBody(Body):
     silent: bool
 
 
-def read_from(*path: str) -> Any:  # noqa: ANN401 - what a field is declared with
-    """The attribute, or attribute of an attribute, that a field is read from."""
-    return Field(validation_alias=AliasPath(*path))
-
-
 IssueUrl = Annotated[str, AfterValidator(issue_address)]
 """Of an issue's id."""
-
-CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
-"""Of a cell's `key`."""
 
 AttemptUrl = Annotated[str, AfterValidator(attempt_address)]
 """Of an attempt's id."""
 
-EvidenceUrl = Annotated[str | None, BeforeValidator(lambda id_: attempt_address(id_) if id_ else None)]
-"""Of the attempt that says most of a cell; null where none does."""
 
-
-def rounded(digits: int) -> AfterValidator:
-    return AfterValidator(lambda number: None if number is None else round(number, digits))
+def rounded(digits: int) -> WrapSerializer:
+    """A number that is rounded in JSON alone."""
+    return WrapSerializer(lambda number, _: None if number is None else round(number, digits))

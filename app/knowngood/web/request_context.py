@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlencode
@@ -162,16 +162,16 @@ class RequestContext:
 
     def json(
         self,
-        body: Any,  # noqa: ANN401 - whatever is answered
+        answer: Any,  # noqa: ANN401 - whatever a route answers
         *,
         include: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """The answer, a dataclass or a model, with its messages in the reader's language. `include` leaves all else
-        out, as pydantic does.
+        """The answer, a dataclass or a model, by its own fields, with its messages in the reader's language. `include`
+        leaves all else out, as pydantic does.
         """
-        writer = _writer(type(body))  # type: ignore[arg-type]  # a type is hashable
-        text = writer.dump_json(body, include=dict(include) if include else None, context=self)
+        kind: Any = type(answer)
+        text = _adapter_of(kind).dump_json(answer, include=dict(include) if include else None, context=self)
         return self._kept(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
 
     def ruling(self, body: str, media: str, headers: Mapping[str, str]) -> Response:
@@ -262,8 +262,8 @@ class RequestContext:
         return f"/preferences?{urlencode({**preference, 'to': self.address})}"
 
 
-@lru_cache(maxsize=256)
-def _writer(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
+@cache
+def _adapter_of(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
     return TypeAdapter(kind)
 
 

@@ -129,7 +129,7 @@ PROJECT = '[project]\nname = "x"\ndependencies = ["torch==2.6.0"{}]\n'
     ],
 )
 def test_a_project_never_says_that_a_package_is_not_there(name: str, text: str, why: str) -> None:
-    answer = answer_environment(GateRequest(environment=AttachedFile(name, text)), KNOWLEDGE, NOW)
+    answer = answer_environment(GateRequest(environment=AttachedFile(text, name)), KNOWLEDGE, NOW)
     whys = {one.why for one in answer.ruling.reasons if KNOWN.issues[one.issue].requires.package == "torchao"}
     assert whys
     assert all(why in one for one in whys)
@@ -137,7 +137,7 @@ def test_a_project_never_says_that_a_package_is_not_there(name: str, text: str, 
 
 def test_a_package_that_a_project_asks_for_is_concerned() -> None:
     text = PROJECT.format(', "torchao==0.9.0"')
-    answer = answer_environment(GateRequest(environment=AttachedFile("pyproject.toml", text)), KNOWLEDGE, NOW)
+    answer = answer_environment(GateRequest(environment=AttachedFile(text, "pyproject.toml")), KNOWLEDGE, NOW)
     assert answer.packages == {"torchao": "0.9.0"}
     assert "issues here concern torchao 0.9.0" in environment_text(answer)
 

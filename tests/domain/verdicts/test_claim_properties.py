@@ -35,8 +35,9 @@ from knowngood.domain.verdicts.matrix import complete, rows_of, unfolded
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
 from knowngood.environments.resolve import ResolvedBuild
-from knowngood.gate.decision import Decision, GateQuestion, Ruling, decide
+from knowngood.gate.decision import Decision, Ruling, decide
 from knowngood.gate.policy import Accept, Effect, Policy, RemedyFilter
+from knowngood.gate.question import GateQuestion
 from knowngood.move.compare.comparison import Group, compare
 from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
 from knowngood.move.upgrade.constraints import Constraints
@@ -179,7 +180,7 @@ def ruled(
 ) -> Ruling:
     asked = replace(policy, watch=Watch(issues=tuple(watched)), hardware=tuple(classes))
     resolved = ResolvedBuild(build, "torch", pythons=pythons or (BUILDS[build].python,))
-    return decide(GateQuestion(resolved, asked, NOON), known)
+    return decide(GateQuestion(resolved, asked, NOON, known))
 
 
 @given(stores, rows, classes)
@@ -615,7 +616,7 @@ def test_the_gate_decides_as_the_rules_text_says(known: Known, seed: int) -> Non
         asked = a_question(chance, store, NOON)
         if asked.environment is None:
             continue
-        told = decide(GateQuestion(resolved(known, asked.environment), watching(asked), NOON), known)
+        told = decide(GateQuestion(resolved(known, asked.environment), watching(asked), NOON, known))
         true = oracle.gate(store, asked.policy, asked.watched, asked.environment, NOON, named=asked.named)
         assert told.decision.value == true.decision
         assert {

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from knowngood.gate.decision import Ruling
 from knowngood.gate.renderers.code_quality import answer_code_quality
-from knowngood.gate.renderers.common import told
+from knowngood.gate.renderers.common import active_reasons
 from tests.gate.rulings import BLOCKED, UNTESTED, make_reason, make_ruling, rulings, texts
 
 
@@ -46,7 +46,7 @@ def test_an_upgrade_that_does_not_help_keeps_the_finding() -> None:
 @given(rulings, texts)
 def test_every_finding_has_what_gitlab_asks_for(ruling: Ruling, where: str) -> None:
     found = findings(ruling, where)
-    assert len(found) >= len(told(ruling))
+    assert len(found) >= len(active_reasons(ruling))
     for one in found:
         assert one["location"]["path"]
         assert one["location"]["lines"]["begin"] >= 1

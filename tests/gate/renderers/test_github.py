@@ -9,7 +9,7 @@ from hypothesis import given
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.gate.decision import Decision, MeasuredWorkaround, Ruling
 from knowngood.gate.policy import Effect
-from knowngood.gate.renderers.common import headline, one_line, told
+from knowngood.gate.renderers.common import active_reasons, headline, one_line
 from knowngood.gate.renderers.github import SHOWN, SUMMARY_LIMIT_BYTES, answer_github, github_summary
 from tests.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
@@ -105,7 +105,7 @@ def test_no_text_ends_a_command_or_begins_one(ruling: Ruling, where: str) -> Non
     text = answer_github(ruling, SERVER, where=where)
 
     text.encode()
-    reasons = told(ruling)
+    reasons = active_reasons(ruling)
     commands = commands_in(text)
     assert len(commands) in {len(reasons), len(reasons) + 1}
     assert text.splitlines()[0] == headline(ruling).replace("##[", "## [")

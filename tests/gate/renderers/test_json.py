@@ -1,18 +1,23 @@
 import json
 from dataclasses import fields, replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import TypeAdapter
 
 from knowngood.gate.decision import Reason, Ruling
-from knowngood.gate.renderers.json import address, decision_body, dump_decision
+from knowngood.gate.renderers.json import address, dump_decision
 from tests.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
 RULING = TypeAdapter(Ruling)
 SCHEMA = Draft202012Validator(RULING.json_schema(mode="serialization"), format_checker=FormatChecker())
+
+
+def decision_body(ruling: Ruling, base: str = "") -> Any:
+    return json.loads(dump_decision(ruling, base))
 
 
 def test_the_document_says_the_decision_and_each_reason() -> None:
@@ -28,17 +33,12 @@ def test_the_document_says_the_decision_and_each_reason() -> None:
     assert "export XLA_ENABLE_PARAM_ALIASING=0" in first["workarounds"][0]["snippet"]
 
 
-@pytest.mark.parametrize("ruling", [BLOCKED, UNTESTED, make_ruling()], ids=["blocked", "untested", "nothing"])
-def test_what_openapi_tells_is_what_the_document_holds(ruling: Ruling) -> None:
-    body = decision_body(ruling, SERVER)
-
-    assert RULING.dump_python(RULING.validate_python(body), mode="json") == body
-    SCHEMA.validate(body)
-
-
 @given(rulings)
+@example(BLOCKED)
+@example(UNTESTED)
+@example(make_ruling())
 def test_any_ruling_fits_what_openapi_tells(ruling: Ruling) -> None:
-    body = json.loads(dump_decision(ruling, SERVER))
+    body = decision_body(ruling, SERVER)
 
     SCHEMA.validate(body)
     assert RULING.dump_python(RULING.validate_python(body), mode="json") == body
@@ -70,11 +70,11 @@ def test_a_base_comes_before_paths_alone(base: str, path: str, expected: str) ->
     assert address(base, path) == expected
 
 
-def test_every_field_of_a_ruling_stands_in_the_document() -> None:
+def test_every_field_of_a_ruling_stands_in_the_document_in_its_order() -> None:
     body = decision_body(BLOCKED, SERVER)
 
-    assert body.keys() == {one.name for one in fields(Ruling)}
-    assert body["reasons"][0].keys() == {one.name for one in fields(Reason)}
+    assert list(body) == [one.name for one in fields(Ruling)]
+    assert list(body["reasons"][0]) == [one.name for one in fields(Reason)]
 
 
 def test_a_reason_without_evidence_links_nowhere() -> None:

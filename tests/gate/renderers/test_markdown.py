@@ -8,7 +8,7 @@ from markdown_it.token import Token
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.gate.decision import MeasuredWorkaround, Ruling
 from knowngood.gate.policy import Effect
-from knowngood.gate.renderers.common import DECISIONS, one_line, told
+from knowngood.gate.renderers.common import DECISIONS, active_reasons, one_line
 from knowngood.gate.renderers.markdown import answer_markdown, escaped
 from tests.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
@@ -118,7 +118,7 @@ def test_no_text_leaves_its_cell_or_adds_a_block(ruling: Ruling) -> None:
     assert tokens[1].content.startswith(f"**{DECISIONS[ruling.decision]}:**")
     rows = rows_of(text)
     silent = {True: " (∆ wrong numbers, no error)", False: ""}
-    expected = [f"{plain(one.issue)} {plain(one.title)}{silent[one.silent]}".strip() for one in told(ruling)]
+    expected = [f"{plain(one.issue)} {plain(one.title)}{silent[one.silent]}".strip() for one in active_reasons(ruling)]
     assert [row[1].strip() for row in rows] == expected
     assert {len(row) for row in rows} <= {5}
     assert set(top(tokens)) <= {"paragraph_open", "table_open", "bullet_list_open", "blockquote_open"}

@@ -11,7 +11,7 @@ from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import VERDICTS, StatusLabel
 from knowngood.gate.decision import Ruling
 from knowngood.gate.policy import Effect
-from knowngood.gate.renderers.common import all_lines, counted, fixed, mark_of, snippet_parts
+from knowngood.gate.renderers.common import all_lines, counts_in_words, fix_in_words, mark_of, snippet_parts
 from knowngood.gate.renderers.text import answer_text
 from knowngood.serialization.marks import in_text
 from tests.gate.rulings import (
@@ -147,7 +147,7 @@ def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
     ruling = make_ruling(
         reasons=(*reasons, make_reason(issue="pytorch-9", effect=Effect.PASS)), counts={Effect.PASS: 5}
     )
-    assert counted(ruling) == "1 passes, 3 concern other classes or packages, 1 does not apply"
+    assert counts_in_words(ruling) == "1 passes, 3 concern other classes or packages, 1 does not apply"
     told = " ".join(answer_text(ruling, SERVER).split())
     assert "✓ passes (1): pytorch-9" in told
     assert f"· {CPU_PATH} (2): pytorch-0, pytorch-1" in told
@@ -171,7 +171,7 @@ def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
     ],
 )
 def test_code_is_what_stands_between_fences(snippet: str, code: list[tuple[str, ...]]) -> None:
-    assert [piece.lines for piece in snippet_parts(snippet) if piece.is_code] == code
+    assert [tuple(lines) for is_code, lines in snippet_parts(snippet) if is_code] == code
 
 
 def test_every_shipped_snippet_is_read_as_markdown_reads_it() -> None:
@@ -180,9 +180,8 @@ def test_every_shipped_snippet_is_read_as_markdown_reads_it() -> None:
 
     for body in bodies:
         fences = [token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence"]
-        mine = [piece for piece in snippet_parts(body) if piece.is_code]
-        assert [list(piece.lines) for piece in mine] == [all_lines_of(token.content) for token in fences]
-        assert [piece.language for piece in mine] == [token.info.strip() for token in fences]
+        mine = [lines for is_code, lines in snippet_parts(body) if is_code]
+        assert mine == [all_lines_of(token.content) for token in fences]
     assert len(bodies) > 300
 
 
@@ -214,4 +213,4 @@ def test_a_ruling_without_counts_or_reasons_still_answers() -> None:
     ],
 )
 def test_a_fix_is_called_the_first_only_where_no_release_before_it_is_left_open(interval: str, says: str) -> None:
-    assert fixed(make_reason(first_fixed="torch-2.6.0+cu124", fixed_in=interval)) == says
+    assert fix_in_words(make_reason(first_fixed="torch-2.6.0+cu124", fixed_in=interval)) == says

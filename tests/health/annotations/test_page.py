@@ -8,13 +8,12 @@ from starlette.testclient import TestClient
 from knowngood.domain.access import Scope
 from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.health.annotations.page import NotesPage
 from knowngood.store.engine import Engine
 from knowngood.web.urls import cell_address, notes_address
 from tests.fixtures.databases import StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, values_of
 from tests.web.given import BAD, MASK, NEW, Asked
 from tests.web.signed_in import HERE, send, signed_in
 
@@ -52,16 +51,16 @@ def test_a_cell_is_disputed_voided_and_restored_in_a_browser(ada: TestClient) ->
         response = say(ada, kind)
         assert (response.status_code, response.headers["location"]) == (303, NOTES)
         assert verdict(ada) == after
-    page = shown(ada, NOTES, NotesPage)
-    assert [note.kind for note, _ in page.notes] == ["dispute", "void", "restore"]
-    assert {note.actor for note, _ in page.notes} == {"ada"}
+    notes = values_of(ada, NOTES)["notes"]
+    assert [note.kind for note in notes] == ["dispute", "void", "restore"]
+    assert {note.actor for note in notes} == {"ada"}
     assert "the host overheats" in ada.get(NOTES).text
 
 
 def test_only_what_makes_sense_is_offered(ada: TestClient) -> None:
-    assert NoteKind.RESTORE not in {one.kind for one in shown(ada, NOTES, NotesPage).choices}
+    assert NoteKind.RESTORE not in values_of(ada, NOTES)["meanings"]
     say(ada, "void")
-    assert NoteKind.VOID not in {one.kind for one in shown(ada, NOTES, NotesPage).choices}
+    assert NoteKind.VOID not in values_of(ada, NOTES)["meanings"]
     refused = say(ada, "void", "again")
     assert (refused.status_code, "voided already" in refused.text) == (422, True)
 
@@ -82,21 +81,21 @@ def test_what_cannot_be_said_is_told_and_what_was_typed_is_kept(
 ) -> None:
     response = say(ada, kind, reason)
     assert response.status_code == 422
-    page = vars(response)["context"]["page"]
-    assert said in page.problem
-    assert page.reason == reason
-    assert page.notes == ()
+    values = vars(response)["context"]
+    assert said in values["problem"]
+    assert values["reason"] == reason
+    assert values["notes"] == ()
 
 
 def test_whoever_may_not_judge_reads_and_is_shown_the_door(ada: TestClient, own_engine: Engine) -> None:
     say(ada, "dispute")
     nobody = client_of(own_engine)
-    page = shown(nobody, NOTES, NotesPage)
-    assert (len(page.notes), page.choices) == (1, ())
+    values = values_of(nobody, NOTES)
+    assert (len(values["notes"]), values["meanings"]) == (1, {})
     assert "/sign-in?to=" in nobody.get(NOTES).text
     assert nobody.post(NOTES, data={"kind": "void", "reason": "so"}, headers=HERE).status_code == 403
     reader = signed_in(own_engine, Scope.READ, name="reader")
-    assert shown(reader, NOTES, NotesPage).choices == ()
+    assert values_of(reader, NOTES)["meanings"] == {}
     assert send(reader, NOTES, "/sign-in", kind="void", reason="so").status_code == 403
 
 
@@ -110,8 +109,7 @@ def test_a_form_that_another_site_sends_changes_nothing(ada: TestClient) -> None
 
 
 def test_of_a_cell_that_nobody_measured_there_is_nothing_to_say(ada: TestClient) -> None:
-    page = shown(ada, notes_address(MASK.id, NEW.id, HARDWARE), NotesPage)
-    assert page.choices == ()
+    assert values_of(ada, notes_address(MASK.id, NEW.id, HARDWARE))["meanings"] == {}
     assert ada.get("/cells/nothing-1/torch-2.6.0/notes").status_code == 404
 
 

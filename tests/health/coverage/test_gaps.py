@@ -29,15 +29,15 @@ def test_a_pattern_has_one_cell_per_build_and_counts_what_can_be_measured() -> N
     issue = replace(ISSUE, requires=Requires(torch=">=2.5"))
     cells = [stored(Verdict.AFFECTED, BUILDS[1])]
     (pattern,) = patterns([issue], BUILDS, cells)
-    assert [cell.verdict for cell in pattern.cells] == [Verdict.NOT_APPLICABLE, Verdict.AFFECTED, Verdict.NOT_RUN]
+    assert pattern.pattern == (Verdict.NOT_APPLICABLE, Verdict.AFFECTED, Verdict.NOT_RUN)
     assert (pattern.applicable, pattern.measured, pattern.conclusive) == (2, 1, 1)
-    assert pattern.history.sentence == "fails on 2.5.0, the one measured"
+    assert pattern.history == "fails on 2.5.0, the one measured"
 
 
 def test_the_history_counts_builds_that_are_no_column() -> None:
     cells = [stored(Verdict.AFFECTED), stored(Verdict.NOT_AFFECTED, BUILDS[2])]
     (pattern,) = patterns([ISSUE], BUILDS[:1], cells)
-    assert (len(pattern.cells), pattern.history.sentence) == (
+    assert (len(pattern.pattern), pattern.history) == (
         1,
         "fails up to 2.4.0, fixed in (2.4.0, 2.6.0] (2.5.0 not run)",
     )
@@ -50,7 +50,7 @@ def test_a_measured_cell_without_an_answer_is_not_conclusive() -> None:
 
 def test_a_row_that_applies_to_no_build_of_this_hardware_is_left_out() -> None:
     gpu = make_issue("toy-gpu-1", requires=Requires(Device.CUDA))
-    assert [one.issue.id for one in patterns([gpu, ISSUE], BUILDS, [])] == [ISSUE.id]
+    assert [one.issue for one in patterns([gpu, ISSUE], BUILDS, [])] == [ISSUE.id]
 
 
 ABSENT = replace(TO_TRY, applies=False)

@@ -11,13 +11,14 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from knowngood.domain.issue import Device, Requires
-from knowngood.health.fleet.page import WorkersPage, percent
+from knowngood.health.fleet.service import Workers
+from knowngood.health.page import percent
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.tables import attempts, machines
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, shown, values_of
 from tests.web.given import BAD, CPU_MACHINE, DYNAMO, GOOD, GPU_CLASS, GPU_MACHINE, NOW, Asked
 
 
@@ -49,9 +50,9 @@ def test_a_window_counts_what_ended_in_it_and_the_rest_only_as_ever(client: Test
 
 
 def test_the_page_says_the_same_in_words(client: TestClient) -> None:
-    page = shown(client, "/workers", WorkersPage)
-    assert [worker.digest for worker, _ in page.workers] == [GPU_MACHINE.digest, CPU_MACHINE.digest]
-    assert (page.seen, page.live_address, page.found.lease) == (2, "", None)
+    page = shown(client, "/workers", Workers)
+    assert [worker.id for worker in page.workers] == [GPU_MACHINE.digest, CPU_MACHINE.digest]
+    assert (values_of(client, "/workers")["live_address"], page.dispatcher_until) == ("", None)
     text = client.get("/workers").text
     assert f'<span class="line">NVIDIA H100, 85.0 GB, {GPU_CLASS}</span>' in text
     assert '<span class="line">AMD EPYC 7B13, 2 cores, AVX2, 8.6 GB</span>' in text
@@ -66,14 +67,14 @@ def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, own_
     run = given.queue(own_engine, Asked([BAD, GOOD], at, issues=[DYNAMO]))
     spec = given.claim(own_engine, at)
     assert spec is not None
-    assert [one.run for one in shown(own, "/workers", WorkersPage).found.idle] == [run]
+    assert [one.run_url for one in shown(own, "/workers", Workers).held_by_none] == [f"/runs/{run}"]
     assert f'href="/runs/{run}"' in own.get("/workers").text
     given.begin(own_engine, spec, at)
     given.start(own_engine, spec, spec.arms[0], at)
-    page = shown(own, "/workers", WorkersPage)
-    ((doing,),) = [worker.doing for worker, _ in page.workers]
-    assert doing.arms == ("fla-160 control",)
-    assert (page.found.idle, bool(page.live_address)) == ((), True)
+    page = shown(own, "/workers", Workers)
+    ((doing,),) = [worker.doing for worker in page.workers]
+    assert doing.arms == ["fla-160 control"]
+    assert (page.held_by_none, bool(values_of(own, "/workers")["live_address"])) == ((), True)
     assert re.search(r"(?s)Environments that wait: 1\..*fla-160 control", own.get("/workers").text)
     (worker,) = told(own)["workers"]
     assert (worker["last_seen_at"], worker["doing"][0]["held"]) == ("2026-11-21T15:00:00Z", True)

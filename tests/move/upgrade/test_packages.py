@@ -100,7 +100,7 @@ def test_of_an_environment_it_is_kept_whether_a_row_concerns_it_or_not(knowledge
 )
 def test_the_gate_says_it_in_a_note_that_decides_nothing(knowledge: Knowledge, torch: str, xla: str, said: str) -> None:
     def ruled(version: str) -> object:
-        file = AttachedFile("requirements.txt", f"torch=={torch}\ntorch_xla=={version}\n")
+        file = AttachedFile(f"torch=={torch}\ntorch_xla=={version}\n", "requirements.txt")
         asked = GateRequest(environment=file, python="3.11", issues=("pytorch-151290",), hardware=("cpu-x86_64",))
         return rule(asked, knowledge, datetime(2026, 11, 27, tzinfo=UTC))
 

@@ -17,11 +17,12 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.share.changes.page import ChangesPage
+from knowngood.share.changes.atom import title_of
+from knowngood.share.changes.service import News
 from knowngood.store.engine import Engine
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
-from tests.web.asking import shown
+from tests.web.asking import shown, values_of
 from tests.web.given import BAD, GOOD, GPU_CLASS, Asked
 
 
@@ -66,17 +67,17 @@ def test_first_measurements_are_told_where_they_are_asked_for_and_said_to_be_tha
 @pytest.mark.parametrize("query", ["", "?first=true"])
 def test_the_page_the_twin_and_the_feed_tell_the_same(client: TestClient, query: str) -> None:
     told = [one["key"] for one in changes(client, query)]
-    page = shown(client, f"/changes{query}", ChangesPage)
-    assert [entry.change.key for entry in page.entries] == told
-    found = feed(client, page.feed)
-    assert [entry.title for entry in found.entries] == [entry.title for entry in page.entries]
+    page = shown(client, f"/changes{query}", News)
+    assert [change.key for change in page.changes] == told
+    found = feed(client, values_of(client, f"/changes{query}")["feed"])
+    assert [entry.title for entry in found.entries] == [title_of(change) for change in page.changes]
     for entry in found.entries:
         assert client.get(entry.link.removeprefix("http://testserver")).status_code == 200
 
 
 def test_the_page_shows_before_and_after_by_their_signs(client: TestClient) -> None:
-    (entry,) = shown(client, "/changes", ChangesPage).entries
-    (((turn, _),),) = entry.parts.values()
+    (change,) = shown(client, "/changes", News).changes
+    (turn,) = change.turns
     assert (turn.before, turn.after) == (Verdict.AFFECTED, Verdict.FLAKY)
     text = client.get("/changes").text
     assert re.findall(r'<span class="chip (\w+)">', text) == [StatusLabel.FAILS, StatusLabel.FLAKY]
@@ -87,11 +88,12 @@ def test_only_of_the_issues_asked_for_everywhere(client: TestClient) -> None:
     query = "?issues=pytorch-154771,fla-160&limit=2&first=true"
     assert {issue for one in changes(client, query) for issue in one["issues"]} == {"pytorch-154771", "fla-160"}
     assert len(changes(client, query)) == 2
-    page = shown(client, "/changes?issues=fla-160&first=true&lang=zh", ChangesPage)
-    assert {issue for entry in page.entries for issue in entry.change.issues} == {"fla-160"}
-    asked = "?issues=fla-160&first=true"
-    assert (page.feed, page.json_address) == (f"/feeds/changes.atom{asked}", f"/api/v1/changes{asked}")
-    assert len(feed(client, page.feed).entries) == len(page.entries)
+    address, asked = "/changes?issues=fla-160&first=true&lang=zh", "?issues=fla-160&first=true"
+    page = shown(client, address, News)
+    assert {issue for change in page.changes for issue in change.issues} == {"fla-160"}
+    assert values_of(client, address)["feed"] == f"/feeds/changes.atom{asked}"
+    assert f'href="/api/v1/changes{asked.replace("&", "&amp;")}"' in client.get(address).text
+    assert len(feed(client, f"/feeds/changes.atom{asked}").entries) == len(page.changes)
 
 
 FEEDS = {
@@ -196,10 +198,10 @@ def test_a_change_of_many_cells_is_cut_on_the_page_and_whole_in_the_twin(own: Te
     builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in range(1, 7) for patch in range(5)]
     given.save(own_engine, [issue], builds)
     given.run(own_engine, Asked(builds, NOON, issues=[issue]), lambda _spec, _arm: Outcome.PASS)
-    (entry,) = shown(own, "/changes?first=true", ChangesPage).entries
-    assert ([len(lines) for lines in entry.parts.values()], entry.more) == ([20], 10)
     assert len(changes(own, "?first=true")[0]["cells"]) == 30
-    assert "and 10 more" in own.get("/changes?first=true").text
+    text = own.get("/changes?first=true").text
+    assert text.count("never measured") == 20
+    assert "and 10 more" in text
 
 
 def test_a_watch_list_whose_issue_left_the_catalogue_says_so(own: TestClient, own_engine: Engine) -> None:

@@ -3,7 +3,7 @@ back.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -49,8 +49,6 @@ BY = Actor("ada")
 LATER = NOON + timedelta(hours=1)
 SAID = f"g++: {SIGNATURE_TEXT}\n"  # in the log alone: whoever judges without it sees another failure
 
-Limits = Callable[[int], None]
-
 
 def failed(**changes: Any) -> Attempt:
     """A baseline whose log alone tells that it is the issue."""
@@ -94,20 +92,7 @@ def is_as_recomputed(engine: Engine) -> None:
     assert counted(engine) == numbers
 
 
-@pytest.fixture
-def a_batch_holds(monkeypatch: pytest.MonkeyPatch) -> Limits:
-    """So many attempts, or less: what a large bundle meets."""
-
-    def limit(items: int) -> None:
-        monkeypatch.setattr(bundles_store, "_BATCH_BYTES", bundles_store._ITEM_BYTES * items)
-
-    return limit
-
-
-def test_a_log_that_comes_after_its_attempt_is_judged_with_it(
-    engine: Engine, tmp_path: Path, a_batch_holds: Limits
-) -> None:
-    a_batch_holds(1)
+def test_a_log_that_comes_after_its_attempt_is_judged_with_it(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
     items: list[bundles_format.Item] = [
         make_attempt(arm="control"),
@@ -147,26 +132,9 @@ def test_a_log_that_comes_later_than_its_attempt_changes_what_that_says(engine: 
     is_as_recomputed(engine)
 
 
-def test_logs_are_read_from_the_store_where_too_many_came_to_be_held(
-    engine: Engine, tmp_path: Path, a_batch_holds: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    a_batch_holds(2)
-    monkeypatch.setattr(bundles_store, "_LOG_BYTES", 1)
-    given_catalogue(engine, ISSUES, BUILDS)
-    items: list[bundles_format.Item] = [
-        bundles_format.LogText(digest(SAID), SAID),
-        make_attempt(arm="control"),
-        failed(),
-    ]
-    report = take_in(engine, write_bundle(tmp_path / "all.jsonl.gz", items))
-    assert [change.verdicts for change in report.changed] == [(None, Verdict.AFFECTED)]
-    is_as_recomputed(engine)
-
-
 def test_a_bundle_that_turns_out_bad_after_some_of_it_was_written_leaves_nothing(
-    engine: Engine, tmp_path: Path, a_batch_holds: Limits
+    engine: Engine, tmp_path: Path
 ) -> None:
-    a_batch_holds(1)
     given_catalogue(engine, ISSUES, BUILDS)
     items: list[bundles_format.Item] = [
         bundles_format.LogText(digest(SAID), SAID),
@@ -183,10 +151,7 @@ def test_a_bundle_that_turns_out_bad_after_some_of_it_was_written_leaves_nothing
         assert queries.load_cells(s) == ()
 
 
-def test_an_attempt_that_stands_twice_in_a_bundle_counts_once(
-    engine: Engine, tmp_path: Path, a_batch_holds: Limits
-) -> None:
-    a_batch_holds(2)
+def test_an_attempt_that_stands_twice_in_a_bundle_counts_once(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
     items: list[bundles_format.Item] = [
         make_attempt(arm="control"),
@@ -418,17 +383,19 @@ def measure(engine: Engine, issues: Sequence[Any], step: Measured) -> None:
 
 @pytest.mark.timeout(600)
 @settings(max_examples=settings().max_examples // 2)  # each is a store of its own
-@given(steps=STEPS, batch=st.sampled_from([1, 3, 1000]), held=st.sampled_from([1, 5, 1000]))
-@example(steps=[Brought(tuple(range(len(EVERY))), "before")], batch=1000, held=1000)
-@example(steps=[Brought(tuple(range(len(EVERY))), "after")], batch=3, held=1000)
-@example(steps=[Brought((3, 4), "without"), Brought((7, 8, 12), "before")], batch=1000, held=1000)
-@example(steps=[Brought((3, 4), "without"), Measured(Outcome.OTHER_FAILURE, SAID)], batch=1000, held=1000)
-@example(steps=[Brought(tuple(range(len(EVERY))), "before")], batch=3, held=5)
+@given(steps=STEPS, step=st.sampled_from([1, 3000, 1 << 20]), held=st.sampled_from([1, 5, 1000]))
+@example(steps=[Brought(tuple(range(len(EVERY))), "before")], step=1 << 20, held=1000)
+@example(steps=[Brought(tuple(range(len(EVERY))), "after")], step=3000, held=1000)
+@example(steps=[Brought((3, 4), "without"), Brought((7, 8, 12), "before")], step=1 << 20, held=1000)
+@example(steps=[Brought((3, 4), "without"), Measured(Outcome.OTHER_FAILURE, SAID)], step=1 << 20, held=1000)
+@example(steps=[Brought(tuple(range(len(EVERY))), "before")], step=3000, held=5)
 def test_however_results_came_in_cells_are_what_all_of_them_say(
-    migrated_sqlite: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Step], batch: int, held: int
+    migrated_sqlite: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Step], step: int, held: int
 ) -> None:
     with TemporaryDirectory() as folder, monkeypatch.context() as limited:
-        limited.setattr(bundles_store, "_BATCH_BYTES", bundles_store._ITEM_BYTES * batch)
+        limited.setattr(bundles_format, "_KEPT_BYTES", step)  # what is larger comes in step by step
+        limited.setattr(bundles_store, "_STEP_BYTES", step)
+        limited.setattr(bundles_store, "_PAUSE_S", 0)
         limited.setattr(incoming_attempts, "_HELD_AT_ONCE", held)
         path = Path(folder) / "knowngood.db"
         shutil.copy(migrated_sqlite, path)

@@ -85,7 +85,7 @@ def test_times_are_told_apart_where_the_process_came_to_its_own_end(engine: Engi
 
 def test_environments_are_timed_beside_the_attempts_that_ran_in_them(engine: Engine) -> None:
     with reading(engine) as s:
-        assert evidence_quality.load_provisioned(s) == ProvisioningTime()
+        assert evidence_quality.load_provisioned(s) == ProvisioningTime(0, 0.0, 0, 0.0)
     given_run(engine)
     spec = claim(engine)
     ready = EnvironmentReady(spec.job, spec.try_no, "lock", "l1", {}, {}, 12.5)

@@ -50,7 +50,7 @@ def test_it_decides_as_a_store_with_the_same_evidence_does_on_every_cell(shipped
     with reading(shipped) as s:
         store = load_knowledge(s, found.known.as_of).knowledge
     for build, text in zip(sorted(found.tested), cycle(POLICIES.values())):  # each build by one policy
-        asked = GateRequest(build=build, issues=("all",), policy=AttachedFile("knowngood.toml", text))
+        asked = GateRequest(build=build, issues=("all",), policy=AttachedFile(text, "knowngood.toml"))
         assert rule(asked, found, now) == rule(asked, store, now), build
 
 

@@ -311,17 +311,21 @@ def test_a_job_that_waits_for_room_is_cancelled_without_having_begun(site: Site)
 
 
 def test_a_job_goes_back_to_the_machine_that_has_its_environment(site: Site) -> None:
-    """Twice to each of two machines: chance would have to be right four times."""
+    """Five times to each of two machines, in turn. Ray may not have counted a place that has just become free, however
+    long that takes under load, and then goes on to the other machine: twice is no failure, and chance does that well in
+    one of 18 runs.
+    """
     homes = [member.id for member in site.transport.members if member.cpu_jobs]
     assert len(homes) == 2
-    for n, home in enumerate(homes):
+    elsewhere = 0
+    for n, home in enumerate(homes * 5):
         build = make_build(f"2.{n}.0+cu124")
         site.has_environment(home, build)
-        for _ in range(2):
-            handle = site.transport.start(replace(spec("pass"), build=build))
-            _, lost = follow(handle)
-            assert lost is None
-            assert handle.node == home
+        handle = site.transport.start(replace(spec("pass"), build=build))
+        _, lost = follow(handle)
+        assert lost is None
+        elsewhere += handle.node != home
+    assert elsewhere <= 2
 
 
 def test_what_a_machine_made_is_remembered(site: Site) -> None:
@@ -333,12 +337,11 @@ def test_what_a_machine_made_is_remembered(site: Site) -> None:
 
 
 def test_a_busy_home_keeps_no_job_waiting(site: Site) -> None:
-    home = next(member.id for member in site.transport.members if member.cpu_jobs)
-    site.has_environment(home, make_build())
     first = site.transport.start(spec("hang"))
     moved: list[str] = []
 
     def also() -> None:
+        site.has_environment(first.node, make_build())
         other = site.transport.start(replace(spec("pass"), job="j-2"))
         _, lost = follow(other)
         assert lost is None
@@ -347,8 +350,7 @@ def test_a_busy_home_keeps_no_job_waiting(site: Site) -> None:
 
     _, lost = follow(first, also)
     assert lost is None
-    assert first.node == home
-    assert [one in {"", home} for one in moved] == [False]
+    assert [one in {"", first.node} for one in moved] == [False]
 
 
 def test_no_secret_and_no_database_reaches_a_worker(site: Site) -> None:
@@ -416,12 +418,12 @@ def test_a_class_that_nobody_offers_stays_queued_and_is_said(site: Site, own_eng
     assert load_run(own_engine, run).jobs[0].state is JobState.QUEUED
     with reading(own_engine) as s:
         (waiting,) = load_waiting(s, utc_now())
-    assert waiting.sentence == "no dispatcher is at work; start one with `knowngood dispatch`"
+    assert waiting.reason == "no dispatcher is at work; start one with `knowngood dispatch`"
     with unit_of_work(own_engine) as s:
         take_lease(s, DISPATCHER, "d-1", utc_now(), 60.0)
     with reading(own_engine) as s:
         (waiting,) = load_waiting(s, utc_now())
-    assert waiting.sentence == f"no worker of class {HARDWARE} has joined; none ever has"
+    assert waiting.reason == f"no worker of class {HARDWARE} has joined; none ever has"
 
 
 def test_a_worker_that_takes_leave_costs_no_job_a_loss(site: Site, own_engine: Engine) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import date, datetime
 
-from knowngood.ask.front.service import IssueStanding, Overview, Standing, Yours, standing_of
+from knowngood.ask.front.service import BuildStanding, IssueStanding, Overview, Yours, standing_of
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Verdict, is_silent
 from knowngood.move.upgrade.ranking import UpgradeDecision
@@ -52,12 +52,12 @@ class OverviewBody(Body):
     hardware: list[str]
     newest: datetime | None
     example: bool
-    standing: Standing | None
+    standing: BuildStanding | None
     next: NextBuildBody | None
     watch_out: list[IssueStandingBody]
     severe: list[IssueStandingBody]
     changes: NewsBody
-    releases: list[Standing]
+    releases: list[BuildStanding]
 
 
 def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:

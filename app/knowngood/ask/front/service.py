@@ -45,7 +45,7 @@ _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
-class Standing:
+class BuildStanding:
     """The catalogue's issues on one build and hardware class, by what somebody who runs it has to expect."""
 
     build: str
@@ -107,7 +107,7 @@ class Yours:
     those of the `severe` ones.
     """
 
-    standing: Standing
+    standing: BuildStanding
     from_cpu: int
     advice: UpgradeAdvice | None
     watch_out: tuple[IssueStanding, ...]
@@ -199,10 +199,10 @@ def _newest(known: Known) -> datetime | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def standing_of(build: Build, hardware: str, counts: Mapping[Prospect, int]) -> Standing:
+def standing_of(build: Build, hardware: str, counts: Mapping[Prospect, int]) -> BuildStanding:
     """`counts` are of the issues, those of which nothing can exist there too."""
     by_name = {prospect.value: counts.get(prospect, 0) for prospect in Prospect}
-    return Standing(build=build.id, hardware=hardware, url=build_address(build.id, hardware), **by_name)
+    return BuildStanding(build=build.id, hardware=hardware, url=build_address(build.id, hardware), **by_name)
 
 
 def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | None) -> Yours:

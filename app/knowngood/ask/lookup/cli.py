@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,9 +20,10 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.running_hardware import hardware_here
-from knowngood.gate.cli.asking import environment_of, is_stated
-from knowngood.gate.renderers.json import decision_body
+from knowngood.gate.asking import environment_of, is_stated
+from knowngood.gate.renderers.json import as_json
 from knowngood.gate.request import GateRequest, read_request
+from knowngood.move.upgrade.candidates import Message
 from knowngood.query.cli import read_asked
 
 _DETAIL = "knowngood.matrix.issues.schemas:issue_detail"
@@ -108,7 +108,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
     answer = search(text, known, SearchIndex(known.issues))
     issues = _issues_of(text, answer, known)
     if as_json:
-        sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": asdict(answer)}))
+        sys.stdout.write(_dumped({**load(_ISSUES)(issues).model_dump(mode="json"), "search": answer}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))
     return Exit.USAGE if answer.note.words == UNREADABLE_WORDS else Exit.OK
@@ -153,10 +153,10 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
     cells = known.stored(answer.issue.id)
     return {
         **load(_DETAIL)(answer.issue, answer.histories, cells, known.builds, now).model_dump(mode="json"),
-        "here": decision_body(answer.ruling),
+        "here": answer.ruling,
         "is_example": answer.is_example,
         "elsewhere": [
-            {"hardware": one.hardware, "build": one.works_on, "workaround": vars(one.elsewhere)}
+            {"hardware": one.hardware, "build": one.works_on, "workaround": one.elsewhere}
             for one in answer.ruling.reasons
             if one.elsewhere
         ],
@@ -165,16 +165,20 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
 
 def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
     """The gate's document about all issues, without a decision: that would need a policy."""
-    body = decision_body(answer.ruling)
     told = ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
     return {
-        **{name: body[name] for name in told},
-        "pythons": list(answer.resolved.pythons),
+        **{name: getattr(answer.ruling, name) for name in told},
+        "pythons": answer.resolved.pythons,
         "is_assumed": answer.resolved.is_assumed,
-        "packages": dict(answer.resolved.packages),
-        "concerned": dict(answer.packages),
+        "packages": answer.resolved.packages,
+        "concerned": answer.packages,
     }
 
 
 def _dumped(body: dict[str, Any]) -> str:
-    return json.dumps(body, ensure_ascii=False, indent=2, default=str).encode("utf-8", "replace").decode() + "\n"
+    text = json.dumps(body, default=_as_json, ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "replace").decode() + "\n"
+
+
+def _as_json(value: object) -> Any:  # noqa: ANN401 - whatever JSON is made of
+    return str(value) if isinstance(value, Message) else as_json(value)

@@ -14,8 +14,8 @@ from knowngood.domain.verdicts.matrix import telling_build, telling_class
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.gate.decision import Reason, Ruling, decide
+from knowngood.gate.question import FAILURES
 from knowngood.gate.request import GateRequest, read_question
-from knowngood.gate.rules import FAILURES
 from knowngood.store.knowledge.model import Knowledge
 
 
@@ -51,7 +51,7 @@ def answer_issue(issue: Issue, asked: GateRequest | None, knowledge: Knowledge, 
     classes = dict.fromkeys(cell.hardware for cell in known.stored(issue.id))
     histories = {class_: known.history(issue.id, class_) for class_ in sorted(classes)}
     request = asked or GateRequest(build=_example(issue, known))
-    ruling = decide(read_question(replace(request, issues=(issue.id,)), knowledge, now), known)
+    ruling = decide(read_question(replace(request, issues=(issue.id,)), knowledge, now))
     return IssueAnswer(issue, histories, ruling, is_example=asked is None)
 
 
@@ -66,7 +66,7 @@ def answer_environment(asked: GateRequest, knowledge: Knowledge, now: datetime) 
     """Every issue but those that only tell whether a compiler works. Raises BadField."""
     known = knowledge.known
     question = read_question(replace(asked, issues=(ALL,)), knowledge, now)
-    ruling = decide(question, known)
+    ruling = decide(question)
     reasons = (one for one in ruling.reasons if not known.issues[one.issue].is_smoke)
     packages = question.resolved.packages
     concerned = {issue.requires.package for issue in known.issues.values()} & set(packages)

@@ -12,9 +12,10 @@ from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.gate.decision import Reason, Ruling
+from knowngood.gate.question import FAILURES
 from knowngood.gate.renderers.common import (
     best_workaround,
-    fixed,
+    fix_in_words,
     mark_of,
     not_tried,
     one_line,
@@ -23,7 +24,6 @@ from knowngood.gate.renderers.common import (
     wrapped,
 )
 from knowngood.gate.renderers.text import fact_lines, help_lines, workaround_lines
-from knowngood.gate.rules import FAILURES
 
 _INDENT = "    "
 
@@ -33,14 +33,14 @@ def issue_text(answer: IssueAnswer) -> str:
     lines = [*_heading(issue), "", *_summary(issue), "", "Lifespan, by what was measured:", *_lifespan(answer), ""]
     lines += [_whose(answer), *_facts(ruling, with_build=not answer.is_example)]
     for reason in ruling.reasons if ruling.build else ():
-        lines += ["", *_told(reason)]
+        lines += ["", *_reason_lines(reason)]
         lines += _elsewhere(reason)
     if not ruling.build:
         lines += wrapped(f"not known on this environment; nearest tested: {', '.join(ruling.nearest) or 'none'}")
     return "\n".join([*lines, "", f"Each cell with its reason: knowngood matrix {issue.id}"]) + "\n"
 
 
-def _told(reason: Reason) -> Iterator[str]:
+def _reason_lines(reason: Reason) -> Iterator[str]:
     sign, _ = mark_of(reason)
     yield from wrapped(f"{sign:<3} {' · '.join(particulars(reason))}", later=_INDENT)
     yield from wrapped(one_line(reason.why), _INDENT, _INDENT)
@@ -75,8 +75,8 @@ def _thread(link: Link) -> str:
 
 def _summary(issue: Issue) -> Iterator[str]:
     """The first paragraph; the page has all of them."""
-    first = next(iter(snippet_parts(issue.summary.strip().split("\n\n")[0])), None)
-    yield from wrapped(one_line(" ".join(first.lines))) if first else ()
+    _, lines = next(snippet_parts(issue.summary.strip().split("\n\n")[0]), (False, []))
+    yield from wrapped(one_line(" ".join(lines)))
 
 
 def _lifespan(answer: IssueAnswer) -> Iterator[str]:
@@ -146,7 +146,10 @@ def _failing(reason: Reason) -> Iterator[str]:
     words = (word, f"{reason.severity} severity{silent}", one_line(reason.hardware), inferred, once, reason.caveat)
     yield from wrapped(" · ".join(one for one in words if one), _INDENT, _INDENT)
     helps = best_workaround(reason)
-    to_do = [f"workaround {one_line(helps.how)}: {one_line(helps.id)}" if helps else not_tried(reason), fixed(reason)]
+    to_do = [
+        f"workaround {one_line(helps.how)}: {one_line(helps.id)}" if helps else not_tried(reason),
+        fix_in_words(reason),
+    ]
     yield from wrapped("; ".join(one for one in to_do if one), _INDENT, _INDENT)
 
 

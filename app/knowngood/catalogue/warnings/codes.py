@@ -21,6 +21,7 @@ class WarningCode(StrEnum):
     NO_COMPARISON = "no-comparison"
     CONTROL_APART = "control-apart"
     COMPILED_CONTROL = "compiled-control"
+    DISCARDED_RESULT = "discarded-result"
     PATH_SWITCH = "path-switch"
     VERSION_WORDS = "version-words"
     IDLE_WAIVER = "idle-waiver"
@@ -93,6 +94,11 @@ WARNINGS = {
         "the control calls {}",
         "where it takes the suspect path too, both are wrong alike, and nobody sees it",
         "compute it without a compiler",
+    ),
+    WarningCode.DISCARDED_RESULT: WarningText(
+        "the {} calls what is measured ({}) and uses nothing that it returns",
+        "what is compared, or returned, may have been computed by something else",
+        "compare and return what the call gave",
     ),
     WarningCode.PATH_SWITCH: WarningText(
         "the baseline asks or switches what is compiled ({})",

@@ -39,6 +39,7 @@ def script_warnings(script: Script, outline: Outline) -> Iterator[ScriptWarning]
     yield from _quoted(script, outline)
     yield from _uncompared(script, outline, baseline, control)
     yield from _apart(script, outline, baseline, control)
+    yield from _discarded(script, outline)
 
 
 def reached(script: Script, arm: str) -> list[ast.stmt]:
@@ -233,6 +234,37 @@ def _compares(statements: Iterable[ast.stmt]) -> bool:
 
 def _is_constant(told: ast.expr) -> bool:
     return isinstance(told, ast.Dict) and all(isinstance(value, ast.Constant) for value in told.values)
+
+
+def _discarded(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
+    """Where nothing is used of what the suspect returns, in any of its calls by an arm; each line once."""
+    suspects = {name.partition(".")[0] for name in outline.suspect}
+    found: dict[int, tuple[str, str]] = {}
+    for arm in (BASELINE, *outline.workarounds):
+        functions = [node for one in reached(script, arm) for node in ast.walk(one) if isinstance(node, Function)]
+        calls = {call: function for function in functions for call in _suspect_calls(function, suspects)}
+        unused = {value for function in calls.values() for value in _unused(function)}
+        if calls and unused.issuperset(calls):
+            first = next(iter(calls))
+            found.setdefault(first.lineno, (arm, ast.unparse(first)))
+    for line, (arm, call) in found.items():
+        yield _warning(WarningCode.DISCARDED_RESULT, line, arm, call)
+
+
+def _suspect_calls(function: Function, suspects: Collection[str]) -> list[ast.Call]:
+    calls = [node for node in _own(function) if isinstance(node, ast.Call)]
+    return [call for call in calls if _is_suspect_call(call, function) or _name(call.func) in suspects]
+
+
+def _unused(function: Function) -> Iterator[ast.expr]:
+    """What stands as a statement, or gets a name that nobody reads."""
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for node in _own(function):
+        if isinstance(node, ast.Expr) or (
+            isinstance(node, ast.Assign)
+            and all(isinstance(one, ast.Name) and one.id not in read for one in node.targets)
+        ):
+            yield node.value
 
 
 def _apart(

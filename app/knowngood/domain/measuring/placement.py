@@ -199,14 +199,8 @@ class Waiting:
     hardware: str
     jobs: int
     why: Why
+    reason: str
     last_seen_at: datetime | None
-
-    @property
-    def sentence(self) -> str:
-        if self.why is Why.NO_DISPATCHER:
-            return "no dispatcher is at work; start one with `knowngood dispatch`"
-        seen = f"last seen {self.last_seen_at:%Y-%m-%d %H:%M} UTC" if self.last_seen_at else "none ever has"
-        return f"no worker of class {self.hardware} has joined; {seen}"
 
 
 def waiting_of(
@@ -223,5 +217,13 @@ def waiting_of(
         if is_at_work and until is not None and until > now:
             continue
         why = Why.NO_WORKER if is_at_work else Why.NO_DISPATCHER
-        found.append(Waiting(hardware, jobs, why, min(until, now) if until else None))
+        seen_at = min(until, now) if until else None
+        found.append(Waiting(hardware, jobs, why, _reason(hardware, why, seen_at), seen_at))
     return tuple(found)
+
+
+def _reason(hardware: str, why: Why, seen_at: datetime | None) -> str:
+    if why is Why.NO_DISPATCHER:
+        return "no dispatcher is at work; start one with `knowngood dispatch`"
+    seen = f"last seen {seen_at:%Y-%m-%d %H:%M} UTC" if seen_at else "none ever has"
+    return f"no worker of class {hardware} has joined; {seen}"

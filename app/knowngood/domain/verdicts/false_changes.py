@@ -167,7 +167,9 @@ class AttemptTime:
 
 @dataclass(frozen=True)
 class TimeSpent:
-    """Where wall time went, in seconds, over `attempts`. Starting is Python's start, `import torch` and the exit."""
+    """Where wall time went, in seconds (three digits), over `attempts`. Starting is Python's start, `import torch` and
+    the exit.
+    """
 
     attempts: int
     starting_s: float
@@ -186,10 +188,10 @@ def spent(took: Iterable[AttemptTime]) -> TimeSpent:
     untold = [one for one in took if not one.is_told]
     return TimeSpent(
         attempts=len(took),
-        starting_s=sum(max(0.0, one.wall_s - one.own_s) for one in told),
-        arms_s=sum(min(one.wall_s, one.own_s) for one in told),
+        starting_s=round(sum(max(0.0, one.wall_s - one.own_s) for one in told), 3),
+        arms_s=round(sum(min(one.wall_s, one.own_s) for one in told), 3),
         untold=len(untold),
-        untold_s=sum(one.wall_s for one in untold),
+        untold_s=round(sum(one.wall_s for one in untold), 3),
     )
 
 
@@ -197,10 +199,10 @@ def spent(took: Iterable[AttemptTime]) -> TimeSpent:
 class ProvisioningTime:
     """Seconds that `environments` took to be ready, beside the processes of the `attempts` that then ran in them."""
 
-    environments: int = 0
-    seconds: float = 0.0
-    attempts: int = 0
-    processes_s: float = 0.0
+    environments: int
+    seconds: float
+    attempts: int
+    processes_s: float
 
 
 def infrastructure_rate(outcomes: Mapping[Outcome, int]) -> Rate:

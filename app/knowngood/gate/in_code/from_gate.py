@@ -12,13 +12,14 @@ from knowngood.domain.issue_selectors import Watch, find_issue
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.environments.installed import state_here
 from knowngood.environments.resolve import ResolvedBuild, resolve
-from knowngood.gate.decision import GateQuestion, Reason, decide
+from knowngood.gate.decision import Reason, decide
 from knowngood.gate.in_code.finding import Finding
 from knowngood.gate.policy import Effect, Policy
+from knowngood.gate.question import GateQuestion
 from knowngood.store.knowledge.model import Knowledge
 
 _NO_AGE = 1_000_000
-"""Days. Whoever asks has `measured_at`: a reason that depends on the day could not be made beforehand."""
+"""Days. A reason that depends on the day could not be made beforehand; `measured_at` says how old it is."""
 
 
 def ask_gate(written: str, hardware: Sequence[str]) -> list[Finding]:
@@ -39,7 +40,7 @@ def findings_of(
 ) -> list[Finding]:
     watch = Watch(issues=tuple(issue.id for issue in issues))
     policy = Policy(watch=watch, hardware=tuple(hardware), release_days=_NO_AGE, nightly_days=_NO_AGE)
-    ruling = decide(GateQuestion(resolved, policy, datetime.now(UTC)), knowledge.known)
+    ruling = decide(GateQuestion(resolved, policy, datetime.now(UTC), knowledge.known))
     known = knowledge.known.issues
     return [_finding(reason, known[reason.issue], resolved) for reason in ruling.reasons]
 

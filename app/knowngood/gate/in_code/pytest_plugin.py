@@ -69,13 +69,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _expect(item: pytest.Item, mark: pytest.Mark) -> None:
-    found, asked = _read(mark, item.nodeid)
+    found, how = _read(mark, item.nodeid)
     if not found.affected:
         item.add_report_section("call", _MARK, f"{found}; so the test runs as any other")
-    elif asked.get("action") == "skip" or found.signature in _ENDS_THE_PROCESS:
+    elif how.get("action") == "skip" or found.signature in _ENDS_THE_PROCESS:
         item.add_marker(pytest.mark.skip(reason=str(found)))
     else:
-        raises = {"raises": asked["raises"]} if "raises" in asked else {}
+        raises = {"raises": how["raises"]} if "raises" in how else {}
         item.add_marker(pytest.mark.xfail(reason=str(found), strict=True, **raises))
 
 

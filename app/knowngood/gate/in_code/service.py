@@ -95,10 +95,10 @@ def _do(action: Action, problem: str, found: Finding) -> None:
 
 def _about(found: Finding, workaround: str | None) -> str:
     helping = ", ".join(id_ for id_, verdict in found.workarounds.items() if verdict == "effective")
-    told = f"; measured to help here: {helping}" if helping else "; no workaround was measured to help here"
+    remedy = f"; measured to help here: {helping}" if helping else "; no workaround was measured to help here"
     if workaround is None:
-        return told
-    return f"; the workaround {workaround} is {found.workarounds.get(workaround, 'unverified')} here{told}"
+        return remedy
+    return f"; the workaround {workaround} is {found.workarounds.get(workaround, 'unverified')} here{remedy}"
 
 
 def _helps(found: Finding, workaround: str) -> bool:

@@ -7,15 +7,18 @@ holds every one of them equal to what the gate says). Nothing is decided here.
 
     line 1   {"format": "knowngood-answers", "version": 1, "issues": {...}, "builds": [...], "parts": {...}}
     the rest one part for each build, each by itself in zlib: {class: {issue: fields of Finding}}; `parts` says where
+
+Of an issue line 1 has what is the same on every build: [[title, signature, thread], package, elsewhere]. `package` is
+the one that it concerns (empty: every user of torch), `elsewhere` the fields of the answer where that is not installed.
 """
 
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.builds.build import Build
@@ -28,18 +31,12 @@ FILE = SHIPPED / "known.answers"
 """Written by tools/shipped_answers.py."""
 
 _FORMAT = {"format": "knowngood-answers", "version": 1}
-_OF_ISSUE = ("issue", "title", "signature", "upstream")
-_OF_CELL = tuple(one.name for one in fields(Finding) if one.name not in {*_OF_ISSUE, "build", "hardware", "note"})
-
-
-class AboutIssue(NamedTuple):
-    """The same of an issue on every build. `facts` are its title, signature and thread; `package` is the one that it
-    concerns (empty: torch's every user), and `elsewhere` the answer where that is not installed.
-    """
-
-    facts: tuple[str, str, str]
-    package: str
-    elsewhere: Sequence[Any] = ()
+_OF_ISSUE = ("title", "signature", "upstream")
+_OF_CELL = tuple(
+    one.name for one in fields(Finding) if one.name not in {"issue", *_OF_ISSUE, "build", "hardware", "note"}
+)
+AboutIssue = tuple[Sequence[str], str, Sequence[Any]]
+"""As line 1 has it."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,7 @@ class ShippedAnswers:
     builds: Mapping[str, Build]
     parts: Mapping[str, tuple[int, int]]
     data: bytes
+    unpacked: dict[str, Mapping[str, Mapping[str, Sequence[Any]]]] = field(default_factory=dict)
 
     @cached_property
     def environment(self) -> ResolvedBuild:
@@ -62,43 +60,38 @@ class ShippedAnswers:
         """None where only the gate can say: a name that has to be understood first, a class that is not in the file,
         an issue of a package that is there (its version counts), hardware that nobody knows.
         """
-        about = self.issues.get(issue)
-        if about is None or not hardware:
+        if issue not in self.issues or not hardware:
             return None
-        facts: dict[str, Any] = dict(zip(_OF_ISSUE, (issue, *about.facts), strict=True))
-        where: dict[str, Any] = {
+        facts, package, elsewhere = self.issues[issue]
+        is_tested = environment.build is not None
+        about: dict[str, Any] = {
+            "issue": issue,
+            **dict(zip(_OF_ISSUE, facts, strict=True)),
             "build": environment.build or "",
-            "note": environment.note if environment.build else "",
+            "note": environment.note if is_tested else "",
         }
-        if about.package:
-            is_elsewhere = environment.packages and about.package not in environment.packages
-            return [_finding(facts, where, min(hardware), about.elsewhere)] if is_elsewhere else None
+        if package:
+            is_elsewhere = environment.packages and package not in environment.packages
+            return [_finding(about, min(hardware), elsewhere)] if is_elsewhere else None
         if environment.build is None:
-            return [
-                Finding(**facts, **where, hardware="", affected=None, verdict="not_run", reason=environment.not_tested)
-            ]
+            return [Finding(**about, hardware="", affected=None, verdict="not_run", reason=environment.not_tested)]
         cells = self._cells(environment.build)
         if not cells.keys() >= set(hardware):
             return None
-        return [_finding(facts, where, class_, cells[class_][issue]) for class_ in hardware]
+        return [_finding(about, class_, cells[class_][issue]) for class_ in hardware]
 
     def _cells(self, build: str) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """By class and issue."""
-        if build not in self._unpacked:
+        if build not in self.unpacked:
             offset, length = self.parts[build]
-            self._unpacked[build] = json.loads(zlib.decompress(self.data[offset : offset + length]))
-        return self._unpacked[build]
-
-    @cached_property
-    def _unpacked(self) -> dict[str, Mapping[str, Mapping[str, Sequence[Any]]]]:
-        return {}
+            self.unpacked[build] = json.loads(zlib.decompress(self.data[offset : offset + length]))
+        return self.unpacked[build]
 
 
-def _finding(facts: Mapping[str, Any], where: Mapping[str, Any], hardware: str, cell: Sequence[Any]) -> Finding:
-    told = dict(zip(_OF_CELL, cell, strict=True))
-    at = told["measured_at"]
-    told["measured_at"] = datetime.fromisoformat(at) if at else None
-    return Finding(**facts, **where, hardware=hardware, **told)
+def _finding(about: Mapping[str, Any], hardware: str, cell: Sequence[Any]) -> Finding:
+    fields_ = dict(zip(_OF_CELL, cell, strict=True))
+    at = fields_.pop("measured_at")
+    return Finding(**about, hardware=hardware, measured_at=at and datetime.fromisoformat(at), **fields_)
 
 
 @cache
@@ -110,8 +103,7 @@ def read_answers() -> ShippedAnswers | None:
         if not header.items() >= _FORMAT.items():
             return None
         builds = {one["id"]: read_value(Build, one) for one in header["builds"]}
-        issues = {id_: AboutIssue(*about) for id_, about in header["issues"].items()}
-        return ShippedAnswers(issues, builds, header["parts"], data)
+        return ShippedAnswers(header["issues"], builds, header["parts"], data)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -122,18 +114,14 @@ def write_answers(
     """The file. `findings` are those of each tested build, on every class."""
     parts, chunks, offset = {}, [], 0
     for build, found in findings.items():
-        chunks.append(zlib.compress(_text(_by_class(found)), 9))
+        by_class: dict[str, dict[str, list[Any]]] = {}
+        for one in found:
+            by_class.setdefault(one.hardware, {})[one.issue] = cell_of(one)
+        chunks.append(zlib.compress(_text(by_class), 9))
         parts[build] = (offset, len(chunks[-1]))
         offset += len(chunks[-1])
     header = {**_FORMAT, "issues": issues, "builds": list(builds), "parts": parts}
     return _text(header) + b"\n" + b"".join(chunks)
-
-
-def _by_class(findings: Iterable[Finding]) -> dict[str, dict[str, list[Any]]]:
-    part: dict[str, dict[str, list[Any]]] = {}
-    for one in findings:
-        part.setdefault(one.hardware, {})[one.issue] = cell_of(one)
-    return part
 
 
 def cell_of(finding: Finding) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from knowngood.gate.decision import Decision, Ruling
 from knowngood.gate.policy import Effect
-from knowngood.gate.renderers.common import best_workaround, fixed, is_explained, one_line, told
+from knowngood.gate.renderers.common import active_reasons, best_workaround, fix_in_words, is_explained, one_line
 from knowngood.gate.renderers.sarif import NO_ANSWER, PLACEHOLDER, fingerprint
 
 _SEVERITIES = {Effect.BLOCK: "blocker", Effect.INSUFFICIENT: "major", Effect.WARN: "minor"}
@@ -19,17 +19,17 @@ def answer_code_quality(ruling: Ruling, base: str = "", *, where: str = "") -> s
     """A JSON list. `where` is the environment's file, relative to the repository."""
     del base  # the report holds no addresses
     place = {"path": one_line(where).removeprefix("./") or PLACEHOLDER, "lines": {"begin": ruling.line or 1}}
-    reasons = told(ruling)
-    found: list[dict[str, Any]] = []
+    reasons = active_reasons(ruling)
+    findings: list[dict[str, Any]] = []
     for reason in reasons:
         workaround = best_workaround(reason)
         help_ = f"workaround {one_line(workaround.how)}: {one_line(workaround.title)}" if workaround else ""
         says = [
             f"{one_line(reason.issue)} on {one_line(reason.hardware)}: {one_line(reason.why)}",
-            fixed(reason),
+            fix_in_words(reason),
             help_,
         ]
-        found.append(
+        findings.append(
             {
                 "description": "; ".join(part for part in says if part),
                 "check_name": one_line(reason.issue),
@@ -39,7 +39,7 @@ def answer_code_quality(ruling: Ruling, base: str = "", *, where: str = "") -> s
             }
         )
     if not is_explained(ruling, reasons):
-        found.append(
+        findings.append(
             {
                 "description": " ".join(map(one_line, (ruling.why, *ruling.notes))),
                 "check_name": NO_ANSWER,
@@ -48,4 +48,4 @@ def answer_code_quality(ruling: Ruling, base: str = "", *, where: str = "") -> s
                 "location": place,
             }
         )
-    return json.dumps(found, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(findings, ensure_ascii=False, indent=2) + "\n"

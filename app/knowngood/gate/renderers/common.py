@@ -6,7 +6,6 @@ terminal or a parser instead of a reader; each form adds the escapes of its own 
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from textwrap import wrap
 from urllib.parse import quote
 
@@ -38,16 +37,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_FENCE = re.compile(r"(?P<indent> {0,3})(?P<run>`{3,}(?=[^`]*$)|~{3,})(?P<language>.*)$")
-
-
-@dataclass(frozen=True)
-class SnippetPart:
-    """A run of lines of a snippet: code, or prose around it."""
-
-    lines: tuple[str, ...]
-    is_code: bool = False
-    language: str = ""
+_FENCE = re.compile(r"(?P<indent> {0,3})(?P<run>`{3,}(?=[^`]*$)|~{3,}).*$")
 
 
 def one_line(text: str) -> str:
@@ -75,12 +65,12 @@ def headline(ruling: Ruling) -> str:
     return f"{DECISIONS[ruling.decision]}: {one_line(ruling.why)}"
 
 
-def told(ruling: Ruling) -> tuple[Reason, ...]:
+def active_reasons(ruling: Ruling) -> tuple[Reason, ...]:
     """The reasons that do something, worst first. None where no tested build was found: all would say just that."""
     return tuple(reason for reason in ruling.reasons if reason.effect is not Effect.PASS) if ruling.build else ()
 
 
-def grouped(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
+def group_alike(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
     """Reasons to tell together: what was not measured, for the same cause to the same effect. Others stand alone."""
     groups: dict[object, list[Reason]] = {}
     for place, reason in enumerate(reasons):
@@ -98,12 +88,12 @@ def is_explained(ruling: Ruling, reasons: Iterable[Reason]) -> bool:
     return ruling.decision is Decision.PASS or any(reason.effect in refusing for reason in reasons)
 
 
-def unanswered(ruling: Ruling) -> tuple[str, ...]:
+def unanswered_issues(ruling: Ruling) -> tuple[str, ...]:
     """The issues that are watched on an environment of which no tested build was found."""
     return () if ruling.build else tuple(dict.fromkeys(one_line(reason.issue) for reason in ruling.reasons))
 
 
-def settled(ruling: Ruling) -> tuple[Reason, ...]:
+def settled_reasons(ruling: Ruling) -> tuple[Reason, ...]:
     """Reasons that pass although the issue shows, nothing is known, or something is left: ignored, worked around,
     allowed by the policy, not covered.
     """
@@ -111,7 +101,7 @@ def settled(ruling: Ruling) -> tuple[Reason, ...]:
     return tuple(reason for reason in passing if not _is_plain(reason))
 
 
-def passes_why(reason: Reason) -> str:
+def why_it_passes(reason: Reason) -> str:
     """The words of a settled reason: a pass that does not cover all says itself that it is one."""
     return one_line(reason.why) if reason.not_covered else f"passes: {one_line(reason.why)}"
 
@@ -144,7 +134,7 @@ def mark_of(reason: Reason) -> VerdictMark:
             return mark
 
 
-def measured(reason: Reason) -> str:
+def age_in_words(reason: Reason) -> str:
     """How fresh the evidence is; empty where there is none."""
     if reason.age_days is None:
         return ""
@@ -158,8 +148,8 @@ def particulars(reason: Reason) -> Iterator[str]:
     yield f"{reason.severity} severity" + (": wrong numbers, no error" if reason.silent else "")
     if reason.hardware:
         yield one_line(reason.hardware)
-    if measured(reason):
-        yield measured(reason)
+    if age_in_words(reason):
+        yield age_in_words(reason)
     for ground in reason.grounds:
         yield f"inferred from {one_line(ground.build)}"
     if reason.runs == 1:
@@ -170,13 +160,13 @@ def particulars(reason: Reason) -> Iterator[str]:
         yield reason.caveat
 
 
-def fixed(reason: Reason) -> str:
-    """Where to go to be rid of it; empty where nobody knows."""
+def fix_in_words(reason: Reason) -> str:
+    """The releases that pass again; empty where none is known."""
     first, interval = one_line(reason.first_fixed), one_line(reason.fixed_in)
     is_sure = interval.endswith("]")  # what stands behind it names releases inside that nobody ran
-    said = [f"{'first fixed in' if is_sure else 'passes on'} {first}"] if first else []
-    said += [f"the fix came in {interval}"] if interval else []
-    return "; ".join([", ".join(said), *map(one_line, reason.fix_doubts)]) if said else ""
+    parts = [f"{'first fixed in' if is_sure else 'passes on'} {first}"] if first else []
+    parts += [f"the fix came in {interval}"] if interval else []
+    return "; ".join([", ".join(parts), *map(one_line, reason.fix_doubts)]) if parts else ""
 
 
 _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)")
@@ -217,19 +207,19 @@ def other_workarounds(reason: Reason) -> str:
     return "; ".join(f"{word}: {', '.join(ids)}" for word, ids in words.items())
 
 
-def counted(ruling: Ruling) -> str:
+def counts_in_words(ruling: Ruling) -> str:
     """`1 blocks, 2 leave it open, 10 pass, 3 do not apply`, the worst first, of what occurs."""
     absent = [one for one in ruling.reasons if one.effect is Effect.PASS and one.verdict is Verdict.NOT_APPLICABLE]
     others = sum(1 for one in absent if one.why.startswith(CONCERNS))
     numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
     numbers[Effect.PASS] -= len(absent)
     many = {Effect.BLOCK: "block", Effect.INSUFFICIENT: "leave it open", Effect.WARN: "warn", Effect.PASS: "pass"}
-    said = [(n, EFFECTS[effect], many[effect]) for effect, n in numbers.items()]
-    said += [
+    counts = [(n, EFFECTS[effect], many[effect]) for effect, n in numbers.items()]
+    counts += [
         (others, "concerns another class or package", "concern other classes or packages"),
         (len(absent) - others, "does not apply", "do not apply"),
     ]
-    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in said if n)
+    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in counts if n)
 
 
 def build_page(ruling: Ruling, base: str) -> str:
@@ -237,13 +227,15 @@ def build_page(ruling: Ruling, base: str) -> str:
     return address(base, f"/builds/{quote(ruling.build, safe='')}") if base and ruling.build else ""
 
 
-def snippet_parts(snippet: str) -> Iterator[SnippetPart]:
-    """A snippet's Markdown as prose and code. A fence that is never closed runs to the end, as in CommonMark."""
+def snippet_parts(snippet: str) -> Iterator[tuple[bool, list[str]]]:
+    """A snippet's Markdown as runs of lines, of each whether it is code or prose around it. A fence that is never
+    closed runs to the end, as in CommonMark.
+    """
     lines: list[str] = []
     fence: re.Match[str] | None = None
     for line in all_lines(snippet):
         if fence and _closes(line, fence["run"]):
-            yield SnippetPart(tuple(lines), is_code=True, language=fence["language"].strip())
+            yield True, lines
             fence, lines = None, []
         elif fence:
             lines.append(line[min(len(fence["indent"]), len(line) - len(line.lstrip(" "))) :])
@@ -252,10 +244,7 @@ def snippet_parts(snippet: str) -> Iterator[SnippetPart]:
             lines = []
         else:
             lines.append(line)
-    if fence:
-        yield SnippetPart(tuple(lines), is_code=True, language=fence["language"].strip())
-    else:
-        yield from _prose(lines)
+    yield from [(True, lines)] if fence else _prose(lines)
 
 
 def _closes(line: str, run: str) -> bool:
@@ -263,7 +252,7 @@ def _closes(line: str, run: str) -> bool:
     return len(line) - len(line.lstrip(" ")) < 4 and len(mark) >= len(run) and set(mark) == {run[0]}  # noqa: PLR2004
 
 
-def _prose(lines: list[str]) -> Iterator[SnippetPart]:
+def _prose(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
     text = all_lines("\n".join(lines))
     if text:
-        yield SnippetPart(tuple(text))
+        yield False, text

@@ -13,15 +13,15 @@ from knowngood.gate.policy import Effect
 from knowngood.gate.renderers.common import (
     DECISIONS,
     EFFECTS,
+    active_reasons,
     best_workaround,
     build_page,
-    fixed,
+    fix_in_words,
     headline,
     is_explained,
     one_line,
     particulars,
     snippet_parts,
-    told,
 )
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import answer_markdown
@@ -42,7 +42,7 @@ def answer_github(ruling: Ruling, base: str = "", *, where: str = "", advisory: 
     torch. What refuses is an error, and only a warning where the gate is `advisory`. Runners obey `##[..]` inside a
     line too, so the plain line holds none.
     """
-    reasons = told(ruling)
+    reasons = active_reasons(ruling)
     lines = [defused(headline(ruling))]
     place = {"file": where, "line": str(ruling.line or "") if where else ""}
     lines += [_annotation(reason, base, place, advisory=advisory) for reason in reasons[:SHOWN]]
@@ -79,13 +79,13 @@ def _annotation(reason: Reason, base: str, place: Mapping[str, str], *, advisory
 def _message(reason: Reason, base: str) -> Iterator[str]:
     yield one_line(reason.why)
     yield f"{one_line(reason.title)} ({', '.join(particulars(reason))})"
-    if fixed(reason):
-        yield one_line(fixed(reason))
+    if fix_in_words(reason):
+        yield one_line(fix_in_words(reason))
     workaround = best_workaround(reason)
     if workaround:
         yield f"Workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}"
-        for piece in snippet_parts(workaround.snippet):
-            yield from (f"  {line}" for line in piece.lines)
+        for _, lines in snippet_parts(workaround.snippet):
+            yield from (f"  {line}" for line in lines)
     if reason.upstream:
         yield f"Upstream: {one_line(reason.upstream)}"
     if base and reason.evidence_url:

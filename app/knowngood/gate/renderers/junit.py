@@ -18,7 +18,7 @@ from knowngood.gate.renderers.common import (
     DECISIONS,
     all_lines,
     best_workaround,
-    fixed,
+    fix_in_words,
     is_explained,
     one_line,
     other_workarounds,
@@ -70,16 +70,16 @@ def _case(reason: Reason, base: str) -> ET.Element:
     element = _ELEMENTS.get(reason.effect, "system-out")
     if reason.effect is Effect.PASS and (reason.ignored or reason.verdict is Verdict.NOT_APPLICABLE):
         element = "skipped"
-    said = {"type": reason.verdict.value, "message": one_line(reason.why)} if element != "system-out" else {}
-    return junit_case(attributes, element, "\n".join(_story(reason, base)), said)
+    result = {"type": reason.verdict.value, "message": one_line(reason.why)} if element != "system-out" else {}
+    return junit_case(attributes, element, "\n".join(_story(reason, base)), result)
 
 
 def _story(reason: Reason, base: str) -> list[str]:
     lines = [one_line(reason.why), ", ".join(particulars(reason))]
     if reason.effect is Effect.WARN:
         lines[0] = f"warning: {lines[0]}"
-    if fixed(reason):
-        lines.append(fixed(reason))
+    if fix_in_words(reason):
+        lines.append(fix_in_words(reason))
     workaround = best_workaround(reason)
     if workaround:
         lines += [
@@ -97,5 +97,5 @@ def _story(reason: Reason, base: str) -> list[str]:
 
 def _refusal(ruling: Ruling) -> ET.Element:
     text = "\n".join([DECISIONS[ruling.decision], one_line(ruling.why), *map(one_line, ruling.notes)])
-    said = {"type": ruling.decision.value, "message": one_line(ruling.why)}
-    return junit_case({"name": "the environment", "classname": "knowngood"}, "error", text, said)
+    result = {"type": ruling.decision.value, "message": one_line(ruling.why)}
+    return junit_case({"name": "the environment", "classname": "knowngood"}, "error", text, result)

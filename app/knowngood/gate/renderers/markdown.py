@@ -11,22 +11,22 @@ from knowngood.gate.decision import Reason, Ruling
 from knowngood.gate.renderers.common import (
     DECISIONS,
     EFFECTS,
+    active_reasons,
+    age_in_words,
     all_lines,
     best_workaround,
     build_page,
-    counted,
-    fixed,
-    grouped,
+    counts_in_words,
+    fix_in_words,
+    group_alike,
     mark_of,
-    measured,
     one_line,
     other_workarounds,
-    passes_why,
     plain_passes,
-    settled,
-    told,
-    unanswered,
+    settled_reasons,
+    unanswered_issues,
     upstream_name,
+    why_it_passes,
 )
 from knowngood.gate.renderers.json import address
 
@@ -53,7 +53,7 @@ def answer_markdown(ruling: Ruling, base: str = "", *, shown: int | None = None)
 
     `shown` bounds how many are told (None: all); the rest is counted and linked.
     """
-    reasons = told(ruling)
+    reasons = active_reasons(ruling)
     first = reasons[:shown]
     blocks = [
         f"**{DECISIONS[ruling.decision]}:** {escaped(ruling.why)}",
@@ -61,8 +61,8 @@ def answer_markdown(ruling: Ruling, base: str = "", *, shown: int | None = None)
         "\n".join(f"- Note: {escaped(note)}" for note in ruling.notes),
         _table(first, base),
         _rest(ruling, len(reasons) - len(first), base),
-        *(_together(group) if len(group) > 1 else _told(group[0]) for group in grouped(first)),
-        "\n".join([*_unanswered(ruling), *_settled(ruling, shown)]),
+        *(_alike_block(group) if len(group) > 1 else _reason_block(group[0]) for group in group_alike(first)),
+        "\n".join([*_unanswered_lines(ruling), *_settled_lines(ruling, shown)]),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -85,8 +85,8 @@ def _facts(ruling: Ruling) -> Iterator[str]:
         yield f"nearest, not used: {', '.join(map(escaped, ruling.nearest))}"
     if ruling.hardware:
         yield ", ".join(map(escaped, ruling.hardware))
-    if counted(ruling):
-        yield counted(ruling)
+    if counts_in_words(ruling):
+        yield counts_in_words(ruling)
 
 
 def _table(reasons: Sequence[Reason], base: str) -> str:
@@ -98,7 +98,7 @@ def _table(reasons: Sequence[Reason], base: str) -> str:
 
 def _row(reason: Reason, base: str) -> tuple[str, ...]:
     sign, word = mark_of(reason)
-    found = ", ".join(part for part in (word, measured(reason)) if part)
+    found = ", ".join(part for part in (word, age_in_words(reason)) if part)
     evidence = address(base, reason.evidence_url or "")
     title = f"{link(reason.issue, evidence)} {escaped(reason.title)}"
     silent = " (∆ wrong numbers, no error)" if reason.silent else ""
@@ -123,14 +123,14 @@ def _rest(ruling: Ruling, count: int, base: str) -> str:
     return f"And {count} more" + (f": [all of this build](<{page}>)." if page else "; `--format json` tells them all.")
 
 
-def _told(reason: Reason) -> str:
+def _reason_block(reason: Reason) -> str:
     lines = [f"**{escaped(reason.issue)}** {EFFECTS[reason.effect]}: {escaped(reason.why)}"]
     if reason.caveat:
         lines.append(f"Caution: {escaped(reason.caveat)}.")
     if reason.upstream:
         lines.append(f"Upstream: {link(upstream_name(reason), reason.upstream)}")
-    if fixed(reason):
-        lines.append(f"Upgrade: {escaped(fixed(reason))}.")
+    if fix_in_words(reason):
+        lines.append(f"Upgrade: {escaped(fix_in_words(reason))}.")
     workaround = best_workaround(reason)
     if workaround:
         trade_off = f" ({escaped(workaround.trade_off)})" if workaround.trade_off else ""
@@ -144,20 +144,20 @@ def _told(reason: Reason) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def _together(group: Sequence[Reason]) -> str:
+def _alike_block(group: Sequence[Reason]) -> str:
     first = group[0]
     issues = ", ".join(dict.fromkeys(escaped(reason.issue) for reason in group))
     return f"{escaped(mark_of(first)[1])}, {EFFECTS[first.effect]}: {escaped(first.why)}: {issues}"
 
 
-def _unanswered(ruling: Ruling) -> Iterator[str]:
-    issues = unanswered(ruling)
+def _unanswered_lines(ruling: Ruling) -> Iterator[str]:
+    issues = unanswered_issues(ruling)
     if issues:
         yield f"- watched, without an answer ({len(issues)}): {', '.join(map(escaped, issues))}"
 
 
-def _settled(ruling: Ruling, shown: int | None) -> Iterator[str]:
-    for reason in settled(ruling)[:shown]:
-        yield f"- **{escaped(reason.issue)}** on {escaped(reason.hardware)} {escaped(passes_why(reason))}"
+def _settled_lines(ruling: Ruling, shown: int | None) -> Iterator[str]:
+    for reason in settled_reasons(ruling)[:shown]:
+        yield f"- **{escaped(reason.issue)}** on {escaped(reason.hardware)} {escaped(why_it_passes(reason))}"
     for mark, issues in plain_passes(ruling).items():
         yield f"- {escaped(mark.word)} ({len(issues)}): {', '.join(map(escaped, issues))}"

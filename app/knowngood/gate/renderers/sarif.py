@@ -18,13 +18,13 @@ from knowngood.gate.decision import Decision, Reason, Ruling
 from knowngood.gate.policy import Effect
 from knowngood.gate.renderers.common import (
     DECISIONS,
+    active_reasons,
     all_lines,
     best_workaround,
-    fixed,
+    fix_in_words,
     is_explained,
     one_line,
     other_workarounds,
-    told,
 )
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, quoted
@@ -43,7 +43,7 @@ _Json = dict[str, Any]
 
 def answer_sarif(ruling: Ruling, base: str = "", *, where: str = "") -> str:
     """A SARIF log with one run. `where` is the environment's file, relative to the repository."""
-    reasons = told(ruling)
+    reasons = active_reasons(ruling)
     rules = _rules(reasons, base)
     places = {issue: place for place, issue in enumerate(rules)}
     results = [_result(reason, places[reason.issue], base, where, ruling.line) for reason in reasons]
@@ -98,8 +98,8 @@ def _rule(reason: Reason, base: str) -> _Json:
 
 def _help(reason: Reason, write: Callable[[str], str], write_snippet: Callable[[str], list[str]]) -> Iterator[str]:
     """Where to go, and what helps. `write` and `write_snippet` make one form of a text: plain, or Markdown."""
-    if fixed(reason):
-        yield f"Upgrade: {write(fixed(reason))}."
+    if fix_in_words(reason):
+        yield f"Upgrade: {write(fix_in_words(reason))}."
     if workaround := best_workaround(reason):
         yield f"{write(_place(reason))}: workaround {write(workaround.how)}, {write(workaround.title)}:"
         yield from write_snippet(workaround.snippet)

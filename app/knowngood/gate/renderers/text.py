@@ -5,21 +5,21 @@ from collections.abc import Iterable, Iterator
 from knowngood.gate.decision import MeasuredWorkaround, Reason, Ruling
 from knowngood.gate.renderers.common import (
     EFFECTS,
+    active_reasons,
     best_workaround,
-    counted,
-    fixed,
-    grouped,
+    counts_in_words,
+    fix_in_words,
+    group_alike,
     headline,
     mark_of,
     one_line,
     other_workarounds,
     particulars,
-    passes_why,
     plain_passes,
-    settled,
+    settled_reasons,
     snippet_parts,
-    told,
-    unanswered,
+    unanswered_issues,
+    why_it_passes,
     wrapped,
 )
 from knowngood.gate.renderers.json import address
@@ -30,9 +30,9 @@ _INDENT = "    "
 def answer_text(ruling: Ruling, base: str = "", *, where: str = "") -> str:
     """The answer, what it holds for, each reason that does something with its workaround, then what passes."""
     lines = [*wrapped(headline(ruling), later="  "), "", *_facts(ruling, where)]
-    for group in grouped(told(ruling)):
-        lines += ["", *(_together(group) if len(group) > 1 else _told(group[0], base))]
-    rest = [*_unanswered(ruling), *_settled(ruling), *_plain(ruling)]
+    for group in group_alike(active_reasons(ruling)):
+        lines += ["", *(_alike_lines(group) if len(group) > 1 else _reason_lines(group[0], base))]
+    rest = [*_unanswered_lines(ruling), *_settled_lines(ruling), *_plain(ruling)]
     if rest:
         lines += ["", *rest]
     return "\n".join(lines) + "\n"
@@ -45,7 +45,7 @@ def _facts(ruling: Ruling, where: str) -> Iterator[str]:
         ("stated in", f"{where}:{ruling.line}" if where and ruling.line else ""),
         ("nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""),
         ("hardware", ", ".join(ruling.hardware)),
-        ("watched", counted(ruling)),
+        ("watched", counts_in_words(ruling)),
         *(("note", note) for note in ruling.notes),
     ]
     yield from fact_lines(facts)
@@ -57,7 +57,7 @@ def fact_lines(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
             yield from wrapped(one_line(text), f"{name:<10}", " " * 10)
 
 
-def _told(reason: Reason, base: str) -> Iterator[str]:
+def _reason_lines(reason: Reason, base: str) -> Iterator[str]:
     sign, _ = mark_of(reason)
     yield from wrapped(f"{sign:<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
     yield from _indented(" · ".join(particulars(reason)))
@@ -71,8 +71,8 @@ def _told(reason: Reason, base: str) -> Iterator[str]:
 
 def help_lines(reason: Reason) -> Iterator[str]:
     """Where it is fixed, the workaround to show with its snippet, and the others."""
-    if fixed(reason):
-        yield from _indented(fixed(reason))
+    if fix_in_words(reason):
+        yield from _indented(fix_in_words(reason))
     workaround = best_workaround(reason)
     if workaround:
         yield from workaround_lines(workaround, f"workaround {one_line(workaround.how)}, ")
@@ -82,7 +82,7 @@ def help_lines(reason: Reason) -> Iterator[str]:
         )
 
 
-def _together(group: tuple[Reason, ...]) -> Iterator[str]:
+def _alike_lines(group: tuple[Reason, ...]) -> Iterator[str]:
     """Reasons without a measurement, an issue a line."""
     first = group[0]
     sign, word = mark_of(first)
@@ -102,15 +102,15 @@ def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator
     """With its snippet."""
     trade_off = f" ({one_line(workaround.trade_off)})" if workaround.trade_off else ""
     yield from _indented(f"{lead}{one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}")
-    for piece in snippet_parts(workaround.snippet):
-        if piece.is_code:
-            yield from (f"{_INDENT * 2}{line}".rstrip() for line in piece.lines)
+    for is_code, lines in snippet_parts(workaround.snippet):
+        if is_code:
+            yield from (f"{_INDENT * 2}{line}".rstrip() for line in lines)
         else:
-            yield from wrapped(one_line(" ".join(piece.lines)), _INDENT + "  ", _INDENT + "  ")
+            yield from wrapped(one_line(" ".join(lines)), _INDENT + "  ", _INDENT + "  ")
 
 
-def _unanswered(ruling: Ruling) -> list[str]:
-    issues = unanswered(ruling)
+def _unanswered_lines(ruling: Ruling) -> list[str]:
+    issues = unanswered_issues(ruling)
     return (
         wrapped(f"{'□':<3} watched, without an answer ({len(issues)}): {', '.join(issues)}", later=_INDENT)
         if issues
@@ -118,11 +118,11 @@ def _unanswered(ruling: Ruling) -> list[str]:
     )
 
 
-def _settled(ruling: Ruling) -> Iterator[str]:
-    for reason in settled(ruling):
+def _settled_lines(ruling: Ruling) -> Iterator[str]:
+    for reason in settled_reasons(ruling):
         sign, _ = mark_of(reason)
         where = f"{one_line(reason.issue)} on {one_line(reason.hardware)}"
-        yield from wrapped(f"{sign:<3} {where} {passes_why(reason)}", later=_INDENT)
+        yield from wrapped(f"{sign:<3} {where} {why_it_passes(reason)}", later=_INDENT)
 
 
 def _plain(ruling: Ruling) -> Iterator[str]:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from knowngood.domain.access import Actor, Scope
-from knowngood.gate.watchlists.file import content_of
 from knowngood.gate.watchlists.schemas import WatchListBody, WatchListChange, WatchListsBody
 from knowngood.health.annotations.notes_api import Judge
 from knowngood.matrix.lookups import find_watch_list
@@ -49,7 +48,7 @@ def put_watch_list(context: Context, request: Request, actor: Judge, name: str, 
     """Keep a list under this name: a new one becomes yours. The same once more changes nothing."""
     with unit_of_work(context.state.engine) as session:
         kept = save_watch_list(
-            session, name, content_of(change), by=_keeper(request, actor), now=context.now, based_on=change.version
+            session, name, change.content, by=_keeper(request, actor), now=context.now, based_on=change.version
         )
     return context.json(WatchListBody.of(kept))
 

@@ -12,11 +12,9 @@ from knowngood.cli.context import opened, operator
 from knowngood.cli.lazy import command, group
 from knowngood.cli.options import AS_JSON, ISSUES, PATH, SEVERITY, argument, names, text
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.issue import Severity
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, read_severity
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.gate.watchlists.file import parse_watch_lists
-from knowngood.gate.watchlists.schemas import WatchListBody
+from knowngood.gate.watchlists.schemas import WatchListBody, parse_watch_lists
 from knowngood.settings import read_settings
 from knowngood.store.engine import reading, unit_of_work
 from knowngood.store.watch_lists import ListOwner, load_watch_lists, remove_watch_list, save_watch_list
@@ -50,7 +48,7 @@ def add(
     description: str,
     owner: str,
 ) -> None:
-    named = Watch(issues, components, packages, _severity(severity))
+    named = Watch(issues, components, packages, read_severity(severity))
     _save({name: WatchListContent(named, hardware, description)}, owner)
 
 
@@ -103,22 +101,16 @@ def _save(lists: Mapping[str, WatchListContent], owner: str) -> None:
     keeper = ListOwner(operator(), overrules=True)
     with unit_of_work(opened_with_catalogue(read_settings())) as s:
         now = datetime.now(UTC)
-        kept = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
-    for one in kept:
+        saved = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
+    for one in saved:
         click.echo(f"{one.name}: version {one.version}, {_in_words(one.content)}")
 
 
-def _severity(text: str) -> Severity | None:
-    if text and text not in set(Severity):
-        raise BadRequest(f'--severity "{text}" is none; known: {", ".join(Severity)}')
-    return Severity(text) if text else None
-
-
 def _in_words(content: WatchListContent) -> str:
-    one: Watch = content.watch
-    named = {"issues": one.issues, "components": one.components, "packages": one.packages, "on": content.hardware}
-    said = [f"{what} {', '.join(names)}" for what, names in named.items() if names]
-    return "; ".join([*said, *([f"severity {one.severity} or worse"] if one.severity else [])])
+    watch = content.watch
+    named = {"issues": watch.issues, "components": watch.components, "packages": watch.packages, "on": content.hardware}
+    parts = [f"{what} {', '.join(names)}" for what, names in named.items() if names]
+    return "; ".join([*parts, *([f"severity {watch.severity} or worse"] if watch.severity else [])])
 
 
 WATCH = group(

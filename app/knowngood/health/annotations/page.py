@@ -1,6 +1,5 @@
 """`/cells/{issue}/{build}/notes`: what people say of a cell, and the form to say it. Held by nobody's cache."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
 
@@ -8,10 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from knowngood.domain.access import Scope
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.verdicts.notes import Note, NoteKind, standing_void
-from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import Cell
-from knowngood.domain.vocabulary import StatusLabel
+from knowngood.domain.verdicts.notes import NoteKind, standing_void
 from knowngood.matrix.evidence.cell_page import NOTE_WORDS
 from knowngood.matrix.evidence.service import load_cell_evidence
 from knowngood.matrix.overview.selection import Words
@@ -20,9 +16,8 @@ from knowngood.store.evidence.cells import load_notes
 from knowngood.store.evidence.notes import add_note
 from knowngood.web.auth.principal import require, require_own_form
 from knowngood.web.forms import Form
-from knowngood.web.html.status_labels import bare_word
 from knowngood.web.request_context import Context, RequestContext, see_other, uncached
-from knowngood.web.urls import API, cell_address, notes_address
+from knowngood.web.urls import notes_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,31 +27,6 @@ MEANINGS = {
     NoteKind.VOID: "Void it: it reads cannot say everywhere, the gate included, until it is restored.",
     NoteKind.RESTORE: "Restore it: its evidence counts again.",
 }
-
-
-@dataclass(frozen=True)
-class KindChoice:
-    kind: NoteKind
-    meaning: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True)
-class NotesPage:
-    """`choices` is empty where the reader may only read; `reason` is what was typed in vain, `problem` why."""
-
-    cell: Cell
-    title: str
-    sign: StatusLabel
-    word: str
-    address: str
-    cell_address: str
-    notes: tuple[tuple[Note, str], ...]
-    choices: tuple[KindChoice, ...]
-    reason: str
-    problem: str
-    form_token: str
-    json_address: str
 
 
 @router.get("/cells/{issue}/{build}/notes")
@@ -86,31 +56,28 @@ def say(
 def _shown(
     context: RequestContext, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
+    """`kind` and `reason` are what was sent in vain, `problem` is why. Who may only read is offered no kind."""
     with reading(context.state.engine) as s:
         evidence = load_cell_evidence(s, context.known(s), issue, build, hardware)
         cell = evidence.cell
-        said = load_notes(s, [cell.key])[cell.key]
+        notes = load_notes(s, [cell.key])[cell.key]
     may_say = (
         bool(context.principal.session)
         and context.principal.may(Scope.TRIAGE)
         and cell.measured_at is not None
         and cell.basis is None
     )
-    unfit = NoteKind.VOID if standing_void(said) else NoteKind.RESTORE
-    offered = [one for one in NoteKind if one is not unfit] if may_say else []
-    address = notes_address(cell.issue, cell.build, cell.hardware)
-    page = NotesPage(
-        cell=cell,
-        title=context.title_of(evidence.issue),
-        sign=status_of(cell),
-        word=bare_word(cell, context.language),
-        address=address,
-        cell_address=cell_address(*cell.key),
-        notes=tuple((note, context.say(NOTE_WORDS[note.kind])) for note in said),
-        choices=tuple(KindChoice(one, context.say(MEANINGS[one]), one == (kind or offered[0])) for one in offered),
+    unfit = NoteKind.VOID if standing_void(notes) else NoteKind.RESTORE
+    page = context.page(
+        "notes.html",
+        cell,
+        HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
+        issue=evidence.issue,
+        notes=notes,
+        words=NOTE_WORDS,
+        meanings={one: meaning for one, meaning in MEANINGS.items() if may_say and one is not unfit},
+        kind=kind,
         reason=reason,
         problem=problem,
-        form_token=context.principal.form_token,
-        json_address=f"{API}{address}",
     )
-    return uncached(context.page("notes.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK))
+    return uncached(page)

@@ -22,7 +22,7 @@ from knowngood.health.coverage.hygiene import HEADINGS, Remark, remarks_of
 def hygiene(issues: Sequence[str], *, as_json: bool) -> Exit:
     known = known_here()
     wanted = {issue.id for issue in issues_of(known.issues, issues)}
-    found = [remark for issue, remark in remarks_of(known) if issue.id in wanted]
+    found = [remark for remark in remarks_of(known) if remark.issue in wanted]
     if as_json:
         print_json([vars(remark) for remark in found])
     else:

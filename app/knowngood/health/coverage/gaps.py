@@ -9,66 +9,67 @@ from dataclasses import dataclass
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, variants_of
-from knowngood.domain.verdicts.history import History
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, OfCell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.web.urls import cell_address, issue_address
 
 DOUBTFUL = (Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One row on one hardware class: its cells, one per build and in their order, and what they add up to.
+    """One issue on one hardware class: a verdict for each build, in their order, and what they add up to.
 
     `measured` of the `applicable` ones have evidence, `conclusive` of these an answer. The history is of every build,
-    also of those that are not among the cells.
+    also of those that have no verdict here.
     """
 
-    issue: Issue
-    cells: tuple[Cell, ...]
+    issue: str
+    pattern: tuple[Verdict, ...]
     applicable: int
     measured: int
     conclusive: int
-    history: History
+    history: str
+    url: str
 
 
 def patterns_of(issues: Sequence[Issue], builds: Sequence[Build], hardware: str, known: Known) -> tuple[Pattern, ...]:
     """Rows in the order of `issues`, without those that apply to none of `builds`."""
-    rows = ((issue, tuple(known.cell(issue, build, hardware) for build in builds)) for issue in issues)
-    return tuple(
-        _pattern(issue, row, known.history(issue.id, hardware)) for issue, row in rows if any(map(_applies, row))
+    rows = (
+        _pattern(issue, [known.cell(issue, build, hardware) for build in builds], hardware, known) for issue in issues
     )
+    return tuple(row for row in rows if row.applicable)
 
 
-def _applies(cell: Cell) -> bool:
-    return cell.verdict is not Verdict.NOT_APPLICABLE
-
-
-def _pattern(issue: Issue, row: tuple[Cell, ...], history: History) -> Pattern:
-    applicable = [cell for cell in row if _applies(cell)]
+def _pattern(issue: Issue, cells: Sequence[Cell], hardware: str, known: Known) -> Pattern:
+    measured = [cell.verdict for cell in cells if cell.basis is None and cell.verdict not in _UNMEASURED]
     return Pattern(
-        issue=issue,
-        cells=row,
-        applicable=len(applicable),
-        measured=sum(1 for cell in applicable if cell.basis is None and cell.verdict is not Verdict.NOT_RUN),
-        conclusive=sum(1 for cell in applicable if cell.basis is None and cell.verdict in CONCLUSIVE),
-        history=history,
+        issue=issue.id,
+        pattern=tuple(cell.verdict for cell in cells),
+        applicable=sum(1 for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE),
+        measured=len(measured),
+        conclusive=sum(1 for verdict in measured if verdict in CONCLUSIVE),
+        history=known.history(issue.id, hardware).sentence,
+        url=issue_address(issue.id, hardware=hardware),
     )
+
+
+_UNMEASURED = (Verdict.NOT_APPLICABLE, Verdict.NOT_RUN)
 
 
 @dataclass(frozen=True)
-class Gap:
+class Gap(OfCell):
     """A workaround nobody can judge yet on a cell that its issue affects, or not with every variant, and why not."""
 
-    cell: Cell
     workaround: str
     note: str
+    url: str
 
 
 def gaps_of(issue: Issue, cells: Iterable[Cell]) -> tuple[Gap, ...]:
     """In the order of `cells`, and of the issue's workarounds within one."""
     return tuple(
-        Gap(cell, one.id, finding.note)
+        Gap(*cell.key, one.id, finding.note, cell_address(*cell.key))
         for cell in cells
         if cell.verdict is Verdict.AFFECTED
         for one in issue.workarounds

@@ -37,8 +37,6 @@ HEADINGS: Mapping[MismatchKind, str] = {
     MismatchKind.NEVER_FAILED: "Rows that never failed, and so are unproven",
 }
 
-# With some variants is no cure; but it is more than nothing, and may be in place.
-
 
 @dataclass(frozen=True)
 class Remark:
@@ -47,14 +45,13 @@ class Remark:
     trouble: MismatchKind
     issue: str
     sentence: str
-    hardware: str = ""
-    about: str = ""
+    hardware: str
+    about: str
 
 
-def remarks_of(known: Known) -> tuple[tuple[Issue, Remark], ...]:
+def remarks_of(known: Known) -> tuple[Remark, ...]:
     """Each issue's remarks, in the order of ids."""
-    issues = (known.issues[id_] for id_ in sorted(known.issues))
-    return tuple((issue, remark) for issue in issues for remark in remarks_on(issue, known))
+    return tuple(remark for id_ in sorted(known.issues) for remark in remarks_on(known.issues[id_], known))
 
 
 def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
@@ -94,9 +91,9 @@ def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable
     sentence = "; ".join([f"{as_seen}; here it {history.sentence}", *doubts_about(issue, history)])
     still_fails = bool(history.spans) and history.spans[-1].good_after is None
     if thread.state == "closed" and still_fails:
-        yield Remark(MismatchKind.CLOSED_BUT_FAILS, issue.id, sentence, hardware)
+        yield Remark(MismatchKind.CLOSED_BUT_FAILS, issue.id, sentence, hardware, "")
     if thread.state == "open" and history.spans and not still_fails:
-        yield Remark(MismatchKind.OPEN_BUT_PASSES, issue.id, sentence, hardware)
+        yield Remark(MismatchKind.OPEN_BUT_PASSES, issue.id, sentence, hardware, "")
 
 
 def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
@@ -135,7 +132,7 @@ def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterabl
     for name in useless:
         tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
         sentence = f"{name} cures no build that was measured: {named(tried)}"
-        yield Remark(MismatchKind.CURES_NOWHERE, issue.id, sentence, about=name)
+        yield Remark(MismatchKind.CURES_NOWHERE, issue.id, sentence, "", name)
 
 
 def _decoys_that_help(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
@@ -143,7 +140,7 @@ def _decoys_that_help(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iter
         helped = [build for build, cell in every if cell.verdict in FAILING and name in _of(cell, HELPING)]
         if helped:
             sentence = f"{name} is marked as a decoy, and helps on {named(helped)}"
-            yield Remark(MismatchKind.CONTRADICTED, issue.id, sentence, about=name)
+            yield Remark(MismatchKind.CONTRADICTED, issue.id, sentence, "", name)
 
 
 def _decoys(issue: Issue) -> set[str]:
@@ -153,7 +150,7 @@ def _decoys(issue: Issue) -> set[str]:
 def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     if every and not any(cell.verdict in FAILING for _, cell in every):
         sentence = f"passes on {named([build for build, _ in every])}: nothing shows that its repro can fail"
-        yield Remark(MismatchKind.NEVER_FAILED, issue.id, sentence)
+        yield Remark(MismatchKind.NEVER_FAILED, issue.id, sentence, "", "")
 
 
 def _of(cell: Cell, verdicts: Collection[WorkaroundVerdict]) -> set[str]:

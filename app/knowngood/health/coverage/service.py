@@ -1,15 +1,17 @@
-"""Coverage of the catalogue, and the gaps: for the page and its twin."""
+"""Coverage of the catalogue, its gaps, and where upstream's word and the measurements differ: for pages and JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from knowngood.domain.builds.build import Build
+from pydantic import Field
+
 from knowngood.domain.issue import Issue, inapplicable
 from knowngood.domain.measuring.placement import Waiting, waiting_of
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import Column, Columns, choose_columns, fold, rows_of
-from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.domain.verdicts.matrix import Columns, choose_columns
+from knowngood.domain.verdicts.verdict import OfCell, Verdict
 from knowngood.health.coverage.gaps import Gap, Pattern, doubtful, gaps_of, patterns_of
 from knowngood.health.coverage.hygiene import MismatchKind, Remark, remarks_of
 from knowngood.store.engine import Session
@@ -17,86 +19,113 @@ from knowngood.store.jobs.capacity import load_offers
 from knowngood.store.jobs.job_queue import DISPATCHER
 from knowngood.store.jobs.workers import load_queued
 from knowngood.store.queries import load_lease
+from knowngood.web.urls import cell_address, issue_address
+
+
+@dataclass(frozen=True)
+class LinkedRemark(Remark):
+    """`hardware` is empty where the remark is about every class; `about` names workarounds or the claim's source."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class Hygiene:
+    """Remarks by issue, in the order of ids."""
+
+    remarks: tuple[LinkedRemark, ...]
+
+
+@dataclass(frozen=True)
+class DoubtfulCell(OfCell):
+    """A cell that was measured and does not say whether the issue is there."""
+
+    verdict: Verdict
+    reason: str
+    url: str
 
 
 @dataclass(frozen=True)
 class ClassCoverage:
-    """One hardware class: its rows over `builds`, one by one, and over `columns`, where Pythons that agree are one.
-
-    `standing` has the cell that stands for each column, by issue.
-    """
+    """One hardware class: its rows over `builds`. Those that apply to none of these are left out."""
 
     hardware: str
-    builds: tuple[Build, ...]
-    patterns: tuple[Pattern, ...]
-    columns: tuple[Column, ...]
-    standing: dict[str, tuple[Cell, ...]]
-
-    @property
-    def applicable(self) -> int:
-        return sum(one.applicable for one in self.patterns)
-
-    @property
-    def measured(self) -> int:
-        return sum(one.measured for one in self.patterns)
-
-    @property
-    def conclusive(self) -> int:
-        return sum(one.conclusive for one in self.patterns)
+    builds: tuple[str, ...]
+    applicable: int
+    measured: int
+    conclusive: int
+    rows: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """`remarks` are those on claims and on rows that never failed; hygiene has the rest."""
+    """How much of the catalogue is measured, by hardware class, and what is open."""
 
-    classes: tuple[ClassCoverage, ...]
-    issues: Mapping[str, Issue]
-    builds: Mapping[str, Build]
-    gaps: tuple[Gap, ...]
-    doubtful: tuple[Cell, ...]
-    remarks: tuple[Remark, ...]
+    hardware: tuple[ClassCoverage, ...]
+    gaps: Annotated[
+        tuple[Gap, ...], Field(description="Workarounds without a verdict on builds where their issue is seen")
+    ]
+    doubtful: Annotated[
+        tuple[DoubtfulCell, ...], Field(description="Measured cells that do not say whether the issue is there")
+    ]
+    unproven: Annotated[tuple[LinkedRemark, ...], Field(description="Rows that passed wherever they were measured")]
+    contradictions: Annotated[tuple[LinkedRemark, ...], Field(description="Claims that measurements contradict")]
+    waiting: Annotated[
+        tuple[Waiting, ...], Field(description="Queued jobs that no worker can take now, by class, and why")
+    ]
 
-    def remarks_about(self, trouble: MismatchKind) -> tuple[Remark, ...]:
-        return tuple(remark for remark in self.remarks if remark.trouble is trouble)
 
-
-def coverage_of(known: Known) -> Coverage:
+def coverage_of(known: Known, waiting: tuple[Waiting, ...] = ()) -> Coverage:
     issues = [known.issues[id_] for id_ in sorted(known.issues)]
     cells = {
         issue.id: [cell for hardware in known.hardware for _, cell in known.measured(issue.id, hardware)]
         for issue in issues
     }
     every = [cell for of in cells.values() for cell in of]
-    classes = sorted({cell.hardware for cell in every})
+    remarks = hygiene_of(known).remarks
     return Coverage(
-        classes=tuple(_class(issues, hardware, known) for hardware in classes),
-        issues=known.issues,
-        builds=known.builds,
+        hardware=tuple(_class(issues, hardware, known) for hardware in sorted({cell.hardware for cell in every})),
         gaps=tuple(gap for issue in issues for gap in gaps_of(issue, cells[issue.id])),
-        doubtful=doubtful(every),
-        remarks=tuple(
-            remark
-            for _, remark in remarks_of(known)
-            if remark.trouble in {MismatchKind.CONTRADICTED, MismatchKind.NEVER_FAILED}
+        doubtful=tuple(
+            DoubtfulCell(*cell.key, cell.verdict, cell.reason, cell_address(*cell.key)) for cell in doubtful(every)
         ),
+        unproven=tuple(one for one in remarks if one.trouble is MismatchKind.NEVER_FAILED),
+        contradictions=tuple(one for one in remarks if one.trouble is MismatchKind.CONTRADICTED),
+        waiting=waiting,
     )
 
 
-@dataclass(frozen=True)
-class CellCount:
-    """Of one hardware class: `measured` of the `applicable` cells have evidence, as in its `ClassCoverage`."""
+def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverage:
+    measured = {cell.build for issue in issues for _, cell in known.measured(issue.id, hardware) if cell.measured_at}
+    chosen = choose_columns(known.builds.values(), measured, Columns.MEASURED)
+    rows = patterns_of(issues, chosen, hardware, known)
+    return ClassCoverage(
+        hardware=hardware,
+        builds=tuple(build.id for build in chosen),
+        applicable=sum(one.applicable for one in rows),
+        measured=sum(one.measured for one in rows),
+        conclusive=sum(one.conclusive for one in rows),
+        rows=rows,
+    )
 
-    measured: int
-    applicable: int
+
+def hygiene_of(known: Known) -> Hygiene:
+    return Hygiene(
+        tuple(
+            LinkedRemark(**vars(one), url=issue_address(one.issue, hardware=one.hardware)) for one in remarks_of(known)
+        )
+    )
 
 
-def cells_by_class(known: Known) -> dict[str, CellCount]:
-    """Without what could be inferred, which takes most of making a coverage."""
+def cells_by_class(known: Known) -> dict[str, tuple[int, int]]:
+    """Measured and applicable cells of each hardware class, as in its `ClassCoverage`, without what could be inferred,
+    which takes most of making a coverage.
+    """
     counts = ((hardware, _count(hardware, known)) for hardware in known.hardware)
     return {hardware: count for hardware, count in counts if count}
 
 
-def _count(hardware: str, known: Known) -> CellCount | None:
+def _count(hardware: str, known: Known) -> tuple[int, int] | None:
     """None where the catalogue's issues have no cell on this class."""
     stored = {issue: dict(known.measured(issue, hardware)) for issue in known.issues}
     found = [cell for of in stored.values() for cell in of.values()]
@@ -109,7 +138,7 @@ def _count(hardware: str, known: Known) -> CellCount | None:
                 not_run += inapplicable(issue, build, hardware) is None
             else:
                 measured += cell.verdict is not Verdict.NOT_APPLICABLE
-    return CellCount(measured, measured + not_run) if found else None
+    return (measured, measured + not_run) if found else None
 
 
 def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
@@ -119,14 +148,3 @@ def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
         return ()
     lease = load_lease(session, DISPATCHER)
     return waiting_of(queued, load_offers(session), lease.until if lease else None, now)
-
-
-def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverage:
-    measured = {cell.build for issue in issues for _, cell in known.measured(issue.id, hardware) if cell.measured_at}
-    chosen = choose_columns(known.builds.values(), measured, Columns.MEASURED)
-    patterns = patterns_of(issues, chosen, hardware, known)
-    shown = [one.issue for one in patterns]
-    columns = fold(shown, chosen, [hardware], known)
-    rows = rows_of(shown, columns, [hardware], known)
-    standing = {issue: row for (issue, _), row in rows.items()}
-    return ClassCoverage(hardware, chosen, patterns, columns, standing)

@@ -1,16 +1,82 @@
-"""Who measures and what nobody can measure, read from the store: for the page and its twin."""
+"""Who measures and what nobody can measure, read from the store: for the page and its JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from knowngood.domain.measuring.worker_stats import HeldJobProgress, Unserved, Window, Worker, unserved, workers_of
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from knowngood.domain.measuring.isolation import Isolation
+from knowngood.domain.measuring.worker_stats import Window, Worker, unserved, workers_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.health.coverage.service import cells_by_class
 from knowngood.store.engine import Session
 from knowngood.store.jobs.job_queue import DISPATCHER
 from knowngood.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
-from knowngood.store.queries import Lease, load_lease
+from knowngood.store.queries import load_lease
+from knowngood.web.json_body import Body, IssueUrl, read_from, rounded
+from knowngood.web.urls import run_address
+
+
+class GpuBody(Body):
+    name: str
+    hardware: str
+    memory_bytes: int
+
+
+class DoingBody(Body):
+    """A job that is held. `held` is false where its lease has run out."""
+
+    run_url: Annotated[str, AfterValidator(run_address)] = read_from("run")
+    build: str
+    hardware: str
+    arms: list[str]
+    done: int
+    total: int
+    held: bool = read_from("is_held")
+
+
+class ClassWorkBody(Body):
+    """Within the window. `seconds_per_cell` is null where nothing was measured."""
+
+    hardware: str
+    arms: int
+    cells: int
+    seconds: Annotated[float, rounded(1)]
+    seconds_per_cell: Annotated[float | None, rounded(1)] = read_from("per_cell_s")
+
+
+class WorkerBody(Body, json_schema_serialization_defaults_required=True):
+    """A machine by its digest: evidence names no hosts. What is null was not recorded, or was pruned.
+
+    `isolation` is how far it shuts repros off from itself. `busy_share` is the part of the window in which at least one
+    attempt ran; making environments does not count.
+    """
+
+    id: str = read_from("digest")
+    last_seen_at: datetime = read_from("last_at")
+    cpu: str | None = read_from("machine", "cpu_model", default=None)
+    isa: Annotated[str, Field(exclude=True)] = read_from("machine", "isa", default="")
+    cores: int | None = read_from("machine", "cores", default=None)
+    memory_bytes: int | None = read_from("machine", "memory_bytes", default=None)
+    gpus: list[GpuBody] | None = read_from("machine", "gpus", default=None)
+    driver: Annotated[str | None, BeforeValidator(lambda driver: driver or None)] = read_from(
+        "machine", "driver", default=None
+    )
+    isolation: Isolation | None = read_from("machine", "isolation", default=None)
+    hardware: Annotated[list[str], BeforeValidator(sorted)] = read_from("served")
+    origins: list[str]
+    arms_done: int = read_from("arms")
+    busy_share: Annotated[float, rounded(6)] = read_from("busy")
+    classes: list[ClassWorkBody]
+    doing: list[DoingBody]
+
+
+class UnservedBody(Body):
+    issue: str = read_from("issue", "id")
+    needs: str
+    url: IssueUrl = read_from("issue", "id")
 
 
 @dataclass(frozen=True)
@@ -25,17 +91,23 @@ class ClassNeed:
 
 
 @dataclass(frozen=True)
-class Working:
-    """`idle` are jobs that are held and that no machine has begun with. `lease` is the dispatcher's."""
+class Workers:
+    """Who measures, whoever was seen last first. `held_by_none` are jobs that no machine has begun with."""
 
-    workers: tuple[Worker, ...]
-    idle: tuple[HeldJobProgress, ...]
-    lease: Lease | None
+    window: Window
+    dispatcher_until: Annotated[
+        datetime | None, Field(description="Null where no dispatcher is at work: queued jobs wait")
+    ]
+    workers: tuple[WorkerBody, ...]
+    held_by_none: tuple[DoingBody, ...]
     classes: tuple[ClassNeed, ...]
-    unserved: tuple[Unserved, ...]
+    unserved: Annotated[
+        tuple[UnservedBody, ...],
+        Field(description="Issues that no worker of the window can measure on any build"),
+    ]
 
 
-def load_working(session: Session, known: Known, window: Window, now: datetime) -> Working:
+def load_workers(session: Session, known: Known, window: Window, now: datetime) -> Workers:
     since = now - window.span
     doing = load_doing(session, now)
     workers = workers_of(
@@ -49,22 +121,28 @@ def load_working(session: Session, known: Known, window: Window, now: datetime) 
     seen = [worker for worker in workers if worker.last_at >= since]
     lease = load_lease(session, DISPATCHER)
     served = {hardware for worker in seen for hardware in worker.served}
-    counts = cells_by_class(known)
-    missing = {hardware: (one.applicable - one.measured, one.applicable) for hardware, one in counts.items()}
-    return Working(
-        workers=workers,
-        idle=tuple(one for one in doing if not one.machine),
-        lease=lease if lease and lease.until > now else None,
-        classes=_classes(seen, missing, load_queued(session)),
-        unserved=unserved(known.issues.values(), known.builds.values(), served),
+    return Workers(
+        window=window,
+        dispatcher_until=lease.until if lease and lease.until > now else None,
+        workers=tuple(WorkerBody.of(one) for one in workers),
+        held_by_none=tuple(DoingBody.of(one) for one in doing if not one.machine),
+        classes=_classes(seen, cells_by_class(known), load_queued(session)),
+        unserved=tuple(UnservedBody.of(one) for one in unserved(known.issues.values(), known.builds.values(), served)),
     )
 
 
 def _classes(
-    seen: list[Worker], missing: Mapping[str, tuple[int, int]], queued: Mapping[str, int]
+    seen: list[Worker], cells: Mapping[str, tuple[int, int]], queued: Mapping[str, int]
 ) -> tuple[ClassNeed, ...]:
-    names = sorted({*missing, *queued, *(hardware for worker in seen for hardware in worker.served)})
+    names = sorted({*cells, *queued, *(hardware for worker in seen for hardware in worker.served)})
     return tuple(
-        ClassNeed(name, sum(name in worker.served for worker in seen), *missing.get(name, (0, 0)), queued.get(name, 0))
+        ClassNeed(
+            hardware=name,
+            workers=sum(name in worker.served for worker in seen),
+            missing=applicable - measured,
+            applicable=applicable,
+            queued_jobs=queued.get(name, 0),
+        )
         for name in names
+        for measured, applicable in [cells.get(name, (0, 0))]
     )

@@ -1,81 +1,124 @@
-"""How far the answers here can be trusted, read from the store: for the page, its twin and whoever else asks."""
+"""How far the answers here can be trusted, read from the store: for the page and its JSON."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
-from knowngood.domain.measuring.machine import CPU_CLASS
+from pydantic import Field
+
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.false_changes import (
-    MachineComparison,
     ProvisioningTime,
-    RepeatedPair,
     TimeSpent,
     compared_machines,
     infrastructure_rate,
     pairs_of,
     spent,
 )
-from knowngood.domain.verdicts.inference import AGREEMENT, Claims, holds
+from knowngood.domain.verdicts.inference import Claims, holds
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.store.engine import Session
 from knowngood.store.evidence.quality import load_outcomes, load_provisioned, load_times, load_trials
+from knowngood.web.json_body import AttemptUrl, Body, CellUrl, LinkedCellBody, read_from
+
+
+class RateBody(Body):
+    """`part` of `whole`, with Wilson's 95 % interval; where `whole` is 0 nothing is known and it is 0 to 1."""
+
+    part: int
+    whole: int
+    share: float
+    low: float = read_from("interval", 0)
+    high: float = read_from("interval", 1)
+
+
+class PairBody(LinkedCellBody):
+    """One variant of a cell that was asked twice on one machine, and whose first pass and later pass differ."""
+
+    variant: str
+    first: Verdict
+    later: Verdict
+    later_attempts: int = read_from("times")
+    first_url: AttemptUrl = read_from("first_attempt")
+    later_url: AttemptUrl = read_from("later_attempt")
+
+
+class ComparedBody(LinkedCellBody):
+    """One variant of a cell whose verdict is another on another machine of its class; machines go by their digest."""
+
+    variant: str
+    verdicts: dict[str, Verdict]
+
+
+class FlakyBody(LinkedCellBody):
+    reason: str
+
+
+class SideBody(Body):
+    build: str
+    hardware: str
+    verdict: Verdict
+    url: CellUrl = read_from("key")
 
 
 @dataclass(frozen=True)
 class ClassQuality:
-    """One hardware class. `varying` of the answers that several machines gave differ from machine to machine."""
+    """One hardware class. `varying_by_machine`: of the answers that several machines gave, those that differ."""
 
     hardware: str
-    changed: Rate
-    varying: Rate
-    infrastructure: Rate
+    false_changes: RateBody
+    varying_by_machine: RateBody
+    infrastructure: RateBody
     outcomes: Mapping[Outcome, int]
-    spent: TimeSpent
+    time: TimeSpent
+
+
+@dataclass(frozen=True)
+class Differing:
+    """Two cells of one issue with different answers."""
+
+    issue: str
+    cells: tuple[SideBody, SideBody]
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often two Pythons of one wheel (`one` the older), or the CPU and other classes, say the same of an issue, and
-    the pairs of cells that do not. `infers`: cells are inferred from one to the other.
+    """How often cells that were measured on both sides have the same verdict, and those that do not. `inferred` says
+    whether a cell that is measured on one side alone stands in for the other.
     """
 
-    one: str
-    other: str
-    rate: Rate
-    infers: bool
-    differing: tuple[tuple[Cell, Cell], ...]
+    agreed: RateBody
+    inferred: bool
+    differing: tuple[Differing, ...]
 
-    @property
-    def names(self) -> tuple[str, str]:
-        return self.one, self.other
+
+@dataclass(frozen=True)
+class PythonAgreement(Agreement):
+    """Of two Pythons of one wheel, the older first. They are inferred by while `agreed.low` is 0.95 or more."""
+
+    pythons: tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Quality:
-    """`flaky` are the cells whose own verdict says so. Pairs and comparisons are all of them, agreeing ones too.
+    """`flaky` are the cells whose own verdict says so."""
 
-    `devices` is the agreement over issues that do not depend on the device, `least` what two Pythons, or devices, need
-    to stand in for each other.
-    """
-
-    changed: Rate
-    pairs: tuple[RepeatedPair, ...]
-    compared: tuple[MachineComparison, ...]
-    flaky: tuple[Cell, ...]
-    classes: tuple[ClassQuality, ...]
+    false_changes: Annotated[
+        RateBody, Field(description="Of the (cell, variant) pairs asked twice with nothing changed")
+    ]
+    changed: tuple[PairBody, ...]
+    varying: tuple[ComparedBody, ...]
+    flaky: tuple[FlakyBody, ...]
+    hardware: tuple[ClassQuality, ...]
     provisioned: ProvisioningTime
-    pythons: tuple[Agreement, ...]
-    devices: Agreement
-    least: float = AGREEMENT
-
-    @property
-    def false_changes(self) -> tuple[RepeatedPair, ...]:
-        return tuple(pair for pair in self.pairs if pair.is_false_change)
-
-    @property
-    def varying(self) -> tuple[MachineComparison, ...]:
-        return tuple(one for one in self.compared if one.varies)
+    pythons: Annotated[
+        tuple[PythonAgreement, ...], Field(description="Agreement between Pythons, of issues that name none")
+    ]
+    devices: Annotated[
+        Agreement,
+        Field(description="Agreement between the CPU and other classes, of issues that do not depend on the device"),
+    ]
 
 
 def load_quality(session: Session, claims: Claims) -> Quality:
@@ -84,29 +127,25 @@ def load_quality(session: Session, claims: Claims) -> Quality:
     outcomes, times = load_outcomes(session), load_times(session)
     pairs, compared = pairs_of(issues, trials), compared_machines(issues, trials)
     return Quality(
-        changed=_rate_of([pair.is_false_change for pair in pairs]),
-        pairs=pairs,
-        compared=compared,
-        flaky=tuple(_flaky(claims)),
-        classes=tuple(
+        false_changes=_rate_of([pair.is_false_change for pair in pairs]),
+        changed=tuple(PairBody.of(pair) for pair in pairs if pair.is_false_change),
+        varying=tuple(ComparedBody.of(one) for one in compared if one.varies),
+        flaky=tuple(FlakyBody.of(cell) for cell in _flaky(claims)),
+        hardware=tuple(
             ClassQuality(
                 hardware=hardware,
-                changed=_rate_of([pair.is_false_change for pair in pairs if pair.hardware == hardware]),
-                varying=_rate_of([one.varies for one in compared if one.hardware == hardware]),
-                infrastructure=infrastructure_rate(counts),
+                false_changes=_rate_of([pair.is_false_change for pair in pairs if pair.hardware == hardware]),
+                varying_by_machine=_rate_of([one.varies for one in compared if one.hardware == hardware]),
+                infrastructure=RateBody.of(infrastructure_rate(counts)),
                 outcomes=counts,
-                spent=spent(times.get(hardware, ())),
+                time=spent(times.get(hardware, ())),
             )
             for hardware, counts in outcomes.items()
         ),
         provisioned=load_provisioned(session),
         pythons=tuple(_pythons(claims)),
         devices=Agreement(
-            CPU_CLASS,
-            "cuda",
-            claims.device_agreement,
-            claims.carries_to_gpus,
-            tuple(_differing(claims.device_pairs)),
+            RateBody.of(claims.device_agreement), claims.carries_to_gpus, _differing(claims.device_pairs)
         ),
     )
 
@@ -118,16 +157,20 @@ def _flaky(claims: Claims) -> Iterator[Cell]:
     return (cell for cell in cells if cell.verdict is Verdict.FLAKY)
 
 
-def _pythons(claims: Claims) -> Iterator[Agreement]:
+def _pythons(claims: Claims) -> Iterator[PythonAgreement]:
     for (one, other), rate in claims.agreement.items():
         asked = {one, other}
         pairs = [pair for pair in claims.pairs if {claims.builds[cell.build].python for cell in pair} == asked]
-        yield Agreement(one, other, rate, holds(rate), tuple(_differing(pairs)))
+        yield PythonAgreement(RateBody.of(rate), holds(rate), _differing(pairs), (one, other))
 
 
-def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> Iterator[tuple[Cell, Cell]]:
-    return ((one, other) for one, other in pairs if one.verdict is not other.verdict)
+def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> tuple[Differing, ...]:
+    return tuple(
+        Differing(one.issue, (SideBody.of(one), SideBody.of(other)))
+        for one, other in pairs
+        if one.verdict is not other.verdict
+    )
 
 
-def _rate_of(found: list[bool]) -> Rate:
-    return Rate(sum(found), len(found))
+def _rate_of(found: list[bool]) -> RateBody:
+    return RateBody.of(Rate(sum(found), len(found)))

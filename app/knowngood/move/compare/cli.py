@@ -28,7 +28,7 @@ from knowngood.domain.errors import BadRequest, UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.known import Known
-from knowngood.gate.cli.result import say
+from knowngood.gate.asking import say
 from knowngood.move.compare.comparison import Comparison, Transition
 from knowngood.move.compare.comparison import compare as compare_builds
 from knowngood.move.compare.renderers import comparison_markdown, comparison_text

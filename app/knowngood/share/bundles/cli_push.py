@@ -21,7 +21,7 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import FILE, PATH, argument, option
 from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
-from knowngood.gate.cli.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
+from knowngood.gate.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
 
 _TIMEOUT_S = 600  # a large bundle is answered when it is stored
 _FIRST_WAIT_S = 2.0

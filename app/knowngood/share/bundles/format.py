@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import BufferedReader
@@ -123,20 +123,14 @@ class CheckedBundle:
 
 
 _HEADER = TypeAdapter(BundleHeader)
-_KINDS: dict[str, TypeAdapter[Item]] = {
-    "machine": TypeAdapter(Machine),
-    "lock": TypeAdapter(LockText),
-    "environment": TypeAdapter(InstalledEnvironment),
-    "log": TypeAdapter(LogText),
-    "attempt": TypeAdapter(Attempt),
-}
-_KIND_OF: dict[type, str] = {
+_KIND_OF: dict[type[Item], str] = {
     Machine: "machine",
     LockText: "lock",
     InstalledEnvironment: "environment",
     LogText: "log",
     Attempt: "attempt",
 }
+_KINDS: dict[str, TypeAdapter[Item]] = {name: TypeAdapter(kind) for kind, name in _KIND_OF.items()}
 
 
 def write_bundle(out: BinaryIO, header: BundleHeader, items: Iterable[Item]) -> Mapping[str, int]:
@@ -174,72 +168,50 @@ def check_bundle(path: Path) -> CheckedBundle:
     header = _header(path, first)
     read.update(first)
     counts: Counter[str] = Counter()
-    kept, locks = _Kept(), _Locks(path)
+    said: dict[tuple[type[Item], str], str] = {}
+    kept: list[bytes] = []
+    size = 0
     for number, line in enumerate(lines, start=2):
         kind, found = _parsed(path, number, line)
         if kind == "footer":
             if next(lines, None) is not None:
                 raise BadBundle(f"{_named(path)} goes on after its last line; it was put together from several files")
-            checked = _checked(path, header, counts, read.hexdigest(), orjson.loads(line))
-            return replace(checked, lines=kept.lines, locks=locks.keys)
+            sha256 = read.hexdigest()
+            _check_footer(path, counts, sha256, orjson.loads(line))
+            held = tuple(kept) if size <= _KEPT_BYTES else None
+            return CheckedBundle(path, header, dict(counts), sha256, _lock_keys(said), held)
         if kind in {"lock", "environment"}:
-            locks.add(number, _item(path, number, kind, found))
+            _note_lock(said, path, number, _item(path, number, kind, found))
         read.update(line)
         counts[kind] += 1
         if number - 1 > MOST_LINES or counts["lock"] + counts["environment"] > MOST_LOCKS:
             raise BadBundle(
                 f"{_named(path)} holds more than {MOST_LINES:,} lines, or {MOST_LOCKS:,} of locks; export it in parts"
             )
-        kept.add(line)
+        size += len(line)
+        if size <= _KEPT_BYTES:
+            kept.append(line)
     raise _cut_off(path)
 
 
-class _Locks:
-    """A bundle's words on each lock: at most one text and one environment."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._texts: dict[str, str] = {}
-        self._environments: dict[str, str] = {}
-
-    def add(self, number: int, item: Item) -> None:
-        match item:
-            case LockText():
-                self._put(number, self._texts, item.digest, text_key(item.text))
-            case InstalledEnvironment():
-                self._put(number, self._environments, item.lock_digest, environment_key(item))
-            case _:
-                pass
-
-    def _put(self, number: int, known: dict[str, str], name: str, said: str) -> None:
-        if known.setdefault(name, said) != said:
-            raise BadBundle(
-                f"{_named(self._path)}, line {number}: says of the lock {name} what it said otherwise before"
-            )
-
-    @property
-    def keys(self) -> Mapping[str, str]:
-        named = self._texts.keys() | self._environments.keys()
-        return {name: joined(self._texts.get(name, ""), self._environments.get(name, "")) for name in named}
+def _note_lock(said: dict[tuple[type[Item], str], str], path: Path, number: int, item: Item) -> None:
+    """Of a lock a bundle says at most one text and one environment."""
+    match item:
+        case LockText():
+            name, key = item.digest, text_key(item.text)
+        case InstalledEnvironment():
+            name, key = item.lock_digest, environment_key(item)
+        case _:
+            return
+    if said.setdefault((type(item), name), key) != key:
+        raise BadBundle(f"{_named(path)}, line {number}: says of the lock {name} what it said otherwise before")
 
 
-class _Kept:
-    """The lines read so far, until they are too many to be held: most bundles then are unpacked once and not twice."""
-
-    def __init__(self) -> None:
-        self._lines: list[bytes] | None = []
-        self._bytes = 0
-
-    def add(self, line: bytes) -> None:
-        self._bytes += len(line)
-        if self._bytes > _KEPT_BYTES:
-            self._lines = None
-        if self._lines is not None:
-            self._lines.append(line)
-
-    @property
-    def lines(self) -> tuple[bytes, ...] | None:
-        return tuple(self._lines) if self._lines is not None else None
+def _lock_keys(said: Mapping[tuple[type[Item], str], str]) -> Mapping[str, str]:
+    return {
+        name: joined(said.get((LockText, name), ""), said.get((InstalledEnvironment, name), ""))
+        for name in {name for _, name in said}
+    }
 
 
 def read_items(checked: CheckedBundle) -> Iterator[Item]:
@@ -448,16 +420,13 @@ def _parsed(path: Path, number: int, line: bytes) -> tuple[str, bytes | dict[str
     return fields.pop("kind"), fields
 
 
-def _checked(
-    path: Path, header: BundleHeader, counts: Counter[str], sha256: str, footer: Mapping[str, Any]
-) -> CheckedBundle:
+def _check_footer(path: Path, counts: Counter[str], sha256: str, footer: Mapping[str, Any]) -> None:
     if footer.get("sha256") != sha256:
         raise BadBundle(
             f"{_named(path)} is not what was written: its contents do not have the checksum in its last line"
         )
     if footer.get("counts") != counts:
         raise BadBundle(f"{_named(path)} is not what was written: its last line counts other items than it holds")
-    return CheckedBundle(path=path, header=header, counts=dict(counts), sha256=sha256)
 
 
 _BEGINS = re.compile(rb'\{"kind":"([a-z]{1,20})",')

@@ -1,7 +1,7 @@
 """Bundles in and out of the store: in whole, a large one step by step, and a second time changes nothing."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -36,19 +36,16 @@ from knowngood.store.evidence.cells import (
 from knowngood.store.evidence.incoming_attempts import IncomingAttempts, cell_of, look
 from knowngood.store.evidence.notes import load_all_notes, take_in_notes
 from knowngood.store.evidence.voids import load_standing_voids, load_voids, take_in_voids, void_over
-from knowngood.store.records import ArmState, CellChange, Clash, ExportSelection, ImportReport
+from knowngood.store.records import ArmState, Clash, ExportSelection, ImportReport
 from knowngood.store.statements import among, number_of, pieces, place_of
 from knowngood.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
 
 _CLOCKS_DIFFER = timedelta(days=1)
 _ROWS_AT_ONCE = 200
-_BATCH_BYTES = 8 << 20  # what is held before it is written; an item without a text is taken for as much as an attempt
-_ITEM_BYTES = 4096
 _CLASHES_TOLD = 20
 _STEP_BYTES = 1 << 20  # of a large bundle in one transaction: a tenth of a second of one core
 _PAUSE_S = 0.15  # SQLite has no queue: who waits for the lock asks for it every tenth of a second
 _IDS_AT_ONCE = 10_000
-_LOG_BYTES = 16 << 20  # of packed logs; unpacked they are seven times as much
 
 
 def export_bundle(
@@ -79,11 +76,15 @@ def export_bundle(
 
 
 def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
-    of_locks = number_of(s, _referring(locks.c.digest, attempts.c.lock_digest, chosen))
-    of_locks += number_of(s, _referring(environments.c.lock_digest, attempts.c.lock_digest, chosen))
-    lines = of_locks + number_of(s, sa.select(attempts.c.id).where(chosen))
-    lines += number_of(s, _referring(machines.c.digest, attempts.c.machine, chosen))
-    lines += number_of(s, _referring(logs.c.digest, attempts.c.log_digest, chosen))
+    named_by = {
+        locks.c.digest: attempts.c.lock_digest,
+        environments.c.lock_digest: attempts.c.lock_digest,
+        machines.c.digest: attempts.c.machine,
+        logs.c.digest: attempts.c.log_digest,
+    }
+    counts = [number_of(s, _referring(key, by, chosen)) for key, by in named_by.items()]
+    of_locks = counts[0] + counts[1]
+    lines = sum(counts) + number_of(s, sa.select(attempts.c.id).where(chosen))
     if lines > MOST_LINES or of_locks > MOST_LOCKS:
         raise BadRequest(
             f"this would be a bundle of {lines:,} lines, {of_locks:,} of them of locks, and an import takes at most "
@@ -185,7 +186,7 @@ class _Coming:
 def _import_whole(engine: Engine, coming: _Coming) -> ImportReport:
     step = _Step.of(engine, tuple(bundles_format.read_items(coming.checked)))
     with unit_of_work(engine) as s:
-        return _end(s, coming, _take_in(s, coming, step))
+        return _end(s, coming, _Intake(s, coming, step).take())
 
 
 @dataclass(frozen=True)
@@ -225,30 +226,10 @@ def _import_in_steps(engine: Engine, coming: _Coming, *, pause_s: float) -> Impo
             if number == 0:
                 _refuse_planned(s, coming, ids)
                 _note(s, coming, "results.begin", attempts=coming.checked.counts["attempt"])
-            total = _sum(total, _take_in(s, coming, step))
+            total = _sum(total, _Intake(s, coming, step).take())
         time.sleep(pause_s)
     with unit_of_work(engine) as s:
         return _end(s, coming, total)
-
-
-def _take_in(s: Session, coming: _Coming, step: _Step) -> ImportReport:
-    intake = _Intake(s, coming, step)
-    for item in step.items:
-        intake.take(item)
-    changed = intake.end()
-    if intake.came:
-        announce(s, IMPORTED, coming.now, origin=coming.origin, added=intake.added, changed=len(changed))
-    return ImportReport(
-        origin=coming.origin,
-        added=intake.added,
-        known=intake.came - intake.added - len(intake.refused),
-        unknown=intake.arrivals.unknown,
-        superseded=intake.arrivals.superseded,
-        voided=intake.arrivals.voided,
-        changed=changed,
-        replaced=intake.replaced,
-        refused=tuple(intake.refused),
-    )
 
 
 def _sum(one: ImportReport, other: ImportReport) -> ImportReport:
@@ -309,9 +290,7 @@ def _refuse_planned(s: Session, coming: _Coming, ids: Collection[str]) -> None:
 
 
 class _Intake:
-    """Items on their way into the tables. No more than a batch of them is held; what is held of all that it takes are
-    the attempts that are refused, and of cells what is to be derived.
-    """
+    """Items of a step on their way into the tables."""
 
     def __init__(self, s: Session, coming: _Coming, step: _Step) -> None:
         self._s = s
@@ -319,23 +298,49 @@ class _Intake:
         self._step = step
         self._catalogue = StoredCatalogue(s)
         self._catalogue.read_ahead({cell_of(item) for item in step.items if isinstance(item, Attempt)})
-        self._voids: tuple[Void, ...] | None = None
-        self._held: dict[type[bundles_format.Item], dict[str, bundles_format.Item]] = {}
-        self._held_bytes = 0
-        self._logs = _Logs(s)
-        self.arrivals = IncomingAttempts(self._catalogue)
-        self.came = self.added = self.replaced = 0
-        self.refused: list[Clash] = []
+        self._voids: tuple[Void, ...] = ()
+        self._arrivals = IncomingAttempts(self._catalogue)
+        self._added = self._replaced = 0
+        self._refused: list[Clash] = []
 
-    def take(self, item: bundles_format.Item) -> None:
-        item = self._under_its_own_key(item)
-        if isinstance(item, Attempt):
-            _refuse_future(item, self._coming.now)
-            self.came += 1
-        self._held.setdefault(type(item), {}).setdefault(_key_of(item), item)
-        self._held_bytes += _ITEM_BYTES + (len(item.text) if isinstance(item, bundles_format.DigestedText) else 0)
-        if self._held_bytes >= _BATCH_BYTES:
-            self._store()
+    def take(self) -> ImportReport:
+        """Write what is not here yet, what is referred to before what refers to it, and derive the cells of all that
+        was new.
+        """
+        s, coming, arrivals = self._s, self._coming, self._arrivals
+        came = 0
+        kinds: dict[type[bundles_format.Item], dict[str, bundles_format.Item]] = {kind: {} for kind in _TABLES}
+        for item in map(self._under_its_own_key, self._step.items):
+            if isinstance(item, Attempt):
+                _refuse_future(item, coming.now)
+                came += 1
+            kinds[type(item)].setdefault(_key_of(item), item)
+        touch(s)  # from here on nobody else writes
+        self._voids = load_standing_voids(s)
+        for kind, items in kinds.items():
+            known = self._known(_TABLES[kind], items)
+            if kind is Attempt:
+                _refuse_planned(s, coming, items.keys() - known)
+                known -= self._settle([items[id_] for id_ in sorted(known)])
+            rows = self._rows([item for id_, item in items.items() if id_ not in known])
+            bulk_insert.insert(s, _TABLES[kind], rows)
+            if kind is Attempt:
+                machine_tallies.add(s, map(_TALLIED, rows))
+        count(s, arrivals.counters)
+        changed = rederive(s, arrivals.keys, coming.now, self._catalogue, arrived=arrivals.arrived)
+        if came:
+            announce(s, IMPORTED, coming.now, origin=coming.origin, added=self._added, changed=len(changed))
+        return ImportReport(
+            origin=coming.origin,
+            added=self._added,
+            known=came - self._added - len(self._refused),
+            unknown=arrivals.unknown,
+            superseded=arrivals.superseded,
+            voided=arrivals.voided,
+            changed=changed,
+            replaced=self._replaced,
+            refused=tuple(self._refused),
+        )
 
     def _under_its_own_key(self, item: bundles_format.Item) -> bundles_format.Item:
         """A lock is kept under what its contents say, and so is what was found by it: not under what a bundle says."""
@@ -349,42 +354,16 @@ class _Intake:
             case _:
                 return item
 
-    def end(self) -> tuple[CellChange, ...]:
-        """Write the rest and derive the cells of all that was new; tell which came out differently."""
-        self._store()
-        count(self._s, self.arrivals.counters)
-        return rederive(self._s, self.arrivals.keys, self._coming.now, self._catalogue, arrived=self.arrivals.arrived)
-
-    def _store(self) -> None:
-        """Write what has gathered and is not here yet, what is referred to before what refers to it."""
-        if self._voids is None:  # not before: a bundle that is one batch is read to its end while nobody waits for it
-            touch(self._s)
-            self._voids = load_standing_voids(self._s)
-        for kind, table in _TABLES.items():
-            items = self._held.pop(kind, {})
-            known = self._known(table, items)
-            if kind is Attempt:
-                _refuse_planned(self._s, self._coming, items.keys() - known)
-                known -= self._settle([items[id_] for id_ in sorted(known)])
-            # Whoever writes to these tables holds the generation's row: nobody else adds one of them meanwhile.
-            rows = self._rows([item for id_, item in items.items() if id_ not in known])
-            bulk_insert.insert(self._s, table, rows)
-            if kind is Attempt:
-                machine_tallies.add(self._s, map(_TALLIED, rows))
-        self._held_bytes = 0
-
     def _settle(self, came: Sequence[bundles_format.Item]) -> set[str]:
         """Of attempts whose number is taken, those that take the place of what stands under it, which is gone."""
         some = [one for one in came if isinstance(one, Attempt)]
         voided = {
-            one.id
-            for one in some
-            if void_over(one, self._coming.token, self._coming.now, self._voids or ()) is not None
+            one.id for one in some if void_over(one, self._coming.token, self._coming.now, self._voids) is not None
         }
         settled = collisions.settle(self._s, some, token=self._coming.token, voided=voided)
-        self.arrivals.keys |= settled.left
-        self.refused += settled.refused
-        self.replaced += len(settled.replaced)
+        self._arrivals.keys |= settled.left
+        self._refused += settled.refused
+        self._replaced += len(settled.replaced)
         return {one.id for one in settled.replaced}
 
     def _known(self, table: sa.Table, ids: Collection[str]) -> set[str]:
@@ -399,11 +378,9 @@ class _Intake:
         came = [item for item in new if isinstance(item, Attempt)]
         if came:
             return [row for some in pieces(came, _ROWS_AT_ONCE) for row in self._attempt_rows(some)]
-        rows = [self._row(item) for item in new if not isinstance(item, Attempt)]
-        of_logs = [row for item, row in zip(new, rows, strict=True) if isinstance(item, bundles_format.LogText)]
-        self._logs.keep(of_logs)
-        self.arrivals.keys |= load_keys_of_logs(self._s, [digest for digest, _ in of_logs])
-        return rows
+        digests = [item.digest for item in new if isinstance(item, bundles_format.LogText)]
+        self._arrivals.keys |= load_keys_of_logs(self._s, digests)
+        return [self._row(item) for item in new if not isinstance(item, Attempt)]
 
     def _row(
         self, item: Machine | bundles_format.LockText | bundles_format.LogText | InstalledEnvironment
@@ -420,41 +397,26 @@ class _Intake:
 
     def _attempt_rows(self, came: Sequence[Attempt]) -> list[bulk_insert.Row]:
         """Of so few that their logs can be held together, unpacked."""
-        texts = self._logs.find({one.log_digest for one in came if self.arrivals.wants_log(one)})
+        texts = self._texts({one.log_digest for one in came if self._arrivals.wants_log(one)})
         return [self._attempt_row(attempt, texts) for attempt in came]
+
+    def _texts(self, digests: Collection[str]) -> Mapping[str, str]:
+        """The logs of these digests, as far as they are here by now."""
+        packed = self._step.packed
+        came = {digest: attempt_codec.unpack(packed[digest]) for digest in digests if digest in packed}
+        return came | attempt_codec.load_texts(self._s, logs, sorted(set(digests) - came.keys() - {""}))
 
     def _attempt_row(self, attempt: Attempt, texts: Mapping[str, str]) -> bulk_insert.Row:
         """The row of a new attempt, which is judged."""
         coming = self._coming
-        void = void_over(attempt, coming.token, self._coming.now, self._voids or ())
+        void = void_over(attempt, coming.token, self._coming.now, self._voids)
         row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(coming.now, coming.token, void))
         if coming.vouched or attempt.origin == LOCAL:
             row["origin"] = coming.origin
         kept = self._step.searched.get((attempt.id, attempt.log_digest))
-        row |= vars(self.arrivals.take(attempt, texts, is_voided=void is not None, kept=kept))
-        self.added += 1
+        row |= vars(self._arrivals.take(attempt, texts, is_voided=void is not None, kept=kept))
+        self._added += 1
         return _COLUMNS(row)
-
-
-class _Logs:
-    """Logs that came, packed, until they are too many to be held; the others are read from the store."""
-
-    def __init__(self, s: Session) -> None:
-        self._s = s
-        self._packed: dict[str, bytes] = {}
-        self._bytes = 0
-
-    def keep(self, rows: Iterable[bulk_insert.Row]) -> None:
-        for digest, packed in rows:
-            self._packed[digest] = packed
-            self._bytes += len(packed)
-        while self._bytes > _LOG_BYTES:
-            self._bytes -= len(self._packed.pop(next(iter(self._packed))))
-
-    def find(self, digests: Collection[str]) -> Mapping[str, str]:
-        """Their texts by digest, as far as they are here by now."""
-        held = {digest: attempt_codec.unpack(self._packed[digest]) for digest in digests if digest in self._packed}
-        return held | attempt_codec.load_texts(self._s, logs, sorted(set(digests) - held.keys() - {""}))
 
 
 _TABLES: dict[type[bundles_format.Item], sa.Table] = {

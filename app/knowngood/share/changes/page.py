@@ -1,20 +1,18 @@
 """`/changes`: verdicts that became other ones, newest first; and the same as feeds, of everything or of one thing."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from knowngood.domain.grouping import grouped
-from knowngood.domain.verdicts.changes import CellTurn, Change, CureNews, CureTurn
+from knowngood.domain.verdicts.changes import CellTurn, CureNews, CureTurn
 from knowngood.domain.vocabulary import WORKAROUNDS
 from knowngood.share.changes.atom import MEDIA, atom_feed, title_of
 from knowngood.share.changes.service import ChangesQuery, News, feed_of, load_changes
 from knowngood.share.exports.service import links_at
-from knowngood.web.html.status_labels import CAUSES
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, CHANGES_FEED
+from knowngood.web.urls import CHANGES_FEED
 
 router = APIRouter(include_in_schema=False)
 
@@ -28,45 +26,25 @@ NEWS_WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class ChangeEntry:
-    """By issue its first turned cells, each with sentences about its workarounds. `more` counts the others."""
-
-    change: Change
-    title: str
-    cause: str
-    parts: Mapping[str, Sequence[tuple[CellTurn, Sequence[str]]]]
-    more: int
-
-
-@dataclass(frozen=True)
-class ChangesPage:
-    """`other_address` is the same with first measurements, or without."""
-
-    news: News
-    entries: tuple[ChangeEntry, ...]
-    other_address: str
-    feed: str
-    json_address: str
-
-
 @router.get("/changes")
 def changes(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
     return context.answer(
         lambda session: load_changes(session, query),
-        lambda found: context.page("changes.html", changes_page(context, query, found)),
+        lambda found: _page(context, query, found),
     )
 
 
-def changes_page(context: RequestContext, query: ChangesQuery, found: News) -> ChangesPage:
+def _page(context: RequestContext, query: ChangesQuery, found: News) -> Response:
     without = found.query.removesuffix("first=true").rstrip("?&")
     other = without if query.first else f"{found.query}{'&' if found.query else '?'}first=true"
-    return ChangesPage(
-        news=found,
-        entries=tuple(_entry(context, change) for change in found.changes),
+    return context.page(
+        "changes.html",
+        found,
+        most=_LINES,
+        title_of=title_of,
+        workarounds=partial(_workarounds, context),
         other_address=f"/changes{other}",
         feed=feed_of(found.asked, found.query),
-        json_address=f"{API}/changes{found.query}",
     )
 
 
@@ -108,17 +86,6 @@ def _feed(context: RequestContext, query: ChangesQuery, file_name: str) -> Respo
         return context.text(body, f"{MEDIA}; charset=utf-8", file_name)
 
     return context.answer(lambda session: load_changes(session, query), show)
-
-
-def _entry(context: RequestContext, change: Change) -> ChangeEntry:
-    lines = ((turn, _workarounds(context, turn)) for turn in change.turns[:_LINES])
-    return ChangeEntry(
-        change=change,
-        title=context.told(title_of(change)),
-        cause=context.say(CAUSES[change.cause], origin=change.origin),
-        parts=grouped(lines, lambda line: line[0].issue),
-        more=max(0, len(change.turns) - _LINES),
-    )
 
 
 def _workarounds(context: RequestContext, turn: CellTurn) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from knowngood.domain.verdicts.matrix import Columns
 from knowngood.matrix.overview.selection import MatrixQuery, Names, Selection, known_classes, select
 from knowngood.share.bundles.store import export_bundle
-from knowngood.share.exports.formats import FORMATS, Format, write_extract
+from knowngood.share.exports.formats import FORMATS, WRITERS, Format
 from knowngood.share.exports.service import extract_of
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_hardware
@@ -64,7 +64,7 @@ def export(
     def show(found: Response | Selection) -> Response:
         if isinstance(found, Response):
             return found
-        pieces = write_extract(form, extract_of(found, context.now, context.base))
+        pieces = WRITERS[form](extract_of(found, context.now, context.base))
         headers = context.attached(_file_name(context, form))
         return StreamingResponse(pieces, media_type=FORMATS[form].media, headers=headers)
 

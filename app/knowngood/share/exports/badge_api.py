@@ -39,39 +39,25 @@ Asked = Annotated[Words, Query()]
 
 
 @router.get("/badge/watchlists/{name}.svg")
-def list_drawn(context: Context, name: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return context.answer(
-        lambda session: _list_badge(context, session, name, build, hardware), partial(_drawn, context)
-    )
-
-
 @router.get("/badge/watchlists/{name}.json")
-def list_endpoint(context: Context, name: str, build: Asked = "", hardware: Asked = "") -> Response:
+def list_badge_of(context: Context, name: str, build: Asked = "", hardware: Asked = "") -> Response:
     return context.answer(
-        lambda session: _list_badge(context, session, name, build, hardware), partial(_endpoint, context)
+        lambda session: _list_badge(context, session, name, build, hardware), partial(_shown, context)
     )
 
 
 @router.get("/badge/{issue}.svg")
-def drawn(context: Context, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return context.answer(lambda session: _badge(context, session, issue, build, hardware), partial(_drawn, context))
-
-
 @router.get("/badge/{issue}.json")
-def endpoint(context: Context, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return context.answer(lambda session: _badge(context, session, issue, build, hardware), partial(_endpoint, context))
+def badge(context: Context, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
+    return context.answer(lambda session: _badge(context, session, issue, build, hardware), partial(_shown, context))
 
 
-def _drawn(context: RequestContext, badge: Badge) -> Response:
-    return _to_be_kept(context.text(badge_svg(badge), "image/svg+xml", "badge.svg"))
-
-
-def _endpoint(context: RequestContext, badge: Badge) -> Response:
-    return _to_be_kept(context.text(shields_endpoint(badge), "application/json", "badge.json"))
-
-
-def _to_be_kept(response: Response) -> Response:
-    """Private ones stay with their reader. A badge has no language, so that all readers get the same."""
+def _shown(context: RequestContext, badge: Badge) -> Response:
+    """As the address ends. Private ones stay with their reader. A badge has no language: all readers get the same."""
+    if context.request.url.path.endswith(".svg"):
+        response = context.text(badge_svg(badge), "image/svg+xml", "badge.svg")
+    else:
+        response = context.text(shields_endpoint(badge), "application/json", "badge.json")
     if response.headers["Cache-Control"] == "no-cache":
         response.headers["Cache-Control"] = f"public, max-age={_KEPT_S}"
         del response.headers["Vary"]

@@ -38,14 +38,10 @@ FORMATS = {
     Format.BUNDLE: FormatInfo("application/gzip", "jsonl.gz"),
 }
 
-_WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {
+WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {
     Format.OSV: lambda extract: iter((osv_document(extract),)),
     Format.CSV: table,
     Format.JUNIT: junit_matrix,
     Format.MARKDOWN: matrix_markdown,
 }
-
-
-def write_extract(format_: Format, extract: Extract) -> Iterator[bytes]:
-    """The document in pieces. A bundle is no extract: the store writes it (`export_bundle`)."""
-    return _WRITERS[format_](extract)
+"""The document in pieces. A bundle is no extract: the store writes it (`export_bundle`)."""

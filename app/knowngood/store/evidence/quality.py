@@ -116,7 +116,7 @@ def load_provisioned(s: Session) -> ProvisioningTime:
     told = unreadable.readable("events", (("environment_ready", data) for data in ready), _ready)
     jobs: Mapping[str, float] = dict(told)
     if not jobs:
-        return ProvisioningTime()
+        return ProvisioningTime(0, 0.0, 0, 0.0)
     a = attempts.c
     counted = sa.and_(a.origin == LOCAL, a.counts_as.is_not(None))
     took = [row for row in s.execute(sa.select(a.job, a.started_at, a.finished_at).where(counted)) if row.job in jobs]

@@ -22,7 +22,7 @@ from knowngood.cli.options import (
     option,
     text,
 )
-from knowngood.gate.cli.asking import answer_in, finish
+from knowngood.gate.asking import answer_in, finish
 
 
 @command(

@@ -8,10 +8,18 @@ from email.message import Message
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from knowngood.domain.errors import BadRequest, KnownGoodError, ServerUnusable
-from knowngood.gate.cli.result import CODES, Answer
+from knowngood.gate.asking import CODES, Answer
 
 _TIMEOUT_S = 30
 _TRIES = 4
@@ -21,14 +29,10 @@ NOT_LET_IN = frozenset({401, 403})
 _CLIENT_ERRORS = range(400, 500)
 
 
-class _Stay(HTTPRedirectHandler):
-    """Goes nowhere else: Python would ask there without the question, and hand the token over."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-opener = build_opener(_Stay)
+opener = OpenerDirector()
+"""Follows no redirect: Python would ask there without the question, and hand the token over."""
+for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor):
+    opener.add_handler(handler())
 
 
 def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str], *, advisory: bool) -> Answer:
@@ -40,13 +44,13 @@ def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str],
     decisions = [decision for decision, _ in answers.values()]
     if not CODES.keys() >= set(decisions):
         raise ServerUnusable(f"{place_of(address)} does not answer as a Known Good server would; is the address right?")
-    return Answer(decisions[0], {form: text for form, (_, text) in answers.items()})
+    return decisions[0], {form: text for form, (_, text) in answers.items()}
 
 
 def note_from_server(address: str, build: str, issues: Sequence[str], hardware: Sequence[str]) -> str:
     """The server's note on where to go from a build, in Markdown. Raises as `ask_server` does."""
-    asked = urlencode({"from": build, "issues": issues, "hardware": hardware}, doseq=True)
-    return _ask(f"{address.rstrip('/')}/upgrade.md?{asked}")[1]
+    query = urlencode({"from": build, "issues": issues, "hardware": hardware}, doseq=True)
+    return _ask(f"{address.rstrip('/')}/upgrade.md?{query}")[1]
 
 
 def _refuse_address(address: str) -> None:
@@ -88,19 +92,19 @@ def _send(address: str, body: bytes | None) -> tuple[str, str]:
 
 
 def _wait_s(headers: Message, tried: int) -> float:
-    asked = headers.get("Retry-After", "")
-    return min(float(asked) if asked.isdigit() else 0.5 * tried, _MOST_WAIT_S)
+    seconds = headers.get("Retry-After", "")
+    return min(float(seconds) if seconds.isdigit() else 0.5 * tried, _MOST_WAIT_S)
 
 
 def _refusal(address: str, error: HTTPError) -> KnownGoodError:
-    told = detail_of(error)
+    detail = detail_of(error)
     if error.code in NOT_LET_IN:
-        return ServerUnusable(f"{place_of(address)} lets nobody ask without the right KNOWNGOOD_TOKEN: {told}")
+        return ServerUnusable(f"{place_of(address)} lets nobody ask without the right KNOWNGOOD_TOKEN: {detail}")
     if target := error.headers.get("Location", ""):
         return ServerUnusable(f"{place_of(address)} sends elsewhere ({target}); name that place with --server")
     if error.code in _CLIENT_ERRORS and error.headers.get_content_type() == "application/problem+json":
-        return BadRequest(told)
-    return ServerUnusable(f"{place_of(address)} answers {error.code}: {told}")
+        return BadRequest(detail)
+    return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
 
 
 def detail_of(error: HTTPError) -> str:

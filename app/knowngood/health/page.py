@@ -1,0 +1,115 @@
+"""How good the evidence is, as pages.
+
+`/coverage` has every row with its pattern over the releases, and what of the catalogue is still open; `/hygiene` what a
+keeper of the catalogue should look at, by kind; `/quality` how often this project's own answers change where nothing
+did; `/workers` who measures, how busy it is, what a cell costs there, what it does now, and what nobody can measure.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.domain.grouping import grouped
+from knowngood.domain.issue import Issue
+from knowngood.domain.measuring.placement import Waiting
+from knowngood.domain.measuring.worker_stats import Window
+from knowngood.domain.verdicts.inference import AGREEMENT
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import fold, rows_of, stale_cells
+from knowngood.health.coverage.gaps import Pattern
+from knowngood.health.coverage.hygiene import HEADINGS
+from knowngood.health.coverage.service import ClassCoverage, coverage_of, hygiene_of, load_waiting
+from knowngood.health.fleet.service import Workers, load_workers
+from knowngood.health.quality.service import load_quality
+from knowngood.store.engine import Session
+from knowngood.store.queries import load_last_event
+from knowngood.web.html.grid import CellGlyph, Choice, ColumnHeader, heads_of, squares_of
+from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import API
+
+router = APIRouter(include_in_schema=False)
+
+WINDOW_WORDS = {Window.DAY: "24 hours", Window.WEEK: "7 days", Window.MONTH: "30 days"}
+
+Components = Mapping[str, Sequence[tuple[Pattern, Sequence[CellGlyph]]]]
+
+
+@router.get("/coverage")
+def coverage(context: Context) -> Response:
+    return context.answer(
+        lambda session: (context.known(session), load_waiting(session, context.now)),
+        lambda found: _coverage_page(context, *found),
+    )
+
+
+def _coverage_page(context: RequestContext, known: Known, waiting: tuple[Waiting, ...]) -> Response:
+    found = coverage_of(known, waiting)
+    tables = {one.hardware: _table(context, one, known) for one in found.hardware}
+    return context.page("coverage.html", found, issues=known.issues, tables=tables)
+
+
+def _table(context: RequestContext, of_class: ClassCoverage, known: Known) -> tuple[Sequence[ColumnHeader], Components]:
+    """The columns of one class, where Pythons that agree share one, and its rows with their squares by component."""
+    issues, classes = [known.issues[row.issue] for row in of_class.rows], [of_class.hardware]
+    columns = fold(issues, [known.builds[id_] for id_ in of_class.builds], classes, known)
+    standing = rows_of(issues, columns, classes, known)
+    cells = [cell for row in standing.values() for cell in row]
+    heads = heads_of(columns, {cell.build for cell in cells if cell.measured_at is not None})
+    stale = stale_cells(cells, known.builds, context.now)
+    rows = [(row, squares_of(standing[row.issue, of_class.hardware], heads, stale)) for row in of_class.rows]
+    return heads, dict(sorted(grouped(rows, lambda row: known.issues[row[0].issue].component).items()))
+
+
+@router.get("/hygiene")
+def hygiene(context: Context) -> Response:
+    return context.answer(
+        context.known,
+        lambda known: context.page("hygiene.html", hygiene_of(known), issues=known.issues, headings=HEADINGS),
+    )
+
+
+@router.get("/quality")
+def quality(context: Context) -> Response:
+    return context.answer(
+        lambda session: load_quality(session, context.known(session).claims),
+        lambda found: context.page("quality.html", found, least=AGREEMENT),
+    )
+
+
+@router.get("/workers")
+def workers(context: Context, window: Annotated[Window, Query()] = Window.WEEK) -> Response:
+    def load(session: Session) -> tuple[Workers, Mapping[str, Issue], int]:
+        known = context.known(session)
+        return load_workers(session, known, window, context.now), known.issues, load_last_event(session)
+
+    return context.answer(load, lambda found: _workers_page(context, *found))
+
+
+def _workers_page(context: RequestContext, found: Workers, issues: Mapping[str, Issue], last: int) -> Response:
+    """`last` is where the live stream goes on from, while anything moves."""
+    is_moving = (
+        any(one.doing for one in found.workers)
+        or bool(found.held_by_none)
+        or any(one.queued_jobs for one in found.classes)
+    )
+    return context.page(
+        "workers.html",
+        found,
+        issues=issues,
+        since=context.now - found.window.span,
+        percent=percent,
+        window=context.say(WINDOW_WORDS[found.window]),
+        windows=[
+            Choice(context.say(words), f"/workers?window={one}", one is found.window)
+            for one, words in WINDOW_WORDS.items()
+        ],
+        live_address=f"{API}/events?after={last}" if is_moving else "",
+    )
+
+
+def percent(share: float) -> str:
+    """`0 %` only where it was nothing at all, and never 100 where there was a gap."""
+    if 0 < share < 0.01:  # noqa: PLR2004 - a hundredth
+        return "< 1 %"
+    return f"{int(share * 100)} %"
