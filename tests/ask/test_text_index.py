@@ -1,4 +1,4 @@
-"""BM25 by hand, and what it is used for; and words that are guessed."""
+"""BM25 by hand, and what it is used for."""
 
 from math import isclose, log
 

@@ -105,7 +105,7 @@ SAID_EVERYWHERE = frozenset(_SAID_EVERYWHERE.split())
 """Words of the language itself, and of every traceback: they tell no two failures apart."""
 
 ELSEWHERE = frozenset({"windows", "macos"})
-"""Where nothing is measured: no issue is found by it."""
+"""Platforms on which nothing is measured: no issue is found by them."""
 
 _PACKAGES = """
 accelerate apex bitsandbytes causal-conv1d cupy datasets deepspeed diffusers einops exllamav2 fairscale fastai

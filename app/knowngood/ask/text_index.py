@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 
 from knowngood.ask.phrases import ELSEWHERE, SAID_EVERYWHERE, SAID_OTHERWISE
@@ -62,11 +63,14 @@ def words_of(text: str) -> list[str]:
 
 def terms_of(text: str) -> list[str]:
     """Names and numbers in small letters, with their parts; Chinese by pairs of signs."""
-    terms = _chinese_pairs(text)
-    for name in _NAME.findall(text):
-        parts = _NAME_PART.findall(name)
-        terms += [one.lower() for one in (name, *(parts if len(parts) > 1 else ()))]
+    terms = [*_chinese_pairs(text), *(term for name in _NAME.findall(text) for term in _terms_of_name(name))]
     return [term for term in terms if _SHORTEST_TERM <= len(term) <= _LONGEST_TERM]
+
+
+@lru_cache(maxsize=1 << 15)  # the texts of a catalogue have a tenth as many names as words
+def _terms_of_name(name: str) -> tuple[str, ...]:
+    parts = _NAME_PART.findall(name)
+    return (name.lower(), *(part.lower() for part in parts if len(parts) > 1))
 
 
 def _chinese_pairs(text: str) -> list[str]:
@@ -124,17 +128,17 @@ class TextIndex:
         self._lengths = dict.fromkeys(texts, 0)
         self._parts: dict[str, list[Part]] = defaultdict(list)
         for name, parts in texts.items():
+            found: dict[str, tuple[int, float]] = {}
             for text, weight in parts:
-                self._add(name, set(words_of(text)), weight)
+                for word in set(words_of(text)):
+                    times, heaviest = found.get(word, (0, 0.0))
+                    found[word] = times + 1, max(heaviest, weight)
                 self._parts[name] += [(text.casefold(), weight)] if weight else []
+            self._lengths[name] = sum(times for times, _ in found.values())
+            for word, posting in found.items():
+                self._postings.setdefault(word, {})[name] = posting
         self._mean = sum(self._lengths.values()) / max(1, len(self._lengths)) or 1.0
         self._by_length = grouped(self._postings, len)
-
-    def _add(self, name: str, words: Collection[str], weight: float) -> None:
-        self._lengths[name] += len(words)
-        for word in words:
-            times, heaviest = self._postings.setdefault(word, {}).get(name, (0, 0.0))
-            self._postings[word][name] = times + 1, max(heaviest, weight)
 
     def _rarity(self, n: int) -> float:
         """The inverse document frequency of a word that `n` of the texts have."""
@@ -199,7 +203,8 @@ class TextIndex:
 
     def _rare(self, meant: Meant) -> Meant:
         """A guess that says something; nothing for any other."""
-        return meant if len(self._having(meant[0])) <= _FEW * len(self._lengths) else NO_MEANING
+        few = max(_UNHEARD, _FEW * len(self._lengths))
+        return meant if len(self._having(meant[0])) <= few else NO_MEANING
 
     def _scores(self, meant: Mapping[str, Meant]) -> Mapping[str, Mapping[str, float]]:
         """By text, what each term of a question adds to it."""

@@ -8,7 +8,8 @@ import pytest
 
 from knowngood.ask.explain.advice import tried_workarounds
 from knowngood.ask.explain.answer import Explanation, Strength, Why
-from knowngood.ask.explain.matcher import SearchBudget, complete, make_failure_library, places_in, recognise
+from knowngood.ask.explain.matcher import complete, make_failure_library, places_in, recognise
+from knowngood.ask.signature_search import SearchBudget
 from knowngood.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict

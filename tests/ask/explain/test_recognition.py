@@ -18,11 +18,11 @@ import pytest
 from knowngood.ask.explain.answer import Explanation
 from knowngood.ask.explain.matcher import (
     FailureLibrary,
-    SearchBudget,
     complete,
     make_failure_library,
     recognise,
 )
+from knowngood.ask.signature_search import SearchBudget
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue
 from knowngood.domain.measuring.job import Attempt

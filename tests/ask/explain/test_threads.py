@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from knowngood.ask.explain.answer import Explanation
-from knowngood.ask.explain.matcher import SearchBudget, complete, make_failure_library, recognise
+from knowngood.ask.explain.matcher import complete, make_failure_library, recognise
+from knowngood.ask.signature_search import SearchBudget
 from knowngood.cli.knowledge import ground_here
 from tests.ask.explain.test_recognition import ONE_FAULT
 

@@ -9,15 +9,15 @@ compiler speaks, or not at all. Which words are common is measured over failures
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import regex
 from packaging.version import InvalidVersion
 
 from knowngood.ask.explain.advice import advise
 from knowngood.ask.explain.answer import Explanation, Match, NearIssue, PastedLine, Strength, Why, match_of, near_issue
+from knowngood.ask.signature_search import SearchBudget
 from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
@@ -246,26 +246,6 @@ _SIGNALS = {
 _ABOUT = 3  # lines before and after the lit one
 _MOST_LIT = 6
 _LONGEST_SHOWN = 400
-
-
-class SearchBudget:
-    """How long all signatures together may be looked for, and one of them at most. Seconds of `clock`.
-
-    The clock is looked at now and then: a pattern that was to end after 0.2 s ended after one second. With the shipped
-    signatures a megabyte written to be slow takes 0.8 s, a log of that size 0.12 s (one shared core, 2026-11-21).
-    """
-
-    def __init__(self, clock: Callable[[], float], whole_s: float = 2.0, each_s: float = 0.5) -> None:
-        self._clock = clock
-        self._until = clock() + whole_s
-        self._each_s = each_s
-
-    def search(self, pattern: str, text: str, start: int = 0, end: int | None = None) -> "regex.Match[str] | None":
-        """As `re.search`. Raises TimeoutError."""
-        left = min(self._each_s, self._until - self._clock())
-        if left <= 0:
-            raise TimeoutError
-        return regex.search(pattern, text, pos=start, endpos=end, timeout=left, concurrent=True)
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,16 @@ class Message:
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: object) -> dict[str, object]:
         """JSON has it as text, in the language of the request that is the writer's context."""
-        written = {
-            "type": "function-plain",
-            "function": lambda one, info: info.context.say(one.words, **one.values) if info.context else str(one),
-            "info_arg": True,
-            "return_schema": {"type": "str"},
+        return {
+            "type": "is-instance",
+            "cls": cls,
+            "serialization": {
+                "type": "function-plain",
+                "function": lambda one, info: info.context.say(one.words, **one.values) if info.context else str(one),
+                "info_arg": True,
+                "return_schema": {"type": "str"},
+            },
         }
-        return {"type": "is-instance", "cls": cls, "serialization": written}
 
 
 _POINTS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 4, Severity.CRITICAL: 8}
