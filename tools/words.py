@@ -21,8 +21,7 @@ from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 from jinja2.ext import extract_from_ast
 
-from knowngood.ask.explain.matcher import Why
-from knowngood.ask.explain.next_step import Step
+from knowngood.ask.explain.answer import Why
 from knowngood.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
 from knowngood.environments.service import NO_BUILD
 from knowngood.web.html.i18n import CATALOGUES, DOMAIN
@@ -44,7 +43,7 @@ _ALSO = {
 _SAYING = {"say": 0, "Message": 0, "Term": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
 # Shown by their own values: `t(page.issue.severity.value)`.
-_ENUMERATIONS: tuple[type[StrEnum], ...] = (Culprit, Fidelity, LinkKind, Severity, Status, Step, Why)
+_ENUMERATIONS: tuple[type[StrEnum], ...] = (Culprit, Fidelity, LinkKind, Severity, Status, Why)
 
 Place = tuple[str, int]
 

@@ -9,9 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.ask.explain.explaining import explain_paste
-from knowngood.ask.explain.matcher import make_failure_library, told_of_wheel
+from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.ask.lookup.service import answer_environment
-from knowngood.ask.search.service import make_search_index, search
+from knowngood.ask.search.service import SearchIndex, search
 from knowngood.domain.builds.architectures import WheelCode
 from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.move.upgrade.ranking import advise
@@ -72,8 +72,8 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
     of_env = answer_environment(asked, knowledge, NOW).ruling
     assert of_env.refusals == ruling.refusals
     found = explain_paste(text, make_failure_library((), {}), knowledge)
-    assert told_of_wheel(found.resolved, known) == (*said, *several)
-    sought = str(search(text, known, make_search_index({})).note)
+    assert found.wheel == (*said, *several)
+    sought = str(search(text, known, SearchIndex({})).note)
     assert (f"named ({', '.join(gpus)}), and the worst counts: RTX 5090." in sought) is bool(several)
     start = start_of("", text, "", knowledge)
     question = read_upgrade(UpgradeRequest(start_name(start), hardware=gpus_of(start)), knowledge, TIMES)
@@ -112,7 +112,7 @@ def test_an_upgrade_on_a_gpu_that_nobody_measured_cannot_say(knowledge: Knowledg
 
 @pytest.mark.parametrize("text", ["RTX 5090 sm_120 torch version", "sm_120", "which torch for an RTX 5090"])
 def test_a_search_for_a_gpu_is_answered_from_the_lists_with_their_days(knowledge: Knowledge, text: str) -> None:
-    hit = search(text, knowledge.known, make_search_index(knowledge.known.issues)).hits[0]
+    hit = search(text, knowledge.known, SearchIndex(knowledge.known.issues)).hits[0]
     told = str(hit.told)
     holding, lacking = told.partition("; these hold none: ")[::2]
     assert "2.8.0+cu128" in holding
@@ -121,7 +121,7 @@ def test_a_search_for_a_gpu_is_answered_from_the_lists_with_their_days(knowledge
 
 
 def test_a_search_for_a_gpu_that_was_measured_has_the_lists_too(knowledge: Knowledge) -> None:
-    told = str(search("H100", knowledge.known, make_search_index({})).hits[0].told)
+    told = str(search("H100", knowledge.known, SearchIndex({})).hits[0].told)
     assert re.match(
         r"\d+ of \d+ issues are measured there\. Of the wheels tested here these hold code for sm_90: ", told
     )
@@ -130,7 +130,7 @@ def test_a_search_for_a_gpu_that_was_measured_has_the_lists_too(knowledge: Knowl
 
 def test_without_lists_a_search_says_no_more_than_that_nobody_measured(knowledge: Knowledge) -> None:
     known = replace(knowledge.known, wheels={})
-    told = str(search("sm_120", known, make_search_index({})).hits[0].told)
+    told = str(search("sm_120", known, SearchIndex({})).hits[0].told)
     assert told.startswith("Nobody has measured this class here yet")
 
 

@@ -1,7 +1,7 @@
 """The work of the readers on one text, before anything is looked up: an environment, a policy or a log."""
 
 from knowngood.ask.explain.matcher import places_in, telling_words
-from knowngood.ask.search.pasted import pasted
+from knowngood.ask.reading import pasted
 from knowngood.domain.errors import BadEnvironment
 from knowngood.environments.detect import read_environment
 from knowngood.environments.log_cleaning import read_paste, stated_by, versions_of

@@ -26,11 +26,11 @@ _MODULES = [
             "source",
         )
     ),
-    "knowngood.ask.explain.bm25",
     "knowngood.environments.log_cleaning",
     "knowngood.ask.explain.matcher",
     "knowngood.gate.asking",
-    "knowngood.ask.search.pasted",
+    "knowngood.ask.reading",
+    "knowngood.ask.text_index",
     "knowngood.serialization.toml_positions",
 ]
 _FROM_THE_BEGINNING = {"match", "fullmatch"}

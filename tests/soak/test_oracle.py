@@ -19,10 +19,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from pydantic import TypeAdapter
 
+from knowngood.ask.explain.answer import Explanation
+from knowngood.ask.explain.explaining import explain_paste
 from knowngood.ask.explain.matcher import make_failure_library
-from knowngood.ask.explain.schemas import ExplanationBody, explanation_body
-from knowngood.ask.explain.service import explained
 from knowngood.domain.builds.build import Build
 from knowngood.gate.asking import CODES
 from knowngood.gate.renderers import Form, render
@@ -174,8 +175,8 @@ def shown(advice: UpgradeAdvice) -> tuple[str, str, list[tuple[str, str]]]:
     return advice.decision.value, advice.best.build.id if advice.best else "", ratings
 
 
-def plain(body: UpgradeBody | ExplanationBody) -> dict[str, Any]:
-    return comparable(body.model_dump_json())
+def plain(body: UpgradeBody | Explanation) -> dict[str, Any]:
+    return comparable(TypeAdapter(type(body)).dump_json(body).decode())
 
 
 # -- a comparison ------------------------------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ def of_a_paste(chance: random.Random, world: World, doors: Doors | None) -> str:
     text = f"Traceback (most recent call last):\nRuntimeError: the kernel of {row} broke in 7 places\n"
     known, measured = world.knowledge.known, world.knowledge
     library = make_failure_library(known.issues.values(), {})
-    body = explanation_body(explained(text, library, measured, build.id), library.issues, measured.known)
+    body = explain_paste(text, library, measured, build.id)
     (match,) = body.matches
     assert (match.issue, body.build) == (row, build.id if build.id in measured.tested else None)
     assert body.known is not _passes_there(world, row, build, body.build)

@@ -40,7 +40,7 @@ def reader(notebook: Engine) -> TestClient:
 def standing(client: TestClient, address: str) -> tuple[str, str, bool]:
     values = values_of(client, address)
     column = values["page"].yours.standing
-    return column.build.id, column.hardware, values["own"].build is None
+    return column.build, column.hardware, values["own"].build is None
 
 
 def kept(client: TestClient) -> Mapping[str, str]:

@@ -53,9 +53,6 @@ CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
 AttemptUrl = Annotated[str, AfterValidator(attempt_address)]
 """Of an attempt's id."""
 
-EvidenceUrl = Annotated[str | None, BeforeValidator(lambda id_: attempt_address(id_) if id_ else None)]
-"""Of the attempt that says most of a cell; null where none does."""
-
 
 def rounded(digits: int) -> WrapSerializer:
     """A number that is rounded in JSON alone."""

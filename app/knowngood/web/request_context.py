@@ -169,14 +169,12 @@ class RequestContext:
         include: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """The answer, a dataclass or a model, by its own fields. `include` leaves all else out, as pydantic does."""
-        return self._kept(
-            Response(
-                _adapter_of(type(answer)).dump_json(answer, include=dict(include) if include else None),
-                media_type="application/json",
-                headers={**self._caching(), **(headers or {})},
-            )
-        )
+        """The answer, a dataclass or a model, by its own fields, with its messages in the reader's language. `include`
+        leaves all else out, as pydantic does.
+        """
+        kind: Any = type(answer)
+        text = _adapter_of(kind).dump_json(answer, include=dict(include) if include else None, context=self)
+        return self._kept(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
 
     def ruling(self, body: str, media: str, headers: Mapping[str, str]) -> Response:
         """A decision in whatever form it was asked for."""

@@ -6,18 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from knowngood.ask.explain.matcher import (
-    Explanation,
-    SearchBudget,
-    Strength,
-    Why,
-    advise,
-    complete,
-    make_failure_library,
-    measured_workarounds,
-    places_in,
-    recognise,
-)
+from knowngood.ask.explain.advice import tried_workarounds
+from knowngood.ask.explain.answer import Explanation, Strength, Why
+from knowngood.ask.explain.matcher import complete, make_failure_library, places_in, recognise
+from knowngood.ask.signature_search import SearchBudget
 from knowngood.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
@@ -50,9 +42,11 @@ def asked(
     failures: Mapping[str, Sequence[str]] | None = None,
     cells: Sequence[Cell] = (),
     budget: SearchBudget | None = None,
+    build: str = "",
 ) -> Explanation:
     library = make_failure_library(issues, failures or {})
-    return complete(recognise(library, text, budget or SearchBudget(time.thread_time)), measured(cells, issues))
+    found = recognise(library, text, budget or SearchBudget(time.thread_time))
+    return complete(found, library.issues, measured(cells, issues), build)
 
 
 def measured(cells: Sequence[Cell], issues: Sequence[Issue] = ()) -> Knowledge:
@@ -67,7 +61,7 @@ def cell(build: str, verdict: Verdict, **changes: object) -> Cell:
 
 
 def strengths(found: Explanation) -> list[tuple[str, str]]:
-    return [(match.issue.id, match.strength.value) for match in found.matches]
+    return [(match.issue, match.strength.value) for match in found.matches]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +117,7 @@ def test_a_short_signature_is_never_sure_by_itself() -> None:
     assert strengths(asked("CUDA error: misaligned address", message("misaligned address"))) == []
     found = asked("after torch.compile: CUDA error: misaligned address", message("misaligned address"))
     assert strengths(found) == [("toy-1", "possible")]
-    assert not found.is_known
+    assert not found.known
 
 
 COMMON = "torch._inductor.exc.InductorError: IndexError: tuple index out of range"
@@ -210,7 +204,7 @@ def test_a_pass_measured_on_the_very_build_leaves_it_possible_and_shows_no_worka
     (there,) = asked(f"{text}2.7.1+cu126", make_issue(), cells=cells).matches
     (elsewhere,) = asked(f"{text}2.8.0+cu128", make_issue(), cells=cells).matches
     assert (there.strength.value, elsewhere.strength.value, elsewhere.why) == ("sure", "possible", Why.PASSES_THERE)
-    assert advise(elsewhere, GOOD, measured(cells).known).shown is None
+    assert elsewhere.cures_on is None
 
 
 @pytest.mark.parametrize(
@@ -277,9 +271,9 @@ def test_where_it_was_seen_stands_newest_first_and_passes_do_not_count() -> None
 def test_workarounds_are_told_of_the_build_of_the_paste(torch: str, own: str | None, shown: str) -> None:
     cells = [cell(OLD, Verdict.AFFECTED), cell(BAD, Verdict.AFFECTED), cell(GOOD, Verdict.NOT_AFFECTED)]
     found = asked(f"conflicting declaration 'int tmp_acc1'\n{torch}", make_issue(), cells=cells)
-    advice = advise(found.matches[0], found.resolved.build or "", measured(cells).known)
-    assert (advice.own and advice.own.build, advice.shown and advice.shown.build) == (own, shown)
-    assert advice.histories == {HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"}
+    (advice,) = found.matches
+    assert (advice.here and advice.here.build, advice.cures_on and advice.cures_on.build) == (own, shown)
+    assert advice.history == {HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"}
 
 
 def test_a_cell_of_which_the_control_alone_was_run_tells_nothing_of_the_build() -> None:
@@ -287,8 +281,8 @@ def test_a_cell_of_which_the_control_alone_was_run_tells_nothing_of_the_build() 
     found = asked(
         f"conflicting declaration 'int tmp_acc1'\ntorch=={BAD.removeprefix('torch-')}", make_issue(), cells=cells
     )
-    advice = advise(found.matches[0], BAD, measured(cells).known)
-    assert (advice.own, advice.shown and advice.shown.build) == (None, OLD)
+    (advice,) = found.matches
+    assert (advice.here, advice.cures_on and advice.cures_on.build) == (None, OLD)
 
 
 def test_a_build_where_something_helps_stands_for_the_issue_before_a_newer_one_where_it_helps_in_part() -> None:
@@ -298,7 +292,7 @@ def test_a_build_where_something_helps_stands_for_the_issue_before_a_newer_one_w
 
     def shown(*cells: Cell) -> str:
         found = asked("conflicting declaration 'int tmp_acc1'", make_issue(), cells=cells)
-        best = advise(found.matches[0], "", measured(cells).known).shown
+        best = found.matches[0].cures_on
         return best.build if best else ""
 
     helped = [cell(OLD, Verdict.AFFECTED, workarounds=whole), cell(BAD, Verdict.AFFECTED, workarounds=part)]
@@ -313,16 +307,14 @@ def test_workarounds_that_work_stand_first_and_those_for_other_releases_nowhere(
         "yes": WorkaroundFinding(WorkaroundVerdict.EFFECTIVE),
         "elsewhere": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, applies=False),
     }
-    assert [id_ for id_, _ in measured_workarounds(issue, cell(BAD, Verdict.AFFECTED, workarounds=findings))] == [
-        "yes",
-        "no",
-    ]
+    tried = tried_workarounds(issue, cell(BAD, Verdict.AFFECTED, workarounds=findings))
+    assert [one.id for one in tried] == ["yes", "no"]
 
 
 def test_words_about_wrong_numbers_lead_to_the_silent_issues() -> None:
     silent = make_issue("toy-2", silent=True, title="cumsum of int8 gives wrong sums once compiled")
     found = asked("after torch.compile the cumsum of int8 is wrong", make_issue(), silent)
-    assert [one.name for one in found.silent] == ["toy-2"]
+    assert [one.issue for one in found.silent] == ["toy-2"]
     assert asked("cumsum of int8 does not compile", make_issue(), silent).silent == ()
 
 

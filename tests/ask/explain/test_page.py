@@ -12,9 +12,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import inspect
 from sqlalchemy import text as sql
 
-from knowngood.ask.explain.matcher import Match, Strength
-from knowngood.ask.explain.next_step import NextStep
+from knowngood.ask.explain.advice import command_of
+from knowngood.ask.explain.answer import Match, Strength
+from knowngood.domain.issue import Issue
 from knowngood.matrix.issues.workarounds import WorkaroundView
+from knowngood.move.upgrade.candidates import Message
 from knowngood.store.engine import Engine, reading
 from knowngood.web.auth.principal import AccessPolicy
 from tests.web import given
@@ -28,7 +30,7 @@ SECRET = "hunter2-7c9e6679-of-a-customer"  # noqa: S105 - nobody's
 REPORT = f"> [rank0]: {LINE}\nPyTorch version: 2.7.1+cu126\nCUDA used to build PyTorch: 12.6\ntoken {SECRET}\n"
 
 
-Matched = tuple[Match, Sequence[WorkaroundView], NextStep]
+Matched = tuple[Match, Issue, Sequence[WorkaroundView], Message]
 
 
 def answered(client: TestClient, text: str, build: str = "") -> Mapping[str, Any]:
@@ -41,7 +43,7 @@ def answered(client: TestClient, text: str, build: str = "") -> Mapping[str, Any
 
 def of_the_mask(values: Mapping[str, Any]) -> Matched:
     """Issues of the notebook have one signature in common, so that a paste is all of them."""
-    found: Matched = next(one for one in values["matches"] if one[0].issue.id == "pytorch-151290")
+    found: Matched = next(one for one in values["matches"] if one[0].issue == "pytorch-151290")
     return found
 
 
@@ -53,12 +55,12 @@ def explained(client: TestClient, text: str | bytes, query: str = "", kind: str 
 
 def test_a_known_failure_is_told_with_what_helps_on_the_build_of_the_paste(client: TestClient) -> None:
     values = answered(client, REPORT)
-    assert values["page"].is_known
-    assert values["page"].resolved.build == BAD.id
-    match, workarounds, _ = of_the_mask(values)
+    assert values["page"].known
+    assert values["page"].build == BAD.id
+    match, _, workarounds, _ = of_the_mask(values)
     assert match.strength is Strength.SURE
-    assert match.shown is not None
-    assert match.shown.build == BAD.id
+    assert match.cures_on is not None
+    assert match.cures_on.build == BAD.id
     assert [(one.id, one.verdict) for one in workarounds] == [
         ("eager_mask", "effective"),
         ("flags", "ineffective"),
@@ -77,11 +79,11 @@ def test_the_page_lights_the_line_and_links_cell_and_issue(client: TestClient) -
 
 def test_the_build_that_is_chosen_outweighs_the_text(client: TestClient) -> None:
     values = answered(client, REPORT, GOOD.id)
-    assert values["page"].resolved.build == GOOD.id
-    match, workarounds, _ = of_the_mask(values)
-    assert match.own is not None
-    assert (match.own.build, match.own.verdict) == (GOOD.id, "not_affected")
-    assert (match.strength, match.shown, workarounds) == (Strength.POSSIBLE, None, ())  # its own pass rules it out
+    assert values["page"].build == GOOD.id
+    match, _, workarounds, _ = of_the_mask(values)
+    assert match.here is not None
+    assert (match.here.build, match.here.verdict) == (GOOD.id, "not_affected")
+    assert (match.strength, match.cures_on, workarounds) == (Strength.POSSIBLE, None, ())  # its own pass rules it out
 
 
 def test_what_nobody_knows_says_so_and_how_to_add_it(client: TestClient) -> None:
@@ -176,7 +178,7 @@ def test_a_long_log_is_read_at_its_ends_and_says_so(client: TestClient) -> None:
 def test_it_is_answered_where_the_store_is_empty(own: TestClient) -> None:
     assert own.get("/errors").status_code == 200
     assert explained(own, REPORT)["matches"] == []
-    assert not answered(own, REPORT)["page"].is_known
+    assert not answered(own, REPORT)["page"].known
 
 
 def test_a_new_issue_is_known_at_once(own: TestClient, own_engine: Engine) -> None:
@@ -265,10 +267,10 @@ def test_an_answer_has_an_address_that_keeps_the_issues_and_the_build_and_nothin
     again = client.get(address)
     kept = vars(again)["context"]
     assert kept["text"] == ""
-    assert (kept["page"].is_known, kept["page"].resolved.build) == (True, BAD.id)
-    assert [one.issue.id for one in kept["page"].matches] == [one.issue.id for one in pasted["page"].matches]
-    assert of_the_mask(kept)[2] == of_the_mask(pasted)[2]
-    assert [(one.id, one.verdict) for one in of_the_mask(kept)[1]] == [
+    assert (kept["page"].known, kept["page"].build) == (True, BAD.id)
+    assert [one.issue for one in kept["page"].matches] == [one.issue for one in pasted["page"].matches]
+    assert of_the_mask(kept)[3] == of_the_mask(pasted)[3]
+    assert [(one.id, one.verdict) for one in of_the_mask(kept)[2]] == [
         ("eager_mask", "effective"),
         ("flags", "ineffective"),
     ]
@@ -297,9 +299,9 @@ def test_an_address_that_names_what_is_not_here_is_refused_with_the_field(
 
 def test_every_match_ends_in_something_to_do(client: TestClient) -> None:
     for text in (REPORT, LINE, "error: redefinition of tmp_acc0_arr"):
-        for match, workarounds, step in answered(client, text)["matches"]:
-            assert step.sentence
-            assert workarounds or step.command or match.shown or match.issue.report
+        for match, _, workarounds, step in answered(client, text)["matches"]:
+            assert str(step)
+            assert workarounds or command_of(step) or match.cures_on or match.report_url
 
 
 def test_a_build_that_is_none_loses_nothing_of_what_was_pasted(client: TestClient) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.ask.explain.matcher import SearchBudget, complete, make_failure_library, recognise
-from knowngood.ask.explain.schemas import ExplanationBody, explanation_body
+from knowngood.ask.explain.answer import Explanation
+from knowngood.ask.explain.matcher import complete, make_failure_library, recognise
+from knowngood.ask.signature_search import SearchBudget
 from knowngood.cli.knowledge import ground_here
 from tests.ask.explain.test_recognition import ONE_FAULT
 
@@ -32,7 +33,7 @@ MISSED = {
 OF_ANOTHER_ROW = {"pytorch-151589 torch-2.8.0+cu128~triton-3.5.1~py312", "pytorch-197896 torch-2.3.1+cu121~py312"}
 """Recorded failures that are no answer of their row, and rightly another's: triton-7835 and pytorch-120233."""
 
-Ask = Callable[[str], ExplanationBody]
+Ask = Callable[[str], Explanation]
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +44,9 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     knowledge = ground.knowledge
     library = make_failure_library(knowledge.known.issues.values(), ground.recorded.failures)
 
-    def answer(text: str) -> ExplanationBody:
-        found = complete(recognise(library, text, SearchBudget(time.thread_time, 60.0, 20.0)), knowledge)
-        return explanation_body(found, library.issues, knowledge.known)
+    def answer(text: str) -> Explanation:
+        found = recognise(library, text, SearchBudget(time.thread_time, 60.0, 20.0))
+        return complete(found, library.issues, knowledge)
 
     return answer
 

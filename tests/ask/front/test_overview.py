@@ -78,8 +78,8 @@ def test_the_page_says_the_numbers_of_its_twin(client: TestClient) -> None:
     page, yours = values["page"], values["page"].yours
     told = client.get(values["json_address"]).json()
     standing = told["standing"]
-    assert (yours.standing.build.id, yours.standing.hardware) == (standing["build"], standing["hardware"])
-    assert {name.value: yours.standing.counts[name] for name in Prospect} == {
+    assert (yours.standing.build, yours.standing.hardware) == (standing["build"], standing["hardware"])
+    assert {name.value: getattr(yours.standing, name.value) for name in Prospect} == {
         name.value: standing[name] for name in Prospect
     }
     assert (len(page.catalogue), page.builds, page.news.cells) == (
@@ -105,8 +105,8 @@ def test_answers_from_the_cpu_are_none_on_a_gpu_while_the_two_are_not_known_to_a
     address = f"/?mine={quote(GOOD.id)}&gpu={hardware}"
     values = values_of(own, address)
     yours = values["page"].yours
-    not_known = yours.standing.counts[Prospect.NOT_KNOWN]
-    assert (values["answers"], not_known, yours.from_cpu) == (1, int(hardware == GPU_CLASS), 0)
+    not_known = yours.standing.not_known
+    assert (yours.standing.answers, not_known, yours.from_cpu) == (1, int(hardware == GPU_CLASS), 0)
 
 
 @pytest.mark.parametrize("hardware", [HARDWARE, GPU_CLASS])

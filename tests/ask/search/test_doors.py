@@ -8,8 +8,8 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from knowngood.ask.search.notation import HitKind
-from knowngood.ask.search.pasted import pasted
+from knowngood.ask.phrases import HitKind
+from knowngood.ask.reading import pasted
 from knowngood.domain.hardware_names import class_named
 from tests.commands.given import Call
 from tests.web.asking import values_of
@@ -54,9 +54,7 @@ def test_a_line_that_may_mean_several_things_has_an_address_of_its_own(client: T
     assert (status, address) == (303, "/search?q=2.7.1+fails")
     values = values_of(client, address)
     twin = client.get("/api/v1/search", params={"q": "2.7.1 fails"}).json()
-    assert [hit.address for hits in values["groups"].values() for hit, _, _ in hits] == [
-        hit["url"] for hit in twin["hits"]
-    ]
+    assert [hit.url for hits in values["groups"].values() for hit, _, _ in hits] == [hit["url"] for hit in twin["hits"]]
     assert twin["hits"][0]["name"] == "build:2.7.1 status:affected"
     assert values["json_address"] == "/api/v1/search?q=2.7.1+fails"
 

@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from knowngood.ask.explain.schemas import ExplanationBody, SignatureLineBody, SignaturesBody, explanation_body
+from knowngood.ask.explain.answer import Explanation
 from knowngood.ask.explain.service import told_of
+from knowngood.domain.issue import SignatureKind
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.queries import load_issues
 from knowngood.web.errors import InvalidParameter, UnsupportedMediaType
+from knowngood.web.json_body import Body, IssueUrl, read_from
 from knowngood.web.middleware.request_bodies import media_of
 from knowngood.web.request_context import Context
 from knowngood.web.urls import API
@@ -17,6 +19,21 @@ from knowngood.web.urls import API
 router = APIRouter(tags=["errors"])
 
 ERRORS = f"{API}/errors"
+
+
+class SignatureLineBody(Body):
+    """`pattern` is a regular expression; empty where the failure itself is the signature."""
+
+    issue: str = read_from("id")
+    title: str
+    kind: SignatureKind = read_from("signature", "kind")
+    pattern: str = read_from("signature", "pattern")
+    silent: bool
+    url: IssueUrl = read_from("id")
+
+
+class SignaturesBody(Body):
+    signatures: list[SignatureLineBody]
 
 
 async def _body(request: Request) -> bytes:
@@ -72,11 +89,11 @@ def get_errors(context: Context) -> Response:
     )
 
 
-@router.post("/errors", response_model=ExplanationBody, openapi_extra=_REQUEST, operation_id="post_errors")
+@router.post("/errors", response_model=Explanation, openapi_extra=_REQUEST, operation_id="post_errors")
 def errors(
     context: Context,
     text: Annotated[str, Depends(_sent)],
     build: Annotated[Words, Query(description="Your build, where the text does not tell it")] = "",
 ) -> Response:
     """Which issue is this failure? By signature, else the nearest by its words. Nothing sent is kept or logged."""
-    return context.json(explanation_body(*told_of(context.state, text, build)))
+    return context.json(told_of(context.state, text, build)[0])

@@ -1,26 +1,21 @@
 """`knowngood explain`: which known issue a traceback or a log is, from what is known here."""
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from knowngood.ask.explain.answer import Explanation, Match, NearIssue
 from knowngood.ask.explain.explaining import explain_paste
-from knowngood.ask.explain.matcher import Explanation, make_failure_library
-from knowngood.ask.explain.schemas import (
-    ExplanationBody,
-    MatchBody,
-    NearBody,
-    explanation_body,
-)
+from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import Ground, ground_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import ANY_SIGNER, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag, text
 from knowngood.domain.errors import BadRequest, UnknownBuild
-from knowngood.domain.issue import Issue
-from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
 from knowngood.serialization.marks import MARKS
@@ -42,9 +37,9 @@ _SEEN_SHOWN = 6
     example="explain training.log --build 2.6.0+cu124",
 )
 def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
-    body = explanation_body(*_told(_read(file), build, ground_here(snapshot, public_keys)))
+    body = _told(_read(file), build, ground_here(snapshot, public_keys))
     if as_json:
-        click.echo(body.model_dump_json(indent=2))
+        click.echo(json.dumps(asdict(body), ensure_ascii=False, indent=2, default=str))
     else:
         click.echo("\n".join(_lines(body)))
     return Exit.OK if body.known else Exit.INSUFFICIENT
@@ -71,12 +66,12 @@ def _read(file: str) -> str:
     return data.decode(errors="replace")
 
 
-def _told(text: str, build: str, ground: Ground) -> tuple[Explanation, Mapping[str, Issue], Known]:
+def _told(text: str, build: str, ground: Ground) -> Explanation:
     own = _stored_failures() if ground.has_store else {}
     knowledge = ground.knowledge
     library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})
     try:
-        return explain_paste(text, library, knowledge, build), library.issues, knowledge.known
+        return explain_paste(text, library, knowledge, build)
     except UnknownBuild as error:
         raise BadRequest(f"build: {error}") from None
 
@@ -92,7 +87,7 @@ def _stored_failures() -> Mapping[str, Sequence[str]]:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def _lines(body: ExplanationBody) -> Iterator[str]:
+def _lines(body: Explanation) -> Iterator[str]:
     yield from (f"Note: {one}" for one in body.wheel)
     yield _verdict(body)
     yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
@@ -111,13 +106,13 @@ def _lines(body: ExplanationBody) -> Iterator[str]:
         yield from _unknown(body)
 
 
-def _verdict(body: ExplanationBody) -> str:
+def _verdict(body: Explanation) -> str:
     if body.known:
         return f"We know this one: {body.matches[0].issue}"
     return "It may be one of these; the words are common." if body.matches else "We do not know this one."
 
 
-def _match(match: MatchBody, build: str | None) -> Iterator[str]:
+def _match(match: Match, build: str | None) -> Iterator[str]:
     yield f"{match.issue}  {match.title}" + ("" if match.strength == "sure" else "  (possible)")
     if match.report_url:
         yield f"  upstream: {match.report_url}"
@@ -149,7 +144,7 @@ def _match(match: MatchBody, build: str | None) -> Iterator[str]:
             yield from (f"      {line}" for line in cure.body.strip().splitlines())
 
 
-def _unknown(body: ExplanationBody) -> Iterator[str]:
+def _unknown(body: Explanation) -> Iterator[str]:
     """Ends with what to do, whatever was found."""
     if body.silent:
         yield "You write of wrong results; such issues raise nothing. The nearest of them by their words:"
@@ -164,6 +159,6 @@ def _unknown(body: ExplanationBody) -> Iterator[str]:
     yield 'To make it known: knowngood new-issue pytorch-NUMBER --title "WHAT BREAKS" (see repros/README.md)'
 
 
-def _near(near: NearBody) -> str:
+def _near(near: NearIssue) -> str:
     thread = f"  {near.report_url}" if near.report_url else ""
     return f"  {near.score:.2f}  {near.issue}  {near.title}  [{' '.join(near.words[:6])}]{thread}"

@@ -1,18 +1,11 @@
-"""A paste held against the library, for pages and terminals alike; and what a library keeps of a failure."""
+"""A paste held against the library, for pages and terminals alike."""
 
 import time
-from dataclasses import replace
 
 from knowngood import foreign_text
-from knowngood.ask.explain.matcher import (
-    Explanation,
-    FailureLibrary,
-    SearchBudget,
-    complete,
-    held_against,
-    recognise,
-)
-from knowngood.environments.resolve import resolve_build
+from knowngood.ask.explain.answer import Explanation
+from knowngood.ask.explain.matcher import FailureLibrary, complete, recognise
+from knowngood.ask.signature_search import SearchBudget
 from knowngood.store.knowledge.model import Knowledge
 
 _SEARCHES_S = 1.2
@@ -24,13 +17,8 @@ def explain_paste(text: str, library: FailureLibrary, knowledge: Knowledge, buil
 
     Raises UnknownBuild for what is no build id, and what `foreign_text.read` does.
     """
-    read = foreign_text.read(read_failure, text, shared=library)
-    found = complete(read, knowledge)
-    if not build:
-        return found
-    stated = found.resolved
-    named = resolve_build(build, knowledge.known.builds, knowledge.tested, platforms=stated.platforms)
-    return held_against(replace(read, resolved=replace(named, gpus=stated.gpus)), knowledge.known)
+    read: Explanation = foreign_text.read(read_failure, text, shared=library)
+    return complete(read, library.issues, knowledge, build)
 
 
 def read_failure(library: FailureLibrary, text: str) -> Explanation:

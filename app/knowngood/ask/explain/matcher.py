@@ -9,22 +9,22 @@ compiler speaks, or not at all. Which words are common is measured over failures
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import regex
 from packaging.version import InvalidVersion
 
-from knowngood.ask.explain.bm25 import Likeness, Texts, words_of
-from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.ask.explain.advice import advise
+from knowngood.ask.explain.answer import Explanation, Match, NearIssue, PastedLine, Strength, Why, match_of, near_issue
+from knowngood.ask.signature_search import SearchBudget
+from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
 from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
-from knowngood.domain.verdicts.claims import doubts_about
-from knowngood.domain.verdicts.history import FAILING, is_release
+from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.environments.log_cleaning import (
     CleanedPaste,
     VersionMention,
@@ -34,91 +34,11 @@ from knowngood.environments.log_cleaning import (
     stated_by,
     versions_of,
 )
-from knowngood.environments.resolve import ResolvedBuild, resolve
+from knowngood.environments.resolve import ResolvedBuild, resolve, resolve_build
 from knowngood.store.knowledge.model import Knowledge
 
 Place = tuple[str, str]
 """(file below site-packages, function) of one frame of a traceback; the function is empty where none is told."""
-
-
-class Strength(StrEnum):
-    """How much a match says."""
-
-    SURE = "sure"  # the text is this issue's own, or the traceback runs where the issue's does
-    POSSIBLE = "possible"  # the words are the issue's and anybody's
-
-
-class Why(StrEnum):
-    """The grounds of a match, in the words that are shown."""
-
-    REPRO = "the repro of this issue says it in these very words"
-    SAME_WAY = "its signature is there, and the traceback runs through the same code as the recorded ones"
-    SAME_END = "its signature is there, and the process died the same way"
-    OWN_WORDS = "its signature is there, in words that hardly anything else says"
-    MARKED = "its signature is there, and so is the operator, package or version that it is about"
-    OTHER_END = "the words fit, and this issue ends in a crash or a hang, of which the text shows nothing"
-    RULED_OUT = "the words fit, but this issue needs another version or device than those that are stated"
-    PASSES_THERE = "the words fit, but this issue was measured to pass on the very build that is stated"
-    SAME_OPERATOR = "the process died the same way, and the text names the operator that this issue is about"
-    KEPT = "this address says so; what was pasted is not kept"
-    COMMON_WORDS = (
-        "the words fit, but other faults are told in the same words; "
-        "paste the whole traceback, and it can be held against the recorded ones"
-    )
-
-
-@dataclass(frozen=True)
-class PastedLine:
-    """One line of a paste: `number` is where it stood there, from 1; `lit` says that it carries the signature."""
-
-    number: int
-    text: str
-    lit: bool
-
-
-@dataclass(frozen=True)
-class Match:
-    """An issue whose signature the paste carries.
-
-    `line` is what matched, as `search` has it; `around` the lines about it; `why` says what the match
-    rests on. `seen` are the cells on which this signature was seen here, the newest build first.
-
-    `advise` adds the rest for the reader's build: `own` is its cell, None where nobody measured it. `shown` is the cell
-    whose workarounds are told: `own` where the issue was seen on it, else the newest on which it was; None where it was
-    seen nowhere, and of a match that is not sure. `histories` say where it fails, by hardware class.
-    """
-
-    issue: Issue
-    strength: Strength
-    why: Why
-    line: str
-    around: tuple[PastedLine, ...]
-    seen: tuple[Cell, ...] = ()
-    own: Cell | None = None
-    shown: Cell | None = None
-    histories: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The explanation of one paste.
-
-    `matches` stand best first; `nearest` is empty where there is a sure one. `silent` are issues without any message,
-    filled where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for.
-    """
-
-    versions: tuple[VersionMention, ...]
-    resolved: ResolvedBuild
-    matches: tuple[Match, ...]
-    nearest: tuple[Likeness, ...]
-    silent: tuple[Likeness, ...]
-    untried: tuple[str, ...]
-    lines: int
-    left_out: int
-
-    @property
-    def is_known(self) -> bool:
-        return any(match.strength is Strength.SURE for match in self.matches)
 
 
 @dataclass(frozen=True)
@@ -126,14 +46,12 @@ class FailureLibrary:
     """The issues, and what follows from their texts and recorded failures; made once per state of the store.
 
     `courses` are, by issue, what its recorded failures run through: of each the places that few other issues share.
-    `compiled` are the issues whose recorded failures all run through a compiler, be it only through its common places.
     `titles` are, by issue, the words of its title that few other titles have.
     """
 
     issues: Mapping[str, Issue]
-    texts: Texts
+    texts: TextIndex
     courses: Mapping[str, tuple[frozenset[Place], ...]]
-    compiled: frozenset[str]
     titles: Mapping[str, frozenset[str]]
 
 
@@ -144,8 +62,7 @@ def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequenc
     every = {issue.id: issue for issue in issues}
     told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
     run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
-    compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
-    return FailureLibrary(every, Texts(told), _courses(run), compiled, _rare_words(every.values()))
+    return FailureLibrary(every, TextIndex(told, words_of), _courses(run), _rare_words(every.values()))
 
 
 _FEW_TITLES = 8  # of some 160
@@ -162,15 +79,18 @@ def _plain_words(text: str) -> set[str]:
     return {word.strip("_") for word in words_of(text)}
 
 
-def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:
+def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[Part]:
     """A title says most: it counts twice."""
-    yield issue.title
-    yield f"{issue.title} {issue.id} {issue.component}"
-    yield issue.summary
-    yield issue.signature.pattern
-    yield " ".join(claim.text for claim in issue.claims)
-    yield " ".join(one.title for one in issue.workarounds)
-    yield "\n".join(_own_lines(failures))
+    texts = (
+        issue.title,
+        f"{issue.title} {issue.id} {issue.component}",
+        issue.summary,
+        issue.signature.pattern,
+        " ".join(claim.text for claim in issue.claims),
+        " ".join(one.title for one in issue.workarounds),
+        "\n".join(_own_lines(failures)),
+    )
+    return [(text, 0.0) for text in texts]
 
 
 _OWN_LINES = 40
@@ -228,7 +148,6 @@ class _Course(StrEnum):
     SAME = "same"
     NEAR = "near"  # through a place of theirs, or through compilers where none was recorded
     OTHER = "other"
-    UNKNOWN = "unknown"  # one of them has none
 
 
 # Where torch turns a function into something else: whoever never comes there has none of the errors made there.
@@ -250,9 +169,7 @@ def _course(places: frozenset[Place], issue: str, library: FailureLibrary) -> _C
     share = max((_shared(places, recorded) for recorded in own), default=0.0)
     if share >= _SAME_SHARE:
         return _Course.SAME
-    if _is_compiled(places) and (share or not own):
-        return _Course.NEAR
-    return _Course.OTHER if places and (own or issue in library.compiled) else _Course.UNKNOWN
+    return _Course.NEAR if _is_compiled(places) and (share or not own) else _Course.OTHER
 
 
 def _is_compiled(places: frozenset[Place]) -> bool:
@@ -331,26 +248,6 @@ _MOST_LIT = 6
 _LONGEST_SHOWN = 400
 
 
-class SearchBudget:
-    """How long all signatures together may be looked for, and one of them at most. Seconds of `clock`.
-
-    The clock is looked at now and then: a pattern that was to end after 0.2 s ended after one second. With the shipped
-    signatures a megabyte written to be slow takes 0.8 s, a log of that size 0.12 s (one shared core, 2026-11-21).
-    """
-
-    def __init__(self, clock: Callable[[], float], whole_s: float = 2.0, each_s: float = 0.5) -> None:
-        self._clock = clock
-        self._until = clock() + whole_s
-        self._each_s = each_s
-
-    def search(self, pattern: str, text: str, start: int, end: int) -> "regex.Match[str] | None":
-        """As `re.search`. Raises TimeoutError."""
-        left = min(self._each_s, self._until - self._clock())
-        if left <= 0:
-            raise TimeoutError
-        return regex.search(pattern, text, pos=start, endpos=end, timeout=left, concurrent=True)
-
-
 @dataclass(frozen=True)
 class _Paste:
     pasted: CleanedPaste
@@ -361,11 +258,8 @@ class _Paste:
     versions: tuple[VersionMention, ...]
 
 
-@dataclass(frozen=True)
-class _Ranked:
-    match: Match
-    course: _Course
-    telling: int  # words of the text that matched
+_Ranked = tuple[Match, tuple[bool, bool, int]]
+"""A match, and its rank: sure before possible, the same course before none, then the signature that says more."""
 
 
 def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Explanation:
@@ -375,17 +269,15 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     whole, words, versions = "\n".join(lines), tuple(telling_words(pasted.lines)), versions_of(pasted)
     paste = _Paste(pasted, whole, starts_of(lines), places_in(whole), words, versions)
     found, untried = _matches(paste, library, budget)
-    likeness = {
-        one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
-    }
-    found.sort(key=lambda one: _rank(one, likeness))
-    matches = tuple(one.match for one in found)
+    likeness = {one.name: one.score for one in library.texts.nearest(paste.words, [one.issue for one, _ in found])}
+    found.sort(key=lambda one: (*one[1], -likeness.get(one[0].issue, 0.0), one[0].issue))
+    matches = tuple(match for match, _ in found)
     is_known = any(match.strength is Strength.SURE for match in matches)
     silent = () if is_known else _silent(paste, library)
-    told = {*(one.issue.id for one in matches), *(one.name for one in silent)}
+    told = {*(one.issue for one in matches), *(one.issue for one in silent)}
     return Explanation(
-        versions=versions,
-        resolved=ResolvedBuild(None, ""),
+        is_known,
+        versions,
         matches=matches,
         nearest=() if is_known else _nearest(paste, library, told),
         silent=silent,
@@ -401,13 +293,13 @@ NO_TRITON = (
 )
 
 
-def told_first(found: Explanation, known: Known) -> tuple[str, ...]:
+def _told_first(found: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[str, ...]:
     """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
-    is_missed = WINDOWS in found.resolved.platforms and any(one.name == "working Triton" for one in found.versions)
-    return (*told_of_wheel(found.resolved, known), *([NO_TRITON] if is_missed else []))
+    is_missed = WINDOWS in resolved.platforms and any(one.name == "working Triton" for one in found.versions)
+    return (*_told_of_wheel(resolved, known), *([NO_TRITON] if is_missed else []))
 
 
-def told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
+def _told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
     """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
     nobody knows.
     """
@@ -416,24 +308,34 @@ def told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
     return (*(one for one in said if one), *several_gpus(found.gpus))
 
 
-def complete(found: Explanation, knowledge: Knowledge) -> Explanation:
-    """Add the cells of the matches, and the build that the versions are."""
+def complete(found: Explanation, issues: Mapping[str, Issue], knowledge: Knowledge, build: str = "") -> Explanation:
+    """Add the build that the versions are, or the one that is named, and what is measured; the sure matches first. What
+    rules an issue out leaves it possible at most. `issues` are those that the text was held against. Raises
+    UnknownBuild for what is no build id.
+    """
     known = knowledge.known
-    return held_against(
-        replace(found, resolved=resolve(stated_by(found.versions), known.builds, knowledge.tested)), known
+    resolved = resolve(stated_by(found.versions), known.builds, knowledge.tested)
+    if build:
+        named = resolve_build(build, known.builds, knowledge.tested, platforms=resolved.platforms)
+        resolved = replace(named, gpus=resolved.gpus)
+    elsewhere = bool(why_not_tested(resolved.platforms))
+    weakened = [_weakened(one, issues[one.issue], found, resolved, known) for one in found.matches]
+    matches = [advise(one, issues[one.issue], resolved.build, known, elsewhere=elsewhere) for one in weakened]
+    return replace(
+        found,
+        known=any(one.strength is Strength.SURE for one in matches),
+        build=resolved.build,
+        asked=resolved.asked,
+        note=resolved.remark,
+        wheel=_told_first(found, resolved, known),
+        matches=tuple(sorted(matches, key=lambda one: one.strength is not Strength.SURE)),
     )
 
 
-def held_against(found: Explanation, known: Known) -> Explanation:
-    """The matches with their cells, the sure ones first. What rules an issue out leaves it possible at most."""
-    matches = [_with_cells(_weakened(match, found, known), known) for match in found.matches]
-    return replace(found, matches=tuple(sorted(matches, key=lambda match: match.strength is not Strength.SURE)))
-
-
-def _weakened(match: Match, found: Explanation, known: Known) -> Match:
-    if _is_ruled_out(match.issue, found):
+def _weakened(match: Match, issue: Issue, found: Explanation, resolved: ResolvedBuild, known: Known) -> Match:
+    if _is_ruled_out(issue, found):
         return replace(match, strength=Strength.POSSIBLE, why=Why.RULED_OUT)
-    passes = match.strength is Strength.SURE and _passes_on(match.issue, found, known)
+    passes = match.strength is Strength.SURE and _passes_on(issue, resolved, known)
     return replace(match, strength=Strength.POSSIBLE, why=Why.PASSES_THERE) if passes else match
 
 
@@ -463,27 +365,14 @@ def _is_any_within(specifier: str, versions: Sequence[str]) -> bool:
         return True
 
 
-def _passes_on(issue: Issue, found: Explanation, known: Known) -> bool:
+def _passes_on(issue: Issue, resolved: ResolvedBuild, known: Known) -> bool:
     """Whether it was measured to pass on the very build that is stated, and fails there on no class."""
-    build = known.builds.get(found.resolved.build or "")
-    if build is None or found.resolved.is_assumed or (_first_triton(issue) and not build.is_mismatched):
+    build = known.builds.get(resolved.build or "")
+    if build is None or resolved.is_assumed or (_first_triton(issue) and not build.is_mismatched):
         return False
     cells = [known.cell(issue, build, class_) for class_ in known.classes_of(issue.id)]
     passed = any(cell.verdict is Verdict.NOT_AFFECTED and cell.basis is None for cell in cells)
     return passed and not any(cell.verdict in FAILING for cell in cells)
-
-
-def _rank(one: _Ranked, likeness: Mapping[str, float]) -> tuple[bool, bool, int, float, str]:
-    """Sure before possible, the same course before none, then the signature that says more, then the nearer words."""
-    match = one.match
-    is_other = one.course is not _Course.SAME
-    return (
-        match.strength is not Strength.SURE,
-        is_other,
-        -one.telling,
-        -likeness.get(match.issue.id, 0.0),
-        match.issue.id,
-    )
 
 
 def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tuple[list[_Ranked], list[str]]:
@@ -496,7 +385,7 @@ def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tu
             continue
         if one is not None:
             found.append(one)
-    return [one for one in found if not one.match.issue.is_smoke] or found, untried
+    return [one for one in found if not library.issues[one[0].issue].is_smoke] or found, untried
 
 
 def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchBudget) -> _Ranked | None:
@@ -516,8 +405,8 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
     strength, why = weighed
     first, last = (line_at(paste.text, paste.starts, at) for at in (span[0], max(span[0], span[1] - 1)))
     line = "\n".join(paste.pasted.lines[first : last + 1]).strip()[:_LONGEST_SHOWN]
-    match = Match(issue, strength, why, line, _around(paste.pasted, first, last))
-    return _Ranked(match, course, len(words_of(said)))
+    match = match_of(issue, strength, why, line, _around(paste.pasted, first, last))
+    return match, (strength is not Strength.SURE, course is not _Course.SAME, -len(words_of(said)))
 
 
 def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | None:
@@ -526,7 +415,7 @@ def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | No
     """
     pattern = _BLANK.sub(r"\\s", issue.signature.pattern)
     if issue.signature.kind is not SignatureKind.WRONG_RESULT:
-        found = budget.search(pattern, text, 0, len(text))
+        found = budget.search(pattern, text)
         if found is None or not found.group().startswith(_REPRO_WORDS):
             return found.span() if found else None
     for name in _named(text):
@@ -610,79 +499,6 @@ def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ..
     return tuple(PastedLine(pasted.places[at], pasted.lines[at][:_LONGEST_SHOWN], at in lit) for at in shown)
 
 
-def is_elsewhere(found: Explanation) -> bool:
-    """Whether the text states a platform on which nothing is measured."""
-    return bool(why_not_tested(found.resolved.platforms))
-
-
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
-def recalled(issue: Issue, strength: Strength, known: Known) -> Match:
-    """A match that was found before, of a text that nobody has any more."""
-    return _with_cells(Match(issue, strength, Why.KEPT, "", ()), known)
-
-
-def _with_cells(match: Match, known: Known) -> Match:
-    builds = known.builds
-    seen = [cell for cell in known.stored(match.issue.id) if cell.verdict in FAILING and cell.build in builds]
-    seen.sort(key=lambda cell: (builds[cell.build].build_id, cell.hardware), reverse=True)
-    return replace(match, seen=tuple(seen))
-
-
-def advise(match: Match, build: str, known: Known) -> Match:
-    """The match with what holds on `build`, the tested one of the paste (empty: none). Of several hardware classes one
-    that fails stands for it.
-    """
-    builds = known.builds
-    here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
-    here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
-    own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
-    if match.strength is not Strength.SURE:
-        shown: Cell | None = None
-    elif own is not None and own.verdict in FAILING:
-        shown = own
-    else:
-        shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
-    classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
-    histories = {class_: _history(match.issue, class_, known) for class_ in classes}
-    return replace(match, own=own, shown=shown, histories=histories)
-
-
-def _history(issue: Issue, hardware: str, known: Known) -> str:
-    history = known.history(issue.id, hardware)
-    return "; ".join([history.sentence, *doubts_about(issue, history)])
-
-
-def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, bool]:
-    """Where something helps before where it helps in part, that before where nothing does; releases before other
-    wheels, newer before older.
-    """
-    found = {one.verdict for one in cell.workarounds.values()}
-    helps = WorkaroundVerdict.EFFECTIVE in found, WorkaroundVerdict.PARTIAL in found
-    return *helps, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
-
-
-_BEST_FIRST = (
-    WorkaroundVerdict.EFFECTIVE,
-    WorkaroundVerdict.PARTIAL,
-    WorkaroundVerdict.UNNECESSARY,
-    WorkaroundVerdict.UNVERIFIED,
-    WorkaroundVerdict.INEFFECTIVE,
-    WorkaroundVerdict.HARMFUL,
-)
-
-
-def measured_workarounds(issue: Issue, cell: Cell | None) -> list[tuple[str, WorkaroundFinding]]:
-    """Ids of the workarounds that apply to a cell with what was found of them, those that work first; without one all
-    of them, as not measured.
-    """
-    unknown = {one.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED) for one in issue.workarounds if not one.is_decoy}
-    tried = cell.workarounds if cell else unknown
-    found = [(one.id, tried[one.id]) for one in issue.workarounds if one.id in tried]
-    return sorted((pair for pair in found if pair[1].applies), key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
-
-
 # -- words -------------------------------------------------------------------------------------------------------------
 
 _SAYS_WHAT = re.compile(
@@ -726,19 +542,21 @@ def telling_words(lines: Sequence[str]) -> list[str]:
     return words_of("\n".join(lines))
 
 
-def _nearest(paste: _Paste, library: FailureLibrary, told: Collection[str]) -> tuple[Likeness, ...]:
+def _nearest(paste: _Paste, library: FailureLibrary, told: Collection[str]) -> tuple[NearIssue, ...]:
     """The issues most like it in words, but those that are told of anyway or concern a package that the text does not
     name, and where any is like it at all.
     """
     plain = paste.text.casefold()
     packages = {issue.id: issue.requires.package.partition("-")[0] for issue in library.issues.values()}
     found = (one for one in library.texts.nearest(paste.words) if one.name not in told and packages[one.name] in plain)
-    return tuple(one for one in found if one.score >= _LEAST_SCORE and len(one.words) >= _LEAST_WORDS)[:_NAMED]
+    near = [one for one in found if one.score >= _LEAST_SCORE and len(one.words) >= _LEAST_WORDS]
+    return tuple(near_issue(library.issues[one.name], one.score, one.words) for one in near[:_NAMED])
 
 
-def _silent(paste: _Paste, library: FailureLibrary) -> tuple[Likeness, ...]:
+def _silent(paste: _Paste, library: FailureLibrary) -> tuple[NearIssue, ...]:
     """Issues that raise nothing cannot be found by a message; where the words speak of wrong numbers, the nearest."""
     if not _WRONG_NUMBERS.search(paste.text):
         return ()
     silent = [issue.id for issue in library.issues.values() if issue.silent]
-    return tuple(one for one in library.texts.nearest(paste.words, silent) if one.score >= _LEAST_SILENT_SCORE)[:_NAMED]
+    near = [one for one in library.texts.nearest(paste.words, silent) if one.score >= _LEAST_SILENT_SCORE]
+    return tuple(near_issue(library.issues[one.name], one.score, one.words) for one in near[:_NAMED])

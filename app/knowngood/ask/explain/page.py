@@ -5,33 +5,23 @@ has an address all the same: it names the issues that were found and the build, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from knowngood.ask.explain.bm25 import Likeness
-from knowngood.ask.explain.matcher import (
-    Explanation,
-    Match,
-    Strength,
-    advise,
-    is_elsewhere,
-    recalled,
-    told_first,
-)
-from knowngood.ask.explain.next_step import NextStep, next_step
+from knowngood.ask.explain.advice import advise, command_of
+from knowngood.ask.explain.answer import Explanation, Match, Strength, Why, match_of, near_issue
 from knowngood.ask.explain.service import told_of
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.naming.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.environments.resolve import ResolvedBuild
 from knowngood.matrix.issues.workarounds import WorkaroundView, workarounds_of
 from knowngood.matrix.overview.selection import Names, Words, named_builds, named_issues
+from knowngood.move.upgrade.candidates import Message
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.forms import Form
 from knowngood.web.request_context import Context, RequestContext
@@ -101,13 +91,15 @@ def _page(
     that was named is none. The measured builds to choose from stand newest first.
     """
     tested = known.builds.keys() & set(known.tested)
+    matches = [(one, issues[one.issue]) for one in found.matches] if found else []
     return context.page(
         "paste.html",
         found,
         HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
         issues=issues,
-        matches=[_advised(context, one, found, known) for one in found.matches] if found else [],
-        wheel=told_first(found, known) if found else (),
+        matches=[(match, issue, *_helped(context, match, issue, known)) for match, issue in matches],
+        cell_of=lambda issue, seen: known.cell(issue, known.builds[seen.build], seen.hardware),
+        command_of=command_of,
         address=_address_of(found) if found else "",
         silent_address=matrix_address(issues=",".join(issue.id for issue in issues.values() if issue.silent)),
         text=text[:_LONGEST_ECHO],
@@ -124,12 +116,12 @@ def _address_of(found: Explanation) -> str:
     """The address that shows the same again, but for what the text alone has."""
     return asking(
         PASTE,
-        issue=",".join(one.issue.id for one in found.matches if one.strength is Strength.SURE),
-        maybe=",".join(one.issue.id for one in found.matches if one.strength is not Strength.SURE),
-        near=",".join(one.name for one in found.nearest),
-        silent=",".join(one.name for one in found.silent),
+        issue=",".join(one.issue for one in found.matches if one.strength is Strength.SURE),
+        maybe=",".join(one.issue for one in found.matches if one.strength is not Strength.SURE),
+        near=",".join(one.issue for one in found.nearest),
+        silent=",".join(one.issue for one in found.silent),
         known="" if found.matches else "no",
-        build=found.resolved.build or "",
+        build=found.build or "",
     )
 
 
@@ -142,27 +134,32 @@ def _recalled(query: RecalledQuery, known: Known) -> Explanation:
         """In the order of the address, which has the likeliest first."""
         return tuple(issue for id_ in ids[:_RECALLED] for issue in named_issues(issues, [id_], field))
 
-    matches = [recalled(issue, Strength.SURE, known) for issue in named(query.issue, "issue")]
-    matches += [recalled(issue, Strength.POSSIBLE, known) for issue in named(query.maybe, "maybe")]
-    near, silent = (
-        tuple(Likeness(issue.id, 0, ()) for issue in named(ids, field))
-        for ids, field in ((query.near, "near"), (query.silent, "silent"))
+    kept = ((query.issue, "issue", Strength.SURE), (query.maybe, "maybe", Strength.POSSIBLE))
+    matches = [
+        advise(match_of(issue, strength, Why.KEPT), issue, build, known)
+        for ids, field, strength in kept
+        for issue in named(ids, field)
+    ]
+    return Explanation(
+        known=bool(query.issue),
+        build=build,
+        matches=tuple(matches),
+        nearest=tuple(map(near_issue, named(query.near, "near"))),
+        silent=tuple(map(near_issue, named(query.silent, "silent"))),
     )
-    return Explanation((), ResolvedBuild(build, ""), tuple(matches), near, silent, untried=(), lines=0, left_out=0)
 
 
-def _advised(
-    context: RequestContext, match: Match, found: Explanation, known: Known
-) -> tuple[Match, Sequence[WorkaroundView], NextStep]:
-    """The match with its advice, its workarounds, and what to do. Where none was measured the workarounds are all of
-    them, as not tried on the newest build.
+def _helped(
+    context: RequestContext, match: Match, issue: Issue, known: Known
+) -> tuple[Sequence[WorkaroundView], Message]:
+    """The workarounds of a match, and what to do. Where none was measured the workarounds are all of them, as not tried
+    on the newest build.
     """
-    build = found.resolved.build or ""
-    match = advise(match, build, known)
     newest = max(known.builds, key=lambda id_: known.builds[id_].build_id, default="")
-    cell = match.shown or Cell(match.issue.id, newest, CPU_CLASS, Verdict.NOT_RUN, "", None)
+    cell = Cell(issue.id, newest, CPU_CLASS, Verdict.NOT_RUN, "", None)
+    if shown := match.cures_on:
+        cell = known.cell(issue, known.builds[shown.build], shown.hardware)
     is_sure = match.strength is Strength.SURE
-    workarounds = workarounds_of(match.issue, known.builds[cell.build], cell, context) if is_sure else ()
-    step = next_step(match, build, known, elsewhere=is_elsewhere(found))
+    workarounds = workarounds_of(issue, known.builds[cell.build], cell, context) if is_sure else ()
     title = workarounds[0].title if workarounds else ""
-    return match, workarounds, replace(step, values={**step.values, "workaround": title})
+    return workarounds, Message(match.to_do.words, **{**match.to_do.values, "workaround": title})

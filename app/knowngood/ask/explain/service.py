@@ -6,15 +6,15 @@ A paste itself passes through: it is held by the request that brought it, and by
 import threading
 from collections.abc import Mapping
 
+from knowngood.ask.explain.answer import Explanation
 from knowngood.ask.explain.explaining import explain_paste
-from knowngood.ask.explain.matcher import Explanation, FailureLibrary, make_failure_library
+from knowngood.ask.explain.matcher import FailureLibrary, make_failure_library
 from knowngood.ask.explain.store import find_failures, load_failures
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
-from knowngood.store.knowledge.model import Knowledge
 from knowngood.web.app_state import AppState
 from knowngood.web.errors import InvalidParameter
 
@@ -52,16 +52,14 @@ class Recogniser:
         return library
 
 
-def explained(text: str, library: FailureLibrary, knowledge: Knowledge, build: str = "") -> Explanation:
-    """As `explain_paste`. Raises InvalidParameter for what is no build id."""
-    try:
-        return explain_paste(text, library, knowledge, build)
-    except UnknownBuild as error:
-        raise InvalidParameter(str(error), "build") from None
-
-
 def told_of(state: AppState, text: str, build: str) -> tuple[Explanation, Mapping[str, Issue], Known]:
-    """The explanation, the issues that the text was held against, and what was known."""
+    """The explanation, the issues that the text was held against, and what was known. Raises InvalidParameter for what
+    is no build id.
+    """
     snapshot = state.knowledge.now()
     library = state.own(Recogniser).open_library(state.engine, snapshot)
-    return explained(text, library, snapshot.knowledge, build), library.issues, snapshot.knowledge.known
+    try:
+        found = explain_paste(text, library, snapshot.knowledge, build)
+    except UnknownBuild as error:
+        raise InvalidParameter(str(error), "build") from None
+    return found, library.issues, snapshot.knowledge.known

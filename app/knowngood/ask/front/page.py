@@ -6,13 +6,12 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from knowngood.ask.front.service import Overview, Yours, load_overview, usual_class
-from knowngood.ask.search.api import saying
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect
 from knowngood.matrix.charts.drawing import lifespan_chart, pass_rate_chart
 from knowngood.matrix.overview.moved import moved
+from knowngood.move.upgrade.candidates import Message
 from knowngood.move.upgrade.wording import because, verdict
 from knowngood.store.engine import Session
 from knowngood.store.queries import RunRow, load_active_run
@@ -66,10 +65,13 @@ def _page(context: RequestContext, found: Overview, own: ReaderBuild, active: Ru
 
 def _values_of(context: RequestContext, yours: Yours) -> dict[str, Any]:
     """Values that the template cannot read off `yours`."""
-    build, hardware, counts = yours.standing.build.id, yours.standing.hardware, yours.standing.counts
-    say, advice = saying(context), yours.advice
+    build, hardware = yours.standing.build, yours.standing.hardware
+    advice = yours.advice
+
+    def say(message: Message) -> str:
+        return context.say(message.words, **message.values)
+
     return {
-        "answers": sum(counts[one] for one in (*FAILING_PROSPECTS, Prospect.PASSES)),
         "verdict": verdict(advice, say) if advice else "",
         "because": because(advice, say, context.say(", "), context.say(". ")) if advice else "",
         "lifespan_chart": lifespan_chart(context, yours.lifespans, build=build),

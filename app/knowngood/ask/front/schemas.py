@@ -3,27 +3,13 @@
 from collections.abc import Iterable
 from datetime import date, datetime
 
-from knowngood.ask.front.service import IssueStanding, Overview, Standing, Yours
+from knowngood.ask.front.service import BuildStanding, IssueStanding, Overview, Yours, standing_of
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Verdict, is_silent
 from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import because, verdict
 from knowngood.web.json_body import Body, TitledIssueBody
-from knowngood.web.urls import build_address, cell_address, issue_address
-
-
-class StandingBody(Body):
-    """The catalogue's issues on one build and hardware class, by what somebody who runs it has to expect."""
-
-    build: str
-    hardware: str
-    passes: int
-    needs_workaround: int
-    as_reported: int
-    fails: int
-    not_known: int
-    does_not_apply: int
-    url: str
+from knowngood.web.urls import cell_address, issue_address
 
 
 class NextBuildBody(Body):
@@ -66,12 +52,12 @@ class OverviewBody(Body):
     hardware: list[str]
     newest: datetime | None
     example: bool
-    standing: StandingBody | None
+    standing: BuildStanding | None
     next: NextBuildBody | None
     watch_out: list[IssueStandingBody]
     severe: list[IssueStandingBody]
     changes: NewsBody
-    releases: list[StandingBody]
+    releases: list[BuildStanding]
 
 
 def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:
@@ -82,7 +68,7 @@ def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:
         hardware=list(found.hardware),
         newest=found.newest,
         example=is_example,
-        standing=_standing(yours.standing) if yours else None,
+        standing=yours.standing if yours else None,
         next=_next(yours) if yours else None,
         watch_out=_issues(yours.watch_out) if yours else [],
         severe=_issues(yours.severe) if yours else [],
@@ -91,16 +77,7 @@ def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:
             cells=news.cells,
             issues=list(dict.fromkeys(issue for change in news.changes for issue in change.issues)),
         ),
-        releases=[
-            _standing(Standing(one.build, rate.hardware, one.counts)) for rate in found.rates for one in rate.releases
-        ],
-    )
-
-
-def _standing(one: Standing) -> StandingBody:
-    counts = {prospect.value: count for prospect, count in one.counts.items()}
-    return StandingBody(
-        build=one.build.id, hardware=one.hardware, url=build_address(one.build.id, one.hardware), **counts
+        releases=[standing_of(one.build, rate.hardware, one.counts) for rate in found.rates for one in rate.releases],
     )
 
 

@@ -34,6 +34,7 @@ from knowngood.store.engine import Session
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.store.knowledge.model import Recorded
 from knowngood.web.app_state import AppState
+from knowngood.web.urls import build_address
 
 NEWS_DAYS = 30
 MOST_SEVERE = 12
@@ -44,12 +45,23 @@ _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a build stands on a hardware class: its rows by prospect, those of which nothing can exist there too."""
+class BuildStanding:
+    """The catalogue's issues on one build and hardware class, by what somebody who runs it has to expect."""
 
-    build: Build
+    build: str
     hardware: str
-    counts: Mapping[Prospect, int]
+    passes: int
+    needs_workaround: int
+    as_reported: int
+    fails: int
+    not_known: int
+    does_not_apply: int
+    url: str
+
+    @property
+    def answers(self) -> int:
+        """How many are known to pass or to fail."""
+        return self.passes + self.needs_workaround + self.as_reported + self.fails
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,7 @@ class Yours:
     those of the `severe` ones.
     """
 
-    standing: Standing
+    standing: BuildStanding
     from_cpu: int
     advice: UpgradeAdvice | None
     watch_out: tuple[IssueStanding, ...]
@@ -187,9 +199,10 @@ def _newest(known: Known) -> datetime | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def standing_of(build: Build, hardware: str, known: Known) -> Standing:
-    found = Counter(prospect_of(known.cell(issue, build, hardware)) for issue in known.issues.values())
-    return Standing(build, hardware, {prospect: found[prospect] for prospect in Prospect})
+def standing_of(build: Build, hardware: str, counts: Mapping[Prospect, int]) -> BuildStanding:
+    """`counts` are of the issues, those of which nothing can exist there too."""
+    by_name = {prospect.value: counts.get(prospect, 0) for prospect in Prospect}
+    return BuildStanding(build=build.id, hardware=hardware, url=build_address(build.id, hardware), **by_name)
 
 
 def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | None) -> Yours:
@@ -201,7 +214,7 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
     grave = [row for row in rows if is_at_least(row.issue.severity, Severity.HIGH) and is_silent(row.issue, row.cell)]
     answering = [row.cell for row in rows if row.prospect in _ANSWERS]
     return Yours(
-        standing=standing_of(build, hardware, known),
+        standing=standing_of(build, hardware, Counter(row.prospect for row in rows)),
         from_cpu=sum(cell.basis is not None and cell.basis.hardware != cell.hardware for cell in answering),
         advice=advice,
         watch_out=tuple(sorted((row for row in grave if row.prospect in FAILING_PROSPECTS), key=_gravity)),

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
-from knowngood.ask.lookup.text import environment_text, found_text, issue_text
-from knowngood.ask.search.service import MOST_HITS, SearchAnswer, make_search_index, search
+from knowngood.ask.lookup.text import environment_text, found_text, issue_text, query_of
+from knowngood.ask.phrases import HitKind
+from knowngood.ask.search.service import UNREADABLE_WORDS, SearchAnswer, SearchIndex, search
 from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
@@ -22,6 +23,7 @@ from knowngood.environments.running_hardware import hardware_here
 from knowngood.gate.asking import environment_of, is_stated
 from knowngood.gate.renderers.json import as_json
 from knowngood.gate.request import GateRequest, read_request
+from knowngood.move.upgrade.candidates import Message
 from knowngood.query.cli import read_asked
 
 _UNSEEN_GPUS = (
@@ -101,26 +103,25 @@ def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environme
 )
 def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
     text, known = " ".join(words), known_here(snapshot, public_keys)
-    answer = search(text, known, make_search_index(known.issues))
+    answer = search(text, known, SearchIndex(known.issues))
     issues = _issues_of(text, answer, known)
     if as_json:
-        from knowngood.ask.search.schemas import search_body
         from knowngood.matrix.issues.schemas import issues_body
 
-        told = search_body(answer, known, str, lambda issue: issue.title, MOST_HITS).model_dump(mode="json")
-        sys.stdout.write(_dumped({**issues_body(issues).model_dump(mode="json"), "search": told}))
+        sys.stdout.write(_dumped({**issues_body(issues).model_dump(mode="json"), "search": answer}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))
-    return Exit.USAGE if answer.is_unreadable else Exit.OK
+    return Exit.USAGE if answer.note.words == UNREADABLE_WORDS else Exit.OK
 
 
 def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
     """Those of the answer; where it is a query, those that the query selects, as the matrix has them. Raises BadRequest
     for a query with a word that is misspelt: where nobody can choose, nothing is guessed.
     """
-    if not answer.hits or not answer.hits[0].query:
-        return tuple(hit.issue for hit in answer.hits if hit.issue)
-    query = text if answer.read_as.get(answer.asked) else answer.hits[0].query
+    selected = query_of(answer.hits[0]) if answer.hits else ""
+    if not selected:
+        return tuple(known.issues[hit.name] for hit in answer.hits if hit.kind is HitKind.ISSUE)
+    query = text if answer.read_as.get(answer.asked) else selected
     hardware = (answer.hardware,) if answer.hardware else known.hardware
     asked = read_asked(query, "the words")
     return select(known, asked, issues_of(known.issues, ()), (), hardware, datetime.now(UTC)).issues
@@ -177,5 +178,9 @@ def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
 
 
 def _dumped(body: dict[str, Any]) -> str:
-    text = json.dumps(body, default=as_json, ensure_ascii=False, indent=2)
+    text = json.dumps(body, default=_as_json, ensure_ascii=False, indent=2)
     return text.encode("utf-8", "replace").decode() + "\n"
+
+
+def _as_json(value: object) -> Any:  # noqa: ANN401 - whatever JSON is made of
+    return str(value) if isinstance(value, Message) else as_json(value)

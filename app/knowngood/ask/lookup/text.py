@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import parse_qsl, urlsplit
 
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer
-from knowngood.ask.search.notation import HitKind
+from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.domain.issue import Issue, Link
 from knowngood.domain.verdicts.claims import doubts_about
@@ -173,10 +174,10 @@ _COMMANDS = {
 
 def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text: str) -> str:
     """Whatever is meant beside issues, each with the command that answers it; then the issues."""
-    lines = [*(wrapped(f"{answer.note}") if answer.note else ())]
+    lines = wrapped(str(answer.note)) if answer.note.words else []
     lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
     for hit in answer.hits:
-        if hit.issue is None:
+        if hit.kind is not HitKind.ISSUE:
             lines += _meant(hit, answer)
     for issue in issues:
         silent = ", silent" if issue.silent else ""
@@ -187,21 +188,27 @@ def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text
         for class_, history in told:
             lines += wrapped(f"{class_}: {history.sentence}", _INDENT, _INDENT + "  ") if history.measured else ()
     if not issues and not answer.hits:
-        lines.append(f'no issue matches "{one_line(text)}"; `knowngood find --help` says what may be asked')
+        lines.append(f'nothing here is about "{one_line(text)}"; `knowngood find --help` says what may be asked')
     elif issues:
         many = "1 issue" if len(issues) == 1 else f"{len(issues)} issues"
         lines += ["", f"{many}; more of one: knowngood issue ID"]
-    elif answer.hits[0].query:
+    elif query_of(answer.hits[0]):
         lines.append("no issue matches")
     return "\n".join(lines) + "\n"
 
 
 def _meant(hit: Hit, answer: SearchAnswer) -> Iterator[str]:
     command = hit.command or _COMMANDS.get(hit.kind, "").format(*hit.name.split())
-    if hit.query:
+    if query := query_of(hit):
         on = f" --hardware {answer.hardware}" if answer.hardware else ""
-        command = f"knowngood matrix --query {shlex.quote(hit.query)}{on}"
+        command = f"knowngood matrix --query {shlex.quote(query)}{on}"
     if not command:
         return
-    yield from wrapped(one_line(f"{hit.title}. {hit.told}" if hit.told else str(hit.title)), later=_INDENT)
+    yield from wrapped(one_line(f"{hit.title}. {hit.told}" if hit.told.words else str(hit.title)), later=_INDENT)
     yield f"{_INDENT}{one_line(command)}"
+
+
+def query_of(hit: Hit) -> str:
+    """The query of a part of the matrix, without its hardware; empty where the matrix is asked for by ids."""
+    asked = dict(parse_qsl(urlsplit(hit.url).query)) if hit.kind is HitKind.QUERY else {}
+    return "" if "issues" in asked else asked.get("q", "")

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.ask.search.schemas import Say, SearchBody, search_body
-from knowngood.ask.search.service import MOST_HITS, SearchIndexes, search
-from knowngood.web.request_context import Context, RequestContext
+from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, search, titled
+from knowngood.web.request_context import Context
 from knowngood.web.urls import API
 
 router = APIRouter(tags=["search"])
@@ -15,7 +14,7 @@ SEARCH_API = f"{API}/search"
 LONGEST_TEXT = 20_000  # characters of an address; what is longer is pasted as a form
 
 
-@router.get("/search", response_model=SearchBody)
+@router.get("/search", response_model=SearchAnswer)
 def get_search(
     context: Context,
     q: Annotated[
@@ -32,10 +31,5 @@ def get_search(
     index = context.state.own(SearchIndexes)
     return context.answer(
         lambda session: (known := context.known(session), search(q, known, index.of(known.issues))),
-        lambda found: context.json(search_body(found[1], found[0], saying(context), context.title_of, limit)),
+        lambda found: context.json(titled(found[1], found[0].issues, context.title_of, limit)),
     )
-
-
-def saying(context: RequestContext) -> Say:
-    """Messages in the reader's language."""
-    return lambda message: context.say(message.words, **message.values)

@@ -11,10 +11,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Response
 
 from knowngood.ask.explain.page import answer_paste
-from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API, saying
-from knowngood.ask.search.notation import HitKind
-from knowngood.ask.search.schemas import cell_of, hit_body
-from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, search
+from knowngood.ask.phrases import HitKind
+from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API
+from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, cell_of, search, titled
 from knowngood.domain.naming.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import reading
@@ -81,16 +80,15 @@ def _led_on(context: RequestContext, text: str, answer: SearchAnswer) -> Respons
 
 def _page(context: RequestContext, text: str, known: Known, answer: SearchAnswer) -> Response:
     """Hits of one kind stand together, in the order of the best of each, each with its cell and its words."""
-    say, groups = saying(context), defaultdict(list)
-    for hit in answer.hits[:MOST_HITS]:
-        cell = cell_of(hit, answer, known)
-        told = hit_body(hit, cell, known, say, context.title_of)
-        groups[context.say(GROUP_WORDS[hit.kind])].append((hit, cell, told))
+    groups = defaultdict(list)
+    for hit in titled(answer, known.issues, context.title_of, MOST_HITS).hits:
+        issue = known.issues[hit.name] if hit.kind is HitKind.ISSUE else None
+        cell = cell_of(issue, answer.build, answer.hardware, known) if issue else None
+        groups[context.say(GROUP_WORDS[hit.kind])].append((hit, issue, cell))
     return context.page(
         "search.html",
         answer,
         text=text,
-        note=say(answer.note) if answer.note else "",
         groups=groups,
         examples=[(example, search_address(example), context.say(said)) for example, said in EXAMPLE_WORDS.items()],
         json_address=f"{SEARCH_API}{search_address(text).removeprefix(SEARCH)}" if text else SEARCH_API,

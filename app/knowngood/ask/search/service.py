@@ -6,15 +6,15 @@ Total: whatever the text is, there is an answer. Where nothing fits, it says so 
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from typing import ClassVar
 
-import regex
-
-from knowngood.ask.search.notation import HitKind, ParsedText, one_line, plain, read
-from knowngood.ask.search.pasted import pasted
-from knowngood.ask.search.word_index import WordIndex
+from knowngood.ask.phrases import HitKind
+from knowngood.ask.reading import Names, Reading, component_key, one_line, pasted, plain, read
+from knowngood.ask.signature_search import SearchBudget
+from knowngood.ask.text_index import Findings, TextIndex, parts_of, terms_of
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import UnknownBuild, UnknownIssue
@@ -22,7 +22,10 @@ from knowngood.domain.hardware_names import NamedHardware, class_named, hardware
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.naming.threads import USUAL, Relation, Thread, ThreadIndex
+from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.matrix import Columns, choose_columns, telling_class
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
 from knowngood.environments.service import (
     NO_BUILD,
     SEVERAL_GPUS_WORDS,
@@ -31,9 +34,9 @@ from knowngood.environments.service import (
     worst_gpu,
 )
 from knowngood.move.upgrade.candidates import Message
-from knowngood.query.evaluate import of_issues
+from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import ALIASES, FIELDS
-from knowngood.query.parser import BadQuery, Query, parse
+from knowngood.query.parser import And, BadQuery, Query, Text, parse
 from knowngood.web.urls import (
     ERRORS,
     asking,
@@ -45,64 +48,75 @@ from knowngood.web.urls import (
 )
 
 MOST_HITS = 50
+NOTHING = Message("")
+UNREADABLE_WORDS = "This is no query that can be read: {fault}"
 
 
 @dataclass(frozen=True)
 class Hit:
-    """`name` is what programs tell it by: an issue, a build, a class, a query. `title` is None for an issue, which has
-    its own. `told` says why it is here or what to do, `command` is what does it. `query` is that of a part of the
-    matrix, without its hardware; empty where the matrix is asked for by ids.
+    """`name` is an issue's id, a build's, a hardware class, a query, or a thread (`pytorch/pytorch#999999`). `url` is a
+    page here, of a `thread` the one on GitHub. `told` says why it is here or what to do, and `command`, to be run in a
+    shell, does it (empty: there is none). Of an issue, `history` is where it fails, and `verdict` that on the build
+    that the text names, empty where it names none.
     """
+
+    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}  # none is ever left out
 
     kind: HitKind
     name: str
-    address: str
-    title: Message | None = None
-    told: Message | None = None
-    issue: Issue | None = None
+    title: Message
+    told: Message = NOTHING
+    history: str = ""
+    url: str = ""
     command: str = ""
-    query: str = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """`hits` stand best first. It `is_sure` where the first is what is meant, and nothing else may be. `read_as` are
-    words that were taken for others, `note` says what could not be done as it was asked. `build` and `hardware` are
-    those that the text names, empty where it names none. A query that cannot be read `is_unreadable`: `note` says why,
-    and the hits are those of its words.
+    """Hits stand best first. `sure`: the first is what is meant, and nothing else may be; `leads_to` is then its page.
+    `read_as` has the words that were taken for others, `note` what could not be done as asked. `build` and `hardware`
+    are those that the text names, empty where it names none. `total` counts hits beyond the limit too.
     """
 
+    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}
+
     asked: str
-    hits: tuple[Hit, ...] = ()
-    is_sure: bool = False
+    sure: bool = False
+    leads_to: str = ""
     read_as: Mapping[str, str] = field(default_factory=dict)
-    note: Message | None = None
+    note: Message = NOTHING
     build: str = ""
     hardware: str = ""
-    is_unreadable: bool = False
-
-    @property
-    def leads_to(self) -> str:
-        """The address of what is meant, where that is sure."""
-        return self.hits[0].address if self.is_sure else ""
+    total: int = 0
+    hits: tuple[Hit, ...] = ()
 
 
-@dataclass(frozen=True)
+def _answer(
+    asked: str,
+    hits: Sequence[Hit],
+    *,
+    is_sure: bool = False,
+    read_as: Mapping[str, str] | None = None,
+    note: Message = NOTHING,
+    build: str = "",
+    hardware: str = "",
+) -> SearchAnswer:
+    leads_to = hits[0].url if is_sure else ""
+    return SearchAnswer(asked, is_sure, leads_to, read_as or {}, note, build, hardware, len(hits), tuple(hits))
+
+
 class SearchIndex:
     """All that follows from a catalogue's issues alone."""
 
-    words: WordIndex
-    threads: ThreadIndex
-    signatures: tuple[tuple[str, "regex.Pattern[str]"], ...]
-
-
-def make_search_index(issues: Mapping[str, Issue]) -> SearchIndex:
-    signatures = tuple(
-        (issue.id, regex.compile(issue.signature.pattern, regex.MULTILINE))
-        for issue in issues.values()
-        if issue.signature.pattern and not issue.is_smoke and not issue.silent
-    )
-    return SearchIndex(WordIndex(issues.values()), ThreadIndex(issues.values()), signatures)
+    def __init__(self, issues: Mapping[str, Issue]) -> None:
+        self.words = TextIndex({issue.id: parts_of(issue) for issue in issues.values()}, terms_of)
+        self.threads = ThreadIndex(issues.values())
+        self.names = Names(
+            self.threads.projects,
+            {component_key(issue.component): issue.component for issue in issues.values()},
+            {issue.requires.package for issue in issues.values()} - {""},
+        )
 
 
 class SearchIndexes:
@@ -110,22 +124,33 @@ class SearchIndexes:
 
     def __init__(self) -> None:
         self._making = threading.Lock()
-        self._issues: Mapping[str, Issue] | None = None
-        self._index: SearchIndex | None = None
+        self._made: tuple[Mapping[str, Issue], SearchIndex] | None = None
 
     def of(self, issues: Mapping[str, Issue]) -> SearchIndex:
         with self._making:
-            if self._index is None or (self._issues is not issues and self._issues != issues):
-                self._index = make_search_index(issues)
-            self._issues = issues
-            return self._index
+            made = self._made
+            is_right = made is not None and (made[0] is issues or made[0] == issues)
+            self._made = issues, made[1] if made and is_right else SearchIndex(issues)
+            return self._made[1]
+
+
+def titled(
+    answer: SearchAnswer, issues: Mapping[str, Issue], title_of: Callable[[Issue], str], limit: int
+) -> SearchAnswer:
+    """The first hits of the answer, with the titles of issues as `title_of` has them."""
+    hits = [
+        replace(hit, title=Message("{title}", title=title_of(issues[hit.name]))) if hit.kind is HitKind.ISSUE else hit
+        for hit in answer.hits[:limit]
+    ]
+    return replace(answer, hits=tuple(hits))
 
 
 def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
+    """The answer to a text, whatever it is."""
     match pasted(text):
         case HitKind.ERROR:
             title = Message("This is an error: it is held against the signatures of all issues")
-            return SearchAnswer("", (Hit(HitKind.ERROR, "", ERRORS, title),), is_sure=True)
+            return _answer("", [Hit(HitKind.ERROR, "", title, url=ERRORS)], is_sure=True)
         case HitKind.ENVIRONMENT:
             return _of_environment(text, known)
         case _:
@@ -139,15 +164,16 @@ def _of_environment(text: str, known: Known) -> SearchAnswer:
     try:
         found = pasted_build(text, known.builds, known.tested)
     except NoSuchBuild as error:
-        near = tuple(_build_hit(known.builds[id_], "") for id_ in error.nearest)
-        return SearchAnswer("", near, note=Message(NO_BUILD, why=str(error)))
+        near = [_build_hit(known.builds[id_], "") for id_ in error.nearest]
+        return _answer("", near, note=Message(NO_BUILD, why=str(error)))
     build, gpu = found.build or "", worst_gpu(found, known)
     title = Message("Your environment is {build}", build=build)
-    hit = Hit(HitKind.ENVIRONMENT, build, asking("/", mine=build, gpu=gpu), title)
+    hit = Hit(HitKind.ENVIRONMENT, build, title, url=asking("/", mine=build, gpu=gpu))
     class_ = class_named(gpu, known.hardware)
-    note = Message(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if len(found.gpus) > 1 else None
-    told = class_ if class_ in known.hardware else ""
-    return SearchAnswer("", (hit,), is_sure=note is None, note=note, build=build, hardware=told)
+    several = len(found.gpus) > 1
+    note = Message(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if several else NOTHING
+    hardware = class_ if class_ in known.hardware else ""
+    return _answer("", [hit], is_sure=not several, note=note, build=build, hardware=hardware)
 
 
 # -- a question --------------------------------------------------------------------------------------------------------
@@ -160,9 +186,7 @@ _COMPONENT_ALIKE = 0.85
 _MENDINGS = 6
 _MINOR = re.compile(r"(\d{1,3}\.\d{1,4})(~py\d{2,3})?")
 _SAYS_ERROR = re.compile(r"\w(?:Error|Exception|Unsupported)\b|: \S|\berror\b|'[^']+'", re.IGNORECASE)
-_SIGNATURE_S, _SIGNATURES_S = 0.5, 2.0  # of one, and of all: a line takes 4 ms of one, and what takes more is told
 _FEWEST_LETTERS = 12  # of a message: shorter ones are anybody's
-_ENOUGH = 0.5  # of the words
 _MOST_NAMED = 20  # issues that an address names one by one
 
 
@@ -172,22 +196,18 @@ class _Question:
         self._raw = one_line(text)
         self._known = known
         self._index = index
-        self._names = BuildNames(known.builds)
+        self._builds = BuildNames(known.builds)
 
     def answer(self) -> SearchAnswer:
         if not self._text:
-            return SearchAnswer("")
+            return _answer("", ())
         try:
-            hit = self._issue_hit(find_issue(self._text, self._known.issues))
-            return SearchAnswer(self._text, (hit,), is_sure=True)
+            issue = find_issue(self._text, self._known.issues)
         except UnknownIssue:
-            pass
-        if self._looks_like_query():
-            return self._of_query()
-        asked = read(self._raw, self._index.threads.projects)
-        if asked.thread is not None:
-            return self._of_thread(asked, asked.thread)
-        return self._of_names(asked)
+            if self._looks_like_query():
+                return self._of_query()
+            return self._of_reading(read(self._raw, self._index.names))
+        return _answer(self._text, [self._issue_hit(issue.id)], is_sure=True)
 
     # a query of the query language
 
@@ -202,17 +222,14 @@ class _Question:
             text = f"{text[: named.start()]} {text[named.end() :]}".strip()
         text, fault = _mended(text)
         if fault is not None:
-            note = Message("This is no query that can be read: {fault}", fault=fault)
-            words = _NAMED_FIELD.sub(" ", text)
-            found = self._of_names(read(words, {}))
-            return replace(found, asked=self._text, note=note, is_sure=False, is_unreadable=True)
-        hit = self._query_hit(text, hardware)
+            found = self._of_reading(replace(read(_NAMED_FIELD.sub(" ", text), Names()), thread=None))
+            note = Message(UNREADABLE_WORDS, fault=fault)
+            return replace(found, asked=self._text, note=note, sure=False, leads_to="")
+        class_ = self._class_of(hardware)
         is_as_written = text == self._raw or hardware is not None
+        is_sure = is_as_written and (not class_ or class_ in self._known.hardware)
         read_as = {} if is_as_written else {self._raw: text}
-        return SearchAnswer(self._text, (hit,), is_sure=is_as_written and self._is_measured(hardware), read_as=read_as)
-
-    def _is_measured(self, hardware: NamedHardware | None) -> bool:
-        return hardware is None or self._class_of(hardware) in self._known.hardware
+        return _answer(self._text, [self._query_hit(text, class_)], is_sure=is_sure, read_as=read_as)
 
     def _class_of(self, hardware: NamedHardware | None) -> str:
         """Of a GPU of any class the first that was measured."""
@@ -221,147 +238,181 @@ class _Question:
         measured = next((one for one in self._known.hardware if one.startswith("cuda-")), "cuda-sm_90")
         return measured if hardware.is_any_gpu else hardware.hardware
 
-    def _query_hit(self, query: str, hardware: NamedHardware | None, issues: Sequence[str] = ()) -> Hit:
-        class_, shown = self._class_of(hardware), self._shown_class(hardware)
-        name = f"{query} on {class_}" if class_ else query
-        title = Message("The matrix of {query}", query=name) if query else Message("The matrix on {on}", on=class_)
-        told = None
+    def _shown(self, class_: str) -> str:
+        """The class where it was measured: no page shows another."""
+        return class_ if class_ in self._known.hardware else ""
+
+    def _query_hit(self, query: str, class_: str, issues: Sequence[str] = (), words: str = "") -> Hit:
+        """The part of the matrix that a query selects, or of it these `issues`, which the `words` found."""
+        on = f" on {class_}" if class_ else ""
+        title = Message("The matrix of {query}" if query else "The matrix on {on}", query=query + on, on=class_)
+        shown, told = self._shown(class_), NOTHING
         if class_ and not shown:
             told = Message("Nobody has measured {hardware} here yet: the matrix shows other hardware.", hardware=class_)
-        address = matrix_address(q=query, issues=",".join(issues), hardware=shown)
-        return Hit(HitKind.QUERY, name, address, title, told, query="" if issues else query)
+        name = f"{query} {words}".strip() + on
+        url = matrix_address(q=query, issues=",".join(issues), hardware=shown)
+        return Hit(HitKind.QUERY, name, title, told, url=url)
 
     # a thread
 
-    def _of_thread(self, asked: ParsedText, thread: Thread) -> SearchAnswer:
+    def _of_thread(self, asked: Reading, thread: Thread) -> SearchAnswer:
         ids, relation = self._index.threads.find(thread)
         builds = [build for text in asked.builds for build in self._builds_of(text)[:1]]
-        build, hardware = builds[0].id if builds else "", self._shown_class(asked.hardware)
+        build, hardware = builds[0].id if builds else "", self._shown(self._class_of(asked.hardware))
         if not ids and not thread.repository:
             thread = replace(thread, repository=USUAL)
         told = Message(_RELATION_WORDS[relation], thread=thread.name)
-        hits = [replace(self._issue_hit(self._known.issues[id_], build, hardware), told=told) for id_ in ids]
+        hits = [self._issue_hit(id_, build, hardware, told) for id_ in ids]
         is_sure = len(hits) == 1 and relation is not Relation.EVIDENCE
         if not ids:
-            near = (self._known.issues[id_] for id_ in self._index.threads.near(thread.number))
-            hits = [_absent(thread), *map(self._issue_hit, near)]
+            hits = [_absent(thread), *map(self._issue_hit, self._index.threads.near(thread.number))]
         elif relation is Relation.EVIDENCE and thread.repository:
             hits.append(_absent(thread))
-        return SearchAnswer(self._text, tuple(hits), is_sure=is_sure, build=build, hardware=hardware)
-
-    def _shown_class(self, hardware: NamedHardware | None) -> str:
-        class_ = self._class_of(hardware)
-        return class_ if class_ in self._known.hardware else ""
+        return _answer(self._text, hits, is_sure=is_sure, build=build, hardware=hardware)
 
     # builds, hardware, conditions and words
 
-    def _of_names(self, asked: ParsedText) -> SearchAnswer:
-        words, conditions = asked.words, asked.conditions
-        named = bool(asked.builds or asked.hardware or asked.versions)
-        if conditions and not named and (words or not self._selects(conditions)):
-            words, conditions = tuple(self._text.split()), ()
-        asked = replace(asked, words=words, conditions=conditions)
-        found = [self._builds_of(text) for text in asked.builds]
-        if any(not one for one in found):
-            return self._of_unknown_build(asked)
-        firsts = [one[0] for one in found]
-        issues = self._of_words(asked.words, firsts[0] if firsts else None, asked.hardware)
-        hits = [*self._of_builds(asked, firsts, found), *self._of_place(asked, firsts, issues)]
-        is_alone = not (firsts or asked.words or asked.conditions or asked.versions)
-        if asked.hardware and (is_alone or not self._is_measured(asked.hardware)):
+    def _of_reading(self, asked: Reading) -> SearchAnswer:
+        if asked.thread is not None:
+            return self._of_thread(asked, asked.thread)
+        is_placed = bool(asked.builds or asked.hardware or asked.versions)
+        if asked.conditions and not is_placed and (asked.words or not self._selects(parse(" ".join(asked.conditions)))):
+            asked = replace(asked, words=tuple(self._text.split()), conditions=())
+        families = {text: self._builds_of(text) for text in asked.builds}
+        unknown = [text for text, family in families.items() if not family]
+        if len(unknown) > len(asked.packages):  # a version beside a package may be the package's
+            return self._of_unknown_build(unknown[0])
+        return self._of_names(replace(asked, builds=tuple(text for text in asked.builds if families[text])))
+
+    def _of_names(self, asked: Reading) -> SearchAnswer:
+        """Words that are known narrow the part of the matrix that is meant; what is guessed of one does not."""
+        families = [self._builds_of(text) for text in asked.builds]
+        firsts = [family[0] for family in families]
+        class_ = self._class_of(asked.hardware)
+        build, hardware = firsts[0].id if firsts else "", self._shown(class_)
+        found = self._index.words.find(asked.words, asked.packages)
+        issues, late = self._of_words(asked.words, found, build, hardware)
+        component = self._component(asked)
+        guesses = {self._text: component} if component and found.known != asked.words else {}
+        is_narrowed = issues or self._selects(_in_title(found.known))
+        narrow = replace(asked, words=asked.words if component else found.known if is_narrowed else ())
+        hits, note = self._of_place(narrow, families, class_, component, [hit.name for hit in issues])
+        notes = [late, note]
+        is_alone = not (firsts or narrow.words or asked.conditions or asked.versions)
+        if asked.hardware and (is_alone or class_ != hardware):
             hits = [self._hardware_hit(asked.hardware), *([] if is_alone else hits)]
         is_pair = len(firsts) == 2 and asked.purpose is not HitKind.UPGRADE  # noqa: PLR2004 - a comparison is of two
-        is_sure = (len(hits) == 1 or is_pair) and not issues.hits and self._is_measured(asked.hardware)
-        return SearchAnswer(
+        is_sure = (len(hits) == 1 or is_pair) and not issues and class_ == hardware
+        is_sure = is_sure and len(found.known) == len(asked.words)
+        if hits and asked.words and not narrow.words and not issues:
+            notes.append(Message("Nothing here is about {asked}.", asked=" ".join(asked.words)))
+        if class_ != hardware and (firsts or asked.words):
+            notes.insert(0, Message("Nobody has measured {hardware} here yet.", hardware=class_))
+        return _answer(
             self._text,
-            (*hits, *issues.hits)[:MOST_HITS],
-            is_sure=is_sure or (not hits and issues.is_sure),
-            read_as=issues.read_as,
-            note=(self._unmeasured(asked) if firsts or asked.words else None) or issues.note,
-            build=firsts[0].id if firsts else "",
-            hardware=self._shown_class(asked.hardware),
+            [*hits, *issues][:MOST_HITS],
+            is_sure=is_sure or (not hits and len(issues) == 1 and found.is_exact and late == NOTHING),
+            read_as=found.guesses or guesses,
+            note=next((one for one in notes if one != NOTHING), NOTHING),
+            build=build,
+            hardware=hardware,
         )
 
-    def _selects(self, conditions: Sequence[str]) -> bool:
+    def _selects(self, query: Query) -> bool:
         """Whether any issue may be meant."""
-        is_meant = of_issues(parse(" ".join(conditions)))
-        return any(map(is_meant, self._known.issues.values()))
+        return any(map(of_issues(query), self._known.issues.values()))
 
-    def _of_builds(self, asked: ParsedText, firsts: Sequence[Build], found: Sequence[Sequence[Build]]) -> Iterator[Hit]:
-        """Answers where builds are asked for by themselves: one, its like, two to compare, one to go on from."""
-        hardware = self._shown_class(asked.hardware)
+    def _of_place(
+        self, asked: Reading, families: Sequence[Sequence[Build]], class_: str, component: str, ids: Sequence[str]
+    ) -> tuple[list[Hit], Message]:
+        """Builds by themselves (one, its like, two to compare, one to go on from), and the part of the matrix that is
+        meant by builds, hardware, conditions and words together, if it has a row.
+        """
+        firsts = [family[0] for family in families]
+        hardware, named = self._shown(class_), (ids if asked.words else ())[:_MOST_NAMED]
+        upgrade = [self._upgrade_hit(build, asked, class_, named) for build in firsts[:1]]
         if len(firsts) > 1:
-            a, b = firsts[0].id, firsts[1].id
-            title = Message("Compare {a} with {b}", a=a, b=b)
-            yield Hit(HitKind.COMPARE, f"{a} {b}", compare_address(a, b, hardware=hardware), title)
-            yield self._upgrade_hit(firsts[0], hardware)
-        elif firsts and asked.purpose is HitKind.UPGRADE:
-            yield self._upgrade_hit(firsts[0], hardware)
-        elif firsts and not (asked.hardware or asked.words or asked.conditions):
-            yield from (_build_hit(build, hardware) for build in found[0])
-
-    def _of_place(self, asked: ParsedText, firsts: Sequence[Build], issues: SearchAnswer) -> Iterator[Hit]:
-        """The part of the matrix that is meant by builds, hardware, conditions and words together."""
-        component = self._component(asked.words)
+            return [self._compare_hit(asked, firsts, hardware), *upgrade], NOTHING
+        if asked.purpose is HitKind.UPGRADE and firsts:
+            return upgrade, NOTHING
+        is_alone = not (asked.hardware or asked.words or asked.conditions)
+        hits = [_build_hit(build, hardware) for build in families[0]] if firsts and is_alone else []
         is_part = asked.hardware or asked.conditions or asked.versions or component or (firsts and asked.words)
-        if not is_part or len(firsts) > 1 or (firsts and asked.purpose):
-            return
-        words = " ".join(asked.words)
+        if not is_part or (firsts and asked.purpose):
+            return hits, NOTHING
         # A query names a release as it is, a variant by its id.
-        places = [f"build:{self._names.find(text).id if '+' in text or '~' in text else text}" for text in asked.builds]
+        places = [f"build:{self._builds.find(text).id if set('+~') & set(text) else text}" for text in asked.builds]
         others = [f"{name}:{value}" for name, value in asked.versions.items() if name in FIELDS]
-        text = f"component:{component}" if component and not places else words
-        query = " ".join([*places, *others, *dict.fromkeys(asked.conditions), *([text] if text else [])])
-        ids = [hit.name for hit in issues.hits if hit.kind is HitKind.ISSUE]
-        if words and not component and not self._stand_in_title(words):
-            without = " ".join([*places, *others, *dict.fromkeys(asked.conditions)])
-            if not ids:
-                return
-            yield replace(
-                self._query_hit(without, asked.hardware, ids[:_MOST_NAMED]),
-                name=f"{query} on {self._class_of(asked.hardware)}" if asked.hardware else query,
-            )
-        elif _reads(query):
-            yield self._query_hit(query, asked.hardware)
-        if firsts:
-            hardware = self._shown_class(asked.hardware)
-            yield self._upgrade_hit(firsts[0], hardware, ids[:_MOST_NAMED] if words else ())
-            yield _build_hit(firsts[0], hardware)
+        query = " ".join([*places, *others, *dict.fromkeys(asked.conditions)])
+        words = " ".join(asked.words)
+        if component and not places:
+            words = f'component:"={component}"' if re.search(r"[\s|,()\"]", component) else f"component:={component}"
+        if component or self._selects(_in_title(asked.words)):
+            query, words, named = f"{query} {words}".strip(), "", ()
+        hit = self._query_hit(query, class_, named, words)
+        has_rows = self._has_rows(query, named, hardware)
+        hits += [hit] if has_rows else []
+        hits += [*upgrade, *(_build_hit(build, hardware) for build in firsts)]
+        return hits, NOTHING if has_rows else Message("No issue is known here for {query}.", query=hit.name)
 
-    def _stand_in_title(self, words: str) -> bool:
-        """As bare words of a query are looked for."""
-        terms = words.casefold().split()
-        return any(
-            all(term in f"{one.id} {one.title} {one.title_zh} {one.component}".casefold() for term in terms)
-            for one in self._known.issues.values()
+    def _has_rows(self, query: str, ids: Collection[str], hardware: str) -> bool:
+        """Whether the matrix has a row of it: a link that is offered leads to something."""
+        known = self._known
+        try:
+            asked = parse(query)
+            left = columns_left(asked, tuple(known.builds.values()))
+        except BadQuery:
+            return False
+        builds = choose_columns(left, known.tested, Columns.RELEASES) or left
+        classes = (hardware,) if hardware else known.hardware
+
+        def lines_of(issue: Issue) -> list[list[Cell]]:
+            return [[known.cell(issue, build, class_) for build in builds] for class_ in classes]
+
+        may_match = of_issues(asked)
+        rows = (issue for issue in known.issues.values() if (not ids or issue.id in ids) and may_match(issue))
+        return any(matching(asked, [row], View(builds, known.as_of), lines_of) for row in rows)
+
+    def _component(self, asked: Reading) -> str:
+        """The component that the words are, in small letters; empty where they are none. Where nothing else is named it
+        may be misspelt.
+        """
+        components = self._index.names.components
+        is_placed = asked.builds or asked.hardware or asked.conditions or asked.versions
+        alike = 1.0 if is_placed else _COMPONENT_ALIKE
+        near = get_close_matches(component_key(" ".join(asked.words)), components, 1, alike)
+        return components[near[0]].casefold() if near else ""
+
+    def _compare_hit(self, asked: Reading, firsts: Sequence[Build], hardware: str) -> Hit:
+        a, b = firsts[0].id, firsts[1].id
+        component = asked.components[0] if len(asked.components) == 1 else ""
+        url = compare_address(a, b, hardware=hardware, component=component)
+        return Hit(HitKind.COMPARE, f"{a} {b}", Message("Compare {a} with {b}", a=a, b=b), url=url)
+
+    def _upgrade_hit(self, build: Build, asked: Reading, class_: str, issues: Sequence[str] = ()) -> Hit:
+        """For the components and packages that are named, else for the `issues` that the words found."""
+        packages = [one for one in asked.packages if one in self._index.names.packages]
+        url = upgrade_address(
+            build.id,
+            hardware=class_,
+            component=",".join(asked.components),
+            package=",".join(packages),
+            has=",".join(asked.packages),
+            issues="" if asked.components or packages else ",".join(issues),
         )
-
-    def _component(self, words: Sequence[str]) -> str:
-        """The component that the words are, as a query names it; empty where they are none."""
-        text = " ".join(words).casefold()
-        components = {issue.component.casefold(): issue.component for issue in self._known.issues.values()}
-        near = get_close_matches(text, components, 1, _COMPONENT_ALIKE) if text else []
-        if not near:
-            return ""
-        return f'"={near[0]}"' if re.search(r"[\s|,()\"]", near[0]) else f"={near[0]}"
-
-    def _upgrade_hit(self, build: Build, hardware: str, issues: Sequence[str] = ()) -> Hit:
         title = Message("Where to go from {build}", build=build.id)
         told = Message("The build to upgrade to, what it fixes and breaks, and the note for the pull request.")
-        address = upgrade_address(build.id, hardware=hardware, issues=",".join(issues))
-        return Hit(HitKind.UPGRADE, build.id, address, title, told)
+        return Hit(HitKind.UPGRADE, build.id, title, told, url=url)
 
     def _hardware_hit(self, named: NamedHardware) -> Hit:
         class_ = self._class_of(named)
-        known = self._known
         title = Message("{name} is of the hardware class {hardware}", name=named.name, hardware=class_)
         if named.name == class_:
             title = Message("The hardware class {hardware}", hardware=class_)
-        told = self._told_of_class(class_)
-        if class_ in known.hardware:
-            return Hit(HitKind.HARDWARE, class_, matrix_address(hardware=class_), title, told)
-        command = "knowngood run --builds default --issues all"
-        return Hit(HitKind.HARDWARE, class_, matrix_address(), title, told, command=command)
+        shown = self._shown(class_)
+        command = "" if shown else "knowngood run --builds default --issues all"
+        url = matrix_address(hardware=shown)
+        return Hit(HitKind.HARDWARE, class_, title, self._told_of_class(class_), url=url, command=command)
 
     def _told_of_class(self, class_: str) -> Message:
         """How much is measured there, and by the wheels' lists which torch may run there at all."""
@@ -380,12 +431,6 @@ class _Question:
             last=max(days, default=""),
         )
 
-    def _unmeasured(self, asked: ParsedText) -> Message | None:
-        class_ = self._class_of(asked.hardware)
-        if not class_ or class_ in self._known.hardware:
-            return None
-        return Message("Nobody has measured {hardware} here yet.", hardware=class_)
-
     def _builds_of(self, text: str) -> tuple[Build, ...]:
         """The builds a text names, the one that is meant first; a minor release has all its patches."""
         if minor := _MINOR.fullmatch(text):
@@ -395,59 +440,77 @@ class _Question:
             found = [build for name in names for build in self._builds_of(f"torch-{name}") if build.python == python]
             return tuple(dict.fromkeys(found))
         try:
-            return (self._names.find(text.removeprefix("torch-")),)
+            return (self._builds.find(text.removeprefix("torch-")),)
         except UnknownBuild:
             return ()
 
-    def _of_unknown_build(self, asked: ParsedText) -> SearchAnswer:
-        text = next(text for text in asked.builds if not self._builds_of(text))
+    def _of_unknown_build(self, text: str) -> SearchAnswer:
         try:
-            self._names.find(text)
+            self._builds.find(text)
             near: Sequence[str] = ()
         except UnknownBuild as error:
             near = error.nearest
-        note = Message("No build here is torch {build}.", build=text)
-        hits = tuple(_build_hit(self._known.builds[id_], "") for id_ in near if id_ in self._known.builds)
-        return SearchAnswer(self._text, hits, note=note)
+        hits = [_build_hit(self._known.builds[id_], "") for id_ in near if id_ in self._known.builds]
+        return _answer(self._text, hits, note=Message("No build here is torch {build}.", build=text))
 
     # words
 
-    def _of_words(self, words: Sequence[str], build: Build | None, hardware: NamedHardware | None) -> SearchAnswer:
+    def _of_words(self, words: Sequence[str], found: Findings, build: str, hardware: str) -> tuple[list[Hit], Message]:
+        """The issues whose signature is in the line, then those that its words are about; and a note of signatures that
+        took too long.
+        """
         if not words:
-            return SearchAnswer(self._text)
-        found = self._index.words.find(words)
-        best = max((one.matched for one in found), default=0.0)
-        kept = [one for one in found if one.matched >= max(_ENOUGH, best - _ENOUGH / 2)]
-        read_as = kept[0].corrected if kept and not kept[0].is_exact else {}
-        ids_with_signature, late = self._held_against_signatures()
-        told = {id_: Message("Its signature is in these words.") for id_ in ids_with_signature}
-        ids = list(dict.fromkeys([*told, *(one.issue for one in kept)]))
-        at = build.id if build else "", self._shown_class(hardware)
-        hits = tuple(replace(self._issue_hit(self._known.issues[id_], *at), told=told.get(id_)) for id_ in ids)
-        is_sure = len(hits) == 1 and bool(kept) and kept[0].is_exact
-        note = None
-        if late:
-            note = Message(
-                "These signatures took too long to look for: {issues}.", issues=", ".join(late[:_MOST_NAMED])
-            )
-        return SearchAnswer(self._text, hits, is_sure=is_sure and not late, read_as=read_as, note=note)
+            return [], NOTHING
+        carried, late = self._held_against_signatures()
+        told = Message("Its signature is in these words.")
+        ids = list(dict.fromkeys([*carried, *found.names]))[:MOST_HITS]
+        hits = [self._issue_hit(id_, build, hardware, told if id_ in carried else NOTHING) for id_ in ids]
+        note = Message("These signatures took too long to look for: {issues}.", issues=", ".join(late[:_MOST_NAMED]))
+        return hits, note if late else NOTHING
 
     def _held_against_signatures(self) -> tuple[Sequence[str], Sequence[str]]:
         """Issues whose signature stands in a message of one line, and those of which nobody knows: it took too long."""
         found, late = list[str](), list[str]()
         if len(self._raw) < _FEWEST_LETTERS or not _SAYS_ERROR.search(self._raw):
             return found, late
-        until = time.thread_time() + _SIGNATURES_S
-        for id_, pattern in self._index.signatures:
-            try:
-                left = min(_SIGNATURE_S, max(until - time.thread_time(), 0.0))
-                found.extend([id_] if pattern.search(self._raw, timeout=left, concurrent=True) else [])
-            except TimeoutError:
-                late.append(id_)
+        budget = SearchBudget(time.thread_time)
+        for issue in self._known.issues.values():
+            if issue.signature.pattern and not issue.is_smoke and not issue.silent:
+                try:
+                    found += [issue.id] if budget.search(issue.signature.pattern, self._raw) else []
+                except TimeoutError:
+                    late.append(issue.id)
         return found, late
 
-    def _issue_hit(self, issue: Issue, build: str = "", hardware: str = "") -> Hit:
-        return Hit(HitKind.ISSUE, issue.id, issue_address(issue.id, build, hardware), issue=issue)
+    def _issue_hit(self, id_: str, build: str = "", hardware: str = "", told: Message = NOTHING) -> Hit:
+        known, issue = self._known, self._known.issues[id_]
+        cell = cell_of(issue, build, hardware, known)
+        return Hit(
+            kind=HitKind.ISSUE,
+            name=id_,
+            title=Message("{title}", title=issue.title),
+            told=told,
+            history=_history(issue, known),
+            url=issue_address(id_, build, hardware),
+            verdict=cell.verdict if cell else "",
+        )
+
+
+def cell_of(issue: Issue, build: str, hardware: str, known: Known) -> Cell | None:
+    """The issue's cell on the build and the hardware that a text names; of several hardware classes one on which it
+    fails stands for it.
+    """
+    classes = ([hardware] if hardware else known.hardware) if build else ()
+    cells = [known.cell(issue, known.builds[build], class_) for class_ in classes]
+    return min(cells, key=lambda cell: (cell.verdict not in FAILING, cell.verdict not in CONCLUSIVE), default=None)
+
+
+def _history(issue: Issue, known: Known) -> str:
+    measured = tuple(class_ for class_ in known.hardware if known.measured(issue.id, class_))
+    if not measured:
+        return ""
+    class_ = measured[0] if len(measured) == 1 else telling_class(known.stored(issue.id), measured)
+    return f"{class_}: {known.told(issue, class_)}."
 
 
 _MEASURED_WORDS = (
@@ -488,26 +551,19 @@ def _mended(text: str) -> tuple[str, str | None]:
     return text, "too much of it is misspelt"
 
 
-def _reads(query: str) -> Query | None:
-    try:
-        return parse(query)
-    except BadQuery:
-        return None
+def _in_title(words: Sequence[str]) -> Query:
+    """Bare words, as a query looks for them."""
+    return And(tuple(map(Text, words)))
 
 
 def _build_hit(build: Build, hardware: str) -> Hit:
     title = Message("torch {torch} on Python {python}", torch=build.torch, python=build.python)
     told = Message("CUDA {cuda}, Triton {triton}", cuda=build.cuda or "-", triton=build.triton or "-")
-    return Hit(HitKind.BUILD, build.id, build_address(build.id, hardware), title, told)
+    return Hit(HitKind.BUILD, build.id, title, told, url=build_address(build.id, hardware))
 
 
 def _absent(thread: Thread) -> Hit:
     """A thread that no issue here has to do with: where to read it, and the command that would add it."""
-    return Hit(
-        HitKind.THREAD,
-        thread.name,
-        thread.address,
-        Message("{thread} is not in the catalogue", thread=thread.name),
-        Message("Read the thread on GitHub. Whoever can show it adds it with:"),
-        command=thread.command,
-    )
+    title = Message("{thread} is not in the catalogue", thread=thread.name)
+    told = Message("Read the thread on GitHub. Whoever can show it adds it with:")
+    return Hit(HitKind.THREAD, thread.name, title, told, url=thread.address, command=thread.command)

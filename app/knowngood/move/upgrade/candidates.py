@@ -74,6 +74,20 @@ class Message:
     def __hash__(self) -> int:
         return hash(self.words)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> dict[str, object]:
+        """JSON has it as text, in the language of the request that is the writer's context."""
+        return {
+            "type": "is-instance",
+            "cls": cls,
+            "serialization": {
+                "type": "function-plain",
+                "function": lambda one, info: info.context.say(one.words, **one.values) if info.context else str(one),
+                "info_arg": True,
+                "return_schema": {"type": "str"},
+            },
+        }
+
 
 _POINTS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 4, Severity.CRITICAL: 8}
 

@@ -2,7 +2,11 @@
 
 from math import isclose, log
 
-from knowngood.ask.explain.bm25 import Texts, words_of
+from knowngood.ask.text_index import TextIndex, words_of
+
+
+def index_of(**texts: str) -> TextIndex:
+    return TextIndex({name: [(text, 1.0)] for name, text in texts.items()}, words_of)
 
 
 def test_names_are_words_and_their_parts_too() -> None:
@@ -13,7 +17,7 @@ def test_names_are_words_and_their_parts_too() -> None:
 
 
 def test_the_score_is_the_formula() -> None:
-    texts = Texts({"a": ["alpha beta"], "b": ["alpha gamma delta epsilon"]})
+    texts = index_of(a="alpha beta", b="alpha gamma delta epsilon")
     rarity = log(1 + (2 - 1 + 0.5) / (1 + 0.5))
     weight = rarity * 1 * 2.2 / (1 + 1.2 * (1 - 0.75 + 0.75 * 2 / 3))
     (found,) = texts.nearest(["beta"])
@@ -22,17 +26,17 @@ def test_the_score_is_the_formula() -> None:
 
 
 def test_rare_words_weigh_more_and_words_that_nobody_has_weigh_against() -> None:
-    texts = Texts({"a": ["donated buffer"], "b": ["buffer overrun"], "c": ["buffer unused"]})
+    texts = index_of(a="donated buffer", b="buffer overrun", c="buffer unused")
     assert [one.name for one in texts.nearest(["donated", "buffer"])] == ["a", "b", "c"]
     alone, diluted = (texts.nearest(words)[0].score for words in (["donated"], ["donated", "unheard", "unseen"]))
     assert diluted < alone / 2
 
 
 def test_a_long_log_weighs_no_more_than_a_title() -> None:
-    once, often = Texts({"a": ["mask"], "b": ["other"]}), Texts({"a": ["mask " * 10_000], "b": ["other"]})
+    once, often = index_of(a="mask", b="other"), index_of(a="mask " * 10_000, b="other")
     assert once.nearest(["mask"]) == often.nearest(["mask"])
 
 
 def test_without_texts_or_words_nothing_is_alike() -> None:
-    assert Texts({}).nearest(["mask"]) == []
-    assert Texts({"a": ["mask"]}).nearest([]) == []
+    assert index_of().nearest(["mask"]) == []
+    assert index_of(a="mask").nearest([]) == []

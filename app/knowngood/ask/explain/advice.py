@@ -1,0 +1,133 @@
+"""What holds on a reader's build of a match: its cells, its workarounds, and the one thing to do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from knowngood.ask.explain.answer import Match, Strength, TriedWorkaround, seen_cell
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.claims import doubts_about
+from knowngood.domain.verdicts.history import FAILING, is_release
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.move.upgrade.candidates import Message
+
+_STEP_WORDS: Mapping[str, str] = {
+    "make_sure": "Paste the whole traceback with the output of python -m torch.utils.collect_env, to be sure.",
+    "use": "Use this workaround, measured to help on {build}: {workaround}.",
+    "use_or_upgrade": (
+        "Upgrade to torch {release}, or use this workaround, measured to help on {build}: {workaround}."
+    ),
+    "upgrade": "Upgrade to torch {release}, where it passes.",
+    "try_in_part": "Try this workaround, which helps in part on {build}: {workaround}.",
+    "follow": "Nothing that was measured helps: leave this path out, and follow the thread upstream.",
+    "try_unmeasured": "Nothing is measured where you are: try what stands here, none of which was run there.",
+    "measure": "Measure it where you are: knowngood run --issues {issue} --builds {build}",
+}
+_COMMANDS = {
+    _STEP_WORDS["make_sure"]: "python -m torch.utils.collect_env",
+    _STEP_WORDS["measure"]: "knowngood run --issues {issue} --builds {build}",
+}
+
+
+def command_of(step: Message) -> str:
+    """The command of a step, to be run in a shell; empty where the step is none of a shell's."""
+    return _COMMANDS.get(step.words, "").format(**step.values)
+
+
+def advise(match: Match, issue: Issue, build: str | None, known: Known, *, elsewhere: bool = False) -> Match:
+    """The match with where it was seen, and what holds on `build` (None: no tested one is known). Of several hardware
+    classes one that fails stands for it. `elsewhere` says that the text states a platform on which nothing is measured.
+    """
+    builds = known.builds
+    seen = [cell for cell in known.stored(issue.id) if cell.verdict in FAILING and cell.build in builds]
+    seen.sort(key=lambda cell: (builds[cell.build].build_id, cell.hardware), reverse=True)
+    on = builds.get(build or "")
+    here = [known.cell(issue, on, class_) for class_ in known.hardware] if on else []
+    here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
+    own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
+    if match.strength is not Strength.SURE:
+        shown: Cell | None = None
+    elif own is not None and own.verdict in FAILING:
+        shown = own
+    else:
+        shown = max(seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
+    tried = tried_workarounds(issue, shown)
+    return replace(
+        match,
+        history={one: _history(issue, one, known) for one in known.hardware if known.measured(issue.id, one)},
+        seen=tuple(map(seen_cell, seen)),
+        here=seen_cell(own) if own else None,
+        cures_on=seen_cell(shown) if shown else None,
+        workarounds=tried if match.strength is Strength.SURE else (),
+        to_do=_next_step(match, issue, build, known, shown, tried, elsewhere=elsewhere),
+    )
+
+
+def _history(issue: Issue, hardware: str, known: Known) -> str:
+    history = known.history(issue.id, hardware)
+    return "; ".join([history.sentence, *doubts_about(issue, history)])
+
+
+def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, bool]:
+    """Where something helps before where it helps in part, that before where nothing does; releases before other
+    wheels, newer before older.
+    """
+    found = {one.verdict for one in cell.workarounds.values()}
+    helps = WorkaroundVerdict.EFFECTIVE in found, WorkaroundVerdict.PARTIAL in found
+    return *helps, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
+
+
+_BEST_FIRST = (
+    WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
+    WorkaroundVerdict.UNNECESSARY,
+    WorkaroundVerdict.UNVERIFIED,
+    WorkaroundVerdict.INEFFECTIVE,
+    WorkaroundVerdict.HARMFUL,
+)
+
+
+def tried_workarounds(issue: Issue, cell: Cell | None) -> tuple[TriedWorkaround, ...]:
+    """The workarounds that apply to a cell with what was found of them, those that work first; without one all of them,
+    as not measured.
+    """
+    unknown = {one.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED) for one in issue.workarounds if not one.is_decoy}
+    tried = cell.workarounds if cell else unknown
+    found = [(one, tried[one.id]) for one in issue.workarounds if one.id in tried and tried[one.id].applies]
+    found.sort(key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
+    return tuple(
+        TriedWorkaround(one.id, one.title, finding.verdict, finding.note, one.trade_off, one.body)
+        for one, finding in found
+    )
+
+
+def _next_step(
+    match: Match,
+    issue: Issue,
+    build: str | None,
+    known: Known,
+    shown: Cell | None,
+    tried: Sequence[TriedWorkaround],
+    *,
+    elsewhere: bool,
+) -> Message:
+    if match.strength is not Strength.SURE:
+        return Message(_STEP_WORDS["make_sure"])
+    if shown is None:
+        return Message(_STEP_WORDS["try_unmeasured" if elsewhere else "measure"], issue=issue.id, build=build or "all")
+    verdict, title = (tried[0].verdict, tried[0].title) if tried else (None, "")
+    release = _fixed_in(issue, shown, known)
+    if verdict is WorkaroundVerdict.EFFECTIVE:
+        step = "use_or_upgrade" if release else "use"
+    elif release:
+        step = "upgrade"
+    else:
+        step = "try_in_part" if verdict is WorkaroundVerdict.PARTIAL else "follow"
+    return Message(_STEP_WORDS[step], build=shown.build, release=release, workaround=title)
+
+
+def _fixed_in(issue: Issue, cell: Cell, known: Known) -> str:
+    """The release from which on the issue passes on the cell's hardware; empty where it still fails."""
+    spans = known.history(issue.id, cell.hardware).spans if cell.verdict in FAILING else ()
+    return (spans[-1].good_after or "") if spans else ""

@@ -1,0 +1,256 @@
+"""The reading of a text, whichever door it comes to: a question, an error or an environment; and the names in a
+question: a thread, builds, hardware, components, packages, conditions, and the words that are left. Pure.
+
+Names are looked for from the left, the longest first, so that `RTX 4090` is no issue 4090 and `torch 2.7.1 cuda 11.8`
+is one build.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from packaging.utils import canonicalize_name
+
+from knowngood.ask.phrases import CONDITIONS, PACKAGES, PURPOSES, SAID_BESIDE, HitKind
+from knowngood.domain.hardware_names import NamedHardware, hardware_meant, hardware_named
+from knowngood.domain.naming.threads import Projects, Thread, thread_named
+
+LONGEST = 2000  # characters that are read as one line
+
+
+# -- a question, or what was pasted ------------------------------------------------------------------------------------
+
+_FAILED = re.compile(
+    r"Traceback \(most recent call last\)|^\W{0,40}[\w.]{0,80}(?:Error|Exception|Unsupported|Interrupt)\b|"
+    r"\berror:|\bSegmentation fault\b|\bcore dumped\b|\bFatal Python error\b|\bterminate called\b",
+    re.MULTILINE,
+)
+_COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information|^[|] NVIDIA-SMI \d", re.MULTILINE)
+_LISTED = re.compile(
+    r"^\[\[packages?\]\]|^[ \t]*Package[ \t]+Version\b|^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE
+)
+_PIN = re.compile(
+    r"[A-Za-z0-9][\w.-]{0,80}(?:\[[\w, -]{0,80}\])?\s*(?:[=~<>!]=?=?\s*[\dv]|@\s*\S)|#|--?\w|"
+    r"[A-Za-z0-9][\w.-]{0,80}\s{1,60}v?\d+\.[\w.+!-]{1,60}(?:\s{1,40}\S{1,60}){0,3}$"
+)
+_TORCH = re.compile(r"(?<![\w-])(?:py)?torch(?![\w-])", re.IGNORECASE)
+_MOST_PINS = 0.6
+_SHORT_LINES, _SHORT = 3, 60
+_LOOKED_AT = 200_000  # characters: what a text is shows early
+
+
+def pasted(text: str) -> HitKind | None:
+    """ERROR, ENVIRONMENT, or None for a question: a line, or a few short ones."""
+    shown = text[:_LOOKED_AT]
+    lines = [line.strip() for line in shown.splitlines() if line.strip()]
+    if len(lines) <= 1 and len(text) <= LONGEST:
+        return None
+    if _FAILED.search(shown):
+        return HitKind.ERROR
+    if _COLLECTED.search(shown) or (_LISTED.search(shown) and _TORCH.search(shown)):
+        return HitKind.ENVIRONMENT
+    pins = sum(1 for line in lines if _PIN.match(line))
+    if _TORCH.search(shown) and pins >= _MOST_PINS * len(lines):
+        return HitKind.ENVIRONMENT
+    is_question = len(lines) <= _SHORT_LINES and all(len(line) <= _SHORT for line in lines)
+    return None if is_question else HitKind.ERROR
+
+
+# -- a question --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a catalogue: `projects` as `threads` has them, `components` by their keys (`component_key`), and
+    the canonical names of the `packages` that its issues concern.
+    """
+
+    projects: Projects = field(default_factory=dict)
+    components: Mapping[str, str] = field(default_factory=dict)
+    packages: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`builds` as `build_names` reads them; `triton`, `python` and `cuda` are versions that stand beside no torch.
+    `conditions` are of the query language. `purpose` is the interest that somebody has in the builds they name: to
+    compare them, or to upgrade (None: none is told). `components` and `packages` are among the `words` too.
+    """
+
+    text: str
+    thread: Thread | None = None
+    builds: tuple[str, ...] = ()
+    hardware: NamedHardware | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()
+    purpose: HitKind | None = None
+    components: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+_BARE = re.compile(r"\d{4,9}")
+_VERSION = r"\d{1,3}\.\d{1,4}(?:\.\d{1,6})?(?:(?:a|b|rc|\.?dev|\.?post)\d{1,10})?(?:\+[a-z0-9.]{1,40})?"
+_BUILD = re.compile(
+    rf"(?:(?P<torch>[a-z]{{4,8}}) ?(?:(?:version|release) ?)?[=-]{{0,3}} ?)?v?(?P<version>{_VERSION})"
+    r"(?P<parts>(?:~[\w.+-]{1,40})*)",
+    re.IGNORECASE,
+)
+_COMMAS = re.compile(r"(\d{1,2}),(\d{1,2})(?:,(\d{1,2}))?")
+_LOCAL = re.compile(r"\+?(cu\d{2,3}|rocm\d(?:\.\d)*)", re.IGNORECASE)
+_PART = re.compile(r"py(?:thon)?[ -]?(\d)\.?(\d{1,2})(?:\.\d{1,2})?", re.IGNORECASE)
+_BESIDE = re.compile(rf"(cuda|triton)(?: ?(?:version|toolkit) ?)? ?[=-]{{0,2}} ?v?({_VERSION})", re.IGNORECASE)
+_CHINESE_AROUND = "\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u201c\u201d\u2018\u2019\u300c\u300d"
+_AROUND = "\"'`<>()[]{}.,;:!?" + _CHINESE_AROUND
+_MOST_TOKENS = 5
+_ALIKE = 0.8
+_PACKAGE = re.compile(r"([A-Za-z][\w.-]{0,80}?)(?:\[[\w, -]{0,80}\])?(?: ?[=~<>!]{1,3} ?\S*)?")
+
+
+def plain(text: str) -> str:
+    """One line as it is read: full-width characters narrow, blanks single, quotes around it gone."""
+    return one_line(unicodedata.normalize("NFKC", text)).strip(_AROUND).strip()
+
+
+def one_line(text: str) -> str:
+    """Blanks single, and without what cannot be printed."""
+    shown = "".join(sign if sign.isprintable() else " " for sign in text[: 2 * LONGEST])
+    return " ".join(shown.split())[:LONGEST]
+
+
+def component_key(text: str) -> str:
+    """`flex_attention` is FlexAttention."""
+    return re.sub(r"[\s_-]+", "", text).casefold()
+
+
+def read(text: str, names: Names) -> Reading:
+    """The names in a line."""
+    tokens = _COMMAS_APART.sub(" ", plain(text)).split()
+    if len(tokens) == 1 and (version := _COMMAS.fullmatch(tokens[0])):
+        tokens = [".".join(part for part in version.groups() if part)]
+    asked = Reading(plain(text))
+    at = 0
+    while at < len(tokens):
+        for length in range(min(_MOST_TOKENS, len(tokens) - at), 0, -1):
+            piece = " ".join(tokens[at : at + length])
+            found = next((found for take in _TAKERS if (found := take(asked, piece, names))), None)
+            if found is not None:
+                asked, at = found, at + length
+                break
+        else:
+            asked, at = _with_word(asked, tokens[at]), at + 1
+    return _settled(asked)
+
+
+_COMMAS_APART = re.compile(r",(?=\s)|(?<=[^\d\s]),|,(?=\D)|;")
+
+
+def _with_word(asked: Reading, token: str) -> Reading:
+    word = token.strip(_AROUND)
+    if word.casefold() in PURPOSES:
+        return replace(asked, purpose=asked.purpose or PURPOSES[word.casefold()])
+    return replace(asked, words=(*asked.words, word)) if word else asked
+
+
+def _settled(asked: Reading) -> Reading:
+    """Names that only the whole text tells: a number that stands alone is a thread, a misspelt name hardware,
+    and words that say nothing are left out.
+    """
+    words = tuple(word for word in asked.words if word.casefold() not in SAID_BESIDE)
+    asked = replace(asked, words=words)
+    numbers = [word for word in words if _BARE.fullmatch(word)]
+    if asked.thread is None and len(words) == len(numbers) == 1:
+        return replace(asked, thread=Thread("", numbers[0]), words=())
+    if asked.hardware is None and len(words) == 1 and (near := hardware_meant(words[0])):
+        return replace(asked, hardware=near, words=())
+    return _completed(asked) if asked.builds else asked
+
+
+def _completed(asked: Reading) -> Reading:
+    """Versions that stand beside a torch say which of its builds is meant."""
+    versions = dict(asked.versions)
+    cuda, python, local = versions.pop("cuda", ""), versions.pop("python", ""), versions.pop("local", "")
+    local = local or (f"cu{''.join(cuda.split('.')[:2])}" if cuda else "")
+    ends = (f"+{local}" if local else ""), (f"~py{python.replace('.', '')}" if python else "")
+    builds = tuple(
+        f"{text}{ends[0] if '+' not in text else ''}{ends[1] if '~py' not in text else ''}" for text in asked.builds
+    )
+    return replace(asked, builds=builds, versions=versions)
+
+
+# -- what a piece of text may be ---------------------------------------------------------------------------------------
+
+
+def _phrase(asked: Reading, piece: str, _: Names) -> Reading | None:
+    condition = CONDITIONS.get(piece.casefold().strip(_AROUND))
+    return replace(asked, conditions=(*asked.conditions, condition)) if condition else None
+
+
+def _hardware(asked: Reading, piece: str, _: Names) -> Reading | None:
+    """The first that is named; of its class another name says nothing more."""
+    found = hardware_named(piece.strip(_AROUND))
+    if found is None or (asked.hardware and asked.hardware.hardware != found.hardware):
+        return None
+    return replace(asked, hardware=asked.hardware or found)
+
+
+def _thread(asked: Reading, piece: str, names: Names) -> Reading | None:
+    found = thread_named(piece, names.projects) if asked.thread is None else None
+    return replace(asked, thread=found) if found else None
+
+
+def _build(asked: Reading, piece: str, names: Names) -> Reading | None:
+    found = _BUILD.fullmatch(piece.strip("\"'`<>()[]{},;:!?"))
+    if found is None:
+        return None
+    said = (found["torch"] or "").casefold()
+    if said and (_is_package(said, names) or not get_close_matches(said, ("torch", "pytorch"), 1, _ALIKE)):
+        return None
+    return replace(asked, builds=(*asked.builds, f"{found['version']}{found['parts']}".casefold()))
+
+
+def _beside(asked: Reading, piece: str, _: Names) -> Reading | None:
+    piece = piece.strip(_AROUND)
+    if found := _PART.fullmatch(piece):
+        told = {"python": f"{found[1]}.{found[2]}"}
+    elif found := _LOCAL.fullmatch(piece):
+        told = {"local": found[1].casefold()}
+    elif found := _BESIDE.fullmatch(piece):
+        told = {found[1].casefold(): found[2]}
+    else:
+        return None
+    return replace(asked, versions={**asked.versions, **told})
+
+
+def _name(asked: Reading, piece: str, names: Names) -> Reading | None:
+    """A component, or a package with a version of it or without. Both are words too: issues are found by these."""
+    text = piece.strip(_AROUND)
+    named = _PACKAGE.fullmatch(text)
+    package = canonicalize_name(named[1]) if named and _is_package(named[1], names) else ""
+    words = named[1] if named and package else text
+    component = names.components.get(component_key(words), "")
+    if not package and not component:
+        return None
+    return replace(
+        asked,
+        words=(*asked.words, *words.split()),
+        components=(*asked.components, component) if component else asked.components,
+        packages=(*asked.packages, package) if package else asked.packages,
+    )
+
+
+def _is_package(text: str, names: Names) -> bool:
+    name = canonicalize_name(text)
+    return name in PACKAGES or name in names.packages
+
+
+_TAKERS: tuple[Callable[[Reading, str, Names], Reading | None], ...] = (
+    _phrase,
+    _hardware,
+    _beside,
+    _thread,
+    _build,
+    _name,
+)
