@@ -1,4 +1,4 @@
-"""What holds on a reader's build of a match: its cells, its workarounds, and the one thing to do."""
+"""The advice on a match: its cells, its workarounds on a reader's build, and the one thing to do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
