@@ -390,11 +390,13 @@ class _Question:
         return Hit(HitKind.COMPARE, f"{a} {b}", Message("Compare {a} with {b}", a=a, b=b), url=url)
 
     def _upgrade_hit(self, build: Build, asked: Reading, class_: str, issues: Sequence[str] = ()) -> Hit:
-        """For the components and packages that are named, else for the `issues` that the words found."""
+        """For the components and packages that are named, else for the `issues` that the words found. Of a GPU that
+        nobody measured the page says by the wheels' lists what it can; other hardware it takes as it was measured.
+        """
         packages = [one for one in asked.packages if one in self._index.names.packages]
         url = upgrade_address(
             build.id,
-            hardware=class_,
+            hardware=class_ if class_.startswith("cuda-") else self._shown(class_),
             component=",".join(asked.components),
             package=",".join(packages),
             has=",".join(asked.packages),
