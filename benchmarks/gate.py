@@ -28,7 +28,7 @@ from benchmarks.sizes import size
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.serialization import codec
 from knowngood.share.bundles.shipped import shipped_evidence
 from knowngood.store.catalogue import save_catalogue
@@ -101,7 +101,7 @@ def _cell(issue: Issue, build: Build, column: int, verdict: Verdict | None = Non
     found = verdict or (Verdict.NOT_AFFECTED if (int(issue.id[4:]) + column) % 3 else Verdict.AFFECTED)
     cures = {"eager": WorkaroundFinding(WorkaroundVerdict.EFFECTIVE)} if found is Verdict.AFFECTED else {}
     measured = datetime.now(UTC) - timedelta(days=column % 100)
-    return Cell(issue.id, build.id, HARDWARE, found, "3 of 3 attempts", measured, workarounds=cures)
+    return Cell(issue.id, build.id, HARDWARE, found, NOT_RUN, measured, workarounds=cures)
 
 
 def _row(cell: Cell, changed: int = 0) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """Values with sensible defaults: a test says only what matters to it."""
 
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -25,6 +27,7 @@ from knowngood.domain.issue import (
     variants_of,
 )
 from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.message import Message, english, quoted
 from knowngood.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
 from knowngood.domain.verdicts.verdict import Judged
 
@@ -153,9 +156,26 @@ def make_judged(outcome: Outcome, arm: str = BASELINE, variant: str = "default",
         "arm": arm,
         "variant": variant,
         "outcome": outcome,
-        "reason": f"because {outcome}",
+        "reason": quoted(f"because {outcome}"),
         "line": SIGNATURE_TEXT if outcome is Outcome.MATCH else "",
         "measured_at": NOON + timedelta(seconds=n),
         "wall_s": 5.0,
     }
+    if isinstance(reason := changes.get("reason"), str):
+        changes["reason"] = quoted(reason)
     return Judged(**{**fields, **changes})
+
+
+def in_english(value: Any) -> Any:
+    """The value with a sentence in place of each message, for comparing what is said."""
+    match value:
+        case Message():
+            return english(value)
+        case None:
+            return ""
+        case tuple() | list():
+            return [in_english(one) for one in value]
+        case Mapping():
+            return {name: in_english(one) for name, one in value.items()}
+        case _:
+            return {name: in_english(one) for name, one in vars(value).items()} if is_dataclass(value) else value

@@ -16,6 +16,7 @@ from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Cell, Judged
 from knowngood.gate.policy import Effect, Policy
 
@@ -46,7 +47,8 @@ class Store:
             (issue, class_)
             for (issue, _, class_), cell in self.cells.items()
             for one in cell.variants
-            if one.verdict == "flaky" or one.reason.removeprefix("varies by machine: ").startswith("passed and failed")
+            if one.verdict == "flaky"
+            or english(one.reason).removeprefix("varies by machine: ").startswith("passed and failed")
         }
 
     @cached_property
@@ -593,7 +595,7 @@ def _is_one_failure(before: Claim, after: Claim) -> bool:
     """With the issue's own signature on both sides, or with one other text, numbers apart."""
     if before.verdict in SEEN or after.verdict in SEEN:
         return before.verdict in SEEN and after.verdict in SEEN
-    texts = [re.sub(r"0x[0-9a-fA-F]+|\d+", "#", one.ground.reason) for one in (before, after) if one.ground]
+    texts = [re.sub(r"0x[0-9a-fA-F]+|\d+", "#", english(one.ground.reason)) for one in (before, after) if one.ground]
     return texts[0] == texts[1]
 
 

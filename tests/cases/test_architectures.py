@@ -13,6 +13,7 @@ from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.ask.lookup.service import answer_environment
 from knowngood.ask.search.service import SearchIndex, search
 from knowngood.domain.builds.architectures import WheelCode
+from knowngood.domain.message import english
 from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.move.upgrade.ranking import advise
 from knowngood.move.upgrade.reasons import UpgradeDecision
@@ -72,12 +73,13 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
     of_env = answer_environment(asked, knowledge, NOW).ruling
     assert of_env.refusals == ruling.refusals
     found = explain_paste(text, make_failure_library((), {}), knowledge)
-    assert found.wheel == (*said, *several)
+    assert tuple(map(english, found.wheel)) == (*said, *several)
     sought = str(search(text, known, SearchIndex({})).note)
     assert (f"named ({', '.join(gpus)}), and the worst counts: RTX 5090." in sought) is bool(several)
     start = start_of("", text, "", knowledge)
     question = read_upgrade(UpgradeRequest(start_name(start), hardware=gpus_of(start)), knowledge, TIMES)
-    assert question.notes[: len(said) + len(several)] == (*(f"where you are: {one}" for one in said), *several)
+    notes = [english(one) for one in question.notes[: len(said) + len(several)]]
+    assert notes == [*(f"where you are: {one}" for one in said), *several]
 
 
 @pytest.mark.parametrize(("gpu", "left_out"), [("RTX 5090", "2.7.1+cu126"), ("V100", "2.11.0+cu130")])
@@ -90,7 +92,7 @@ def test_an_upgrade_leaves_out_what_holds_no_code_and_recommends_nothing_unmeasu
         assert (advice.decision, advice.best) == (UpgradeDecision.CANNOT_SAY, None)
         by_reason = left_out_by_reason(advice)
         reason = next(one for one, ids in by_reason.items() if left_out in ids)
-        assert reason == f"holds no code for {'sm_120' if gpu != 'V100' else 'sm_70'}"
+        assert english(reason) == f"holds no code for {'sm_120' if gpu != 'V100' else 'sm_70'}"
         assert not {one.build.torch for one in advice.candidates} & {left_out}
 
 

@@ -19,6 +19,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, environment_request
 from knowngood.domain.measuring.job import JobEnded, PlannedArm, Provisioning
 from knowngood.domain.measuring.planning import PlannedJob
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
@@ -41,7 +42,7 @@ LATER_311, LATER_312 = (BUILDS[WHEELS[2], python] for python in ("3.11", "3.12")
 
 def printed(*found: tuple[str, Verdict]) -> list[list[str]]:
     """The words of each line."""
-    stored = [Cell(ISSUE.id, build, HARDWARE, verdict, "because", NOON) for build, verdict in found]
+    stored = [Cell(ISSUE.id, build, HARDWARE, verdict, quoted("because"), NOON) for build, verdict in found]
     builds = (PLAIN, TWIN, NEXT)
     out = io.StringIO()
     known = known_of(stored, [ISSUE], {build.id: build for build in builds})

@@ -6,6 +6,7 @@ from typing import Any
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires
+from knowngood.domain.message import quoted
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding
@@ -38,9 +39,9 @@ def made(issue: str, build: Build, letter: str, hardware: str = HARDWARE, **chan
     """A cell as it is stored; its one variant was run `runs` times (2)."""
     verdict, runs = LETTERS[letter], changes.pop("runs", 2)
     k = runs if verdict is Verdict.AFFECTED else int(verdict is Verdict.FLAKY)
-    variant = VariantFinding("default", verdict, "", k, runs)
+    variant = VariantFinding("default", verdict, quoted(""), k, runs)
     fields: dict[str, Any] = {"measured_at": NOON, "variants": (variant,), "evidence": f"{issue}@{build.id}@{hardware}"}
-    return Cell(issue, build.id, hardware, verdict, f"{runs} of {runs}", **{**fields, **changes})
+    return Cell(issue, build.id, hardware, verdict, quoted(f"{runs} of {runs}"), **{**fields, **changes})
 
 
 def agreeing(count: int, differing: int = 0, pythons: Iterable[str] = PYTHONS) -> tuple[list[Issue], list[Cell]]:

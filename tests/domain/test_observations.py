@@ -3,6 +3,7 @@
 import pytest
 
 from knowngood.domain.issue import BASELINE, Comparison, Observed
+from knowngood.domain.message import english
 from knowngood.domain.observations import DifferentValue, different_values, is_alike
 from tests.make import make_issue
 
@@ -124,5 +125,5 @@ def test_what_differs_from_every_control_is_told(
 def test_a_value_is_told_in_words_and_cut_where_it_is_long() -> None:
     (long,) = different_values(RULED, BASELINE, {"sum": "x" * 900}, [{"sum": "y" * 900}])
     assert (len(long.value or ""), len(long.control)) == (200, 200)
-    assert DifferentValue("sum", "5.0", "1.0").in_words == "sum is 5.0, the control's 1.0"
-    assert DifferentValue("sum", None, "1.0").in_words == "sum is not reported, the control's 1.0"
+    assert english(DifferentValue("sum", "5.0", "1.0").in_words) == "sum is 5.0, the control's 1.0"
+    assert english(DifferentValue("sum", None, "1.0").in_words) == "sum is not reported, the control's 1.0"

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from knowngood.domain.builds.platforms import TAKEN, platform_of, platform_words, why_not_tested
+from knowngood.domain.builds.platforms import platform_of, platform_words, why_not_tested
 from knowngood.environments.platform_reading import platforms_in
 from tests.commands.given import run_here
+
+TAKEN = "taken as Linux x86-64"
 
 WHL = "https://download.pytorch.org/whl"
 PIN, INDEX = "torch==2.8.0+cu128\n", "-i"

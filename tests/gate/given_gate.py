@@ -7,6 +7,7 @@ from typing import Any
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires
 from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.environments.resolve import ResolvedBuild
@@ -35,11 +36,11 @@ CURES = {"e": "effective", "i": "ineffective", "h": "harmful", "n": "unnecessary
 def make_cell(verdict: Verdict, issue: str = "toy-1", build: Build = TORCH_25, **changes: Any) -> Cell:
     """`days` old (0), with `cures` as `name=letter` pairs."""
     cures = {
-        name: WorkaroundFinding(WorkaroundVerdict(CURES[letter]), "so it was seen" if letter in "ih" else "")
+        name: WorkaroundFinding(WorkaroundVerdict(CURES[letter]), quoted("so it was seen") if letter in "ih" else None)
         for name, letter in changes.pop("cures", {}).items()
     }
     measured: datetime | None = NOON - timedelta(days=changes.pop("days", 0))
-    fields = {"hardware": HARDWARE, "reason": "1 of 1 attempt", "measured_at": measured, "workarounds": cures}
+    fields = {"hardware": HARDWARE, "reason": quoted("1 of 1 attempt"), "measured_at": measured, "workarounds": cures}
     return Cell(issue, build.id, verdict=verdict, **{**fields, **changes})
 
 

@@ -183,6 +183,9 @@ def test_a_snapshot_answers_without_a_store_and_says_who_signed_it(place: Place,
     assert (checked.returncode, checked.stderr) == (0, "")
     other = public_key(make_key())
     assert place.gate("--snapshot", str(snapshot), "--public-key", other, "--build", GOOD, *XLA).returncode == 4
+    newer = place.folder / "newer.snapshot"
+    newer.write_bytes(snapshot.read_bytes().replace(b'"version": 3', b'"version": 4'))
+    assert place.gate("--snapshot", str(newer), "--unsigned", "--build", GOOD, *XLA, **nowhere).returncode == 4
     (place.folder / "key.pub").write_text(f"\ufeff{key}\n", encoding="utf-8")
     for named in (f" {key}\n", "key.pub", " key.pub "):
         told = place.gate("--snapshot", str(snapshot), "--public-key", named, "--build", GOOD, *XLA)

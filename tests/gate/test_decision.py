@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from knowngood.domain.builds.platforms import TAKEN
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
-from knowngood.domain.verdicts.verdict import Assurance, Basis, VariantFinding, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import NOT_RUN, Assurance, Basis, VariantFinding, Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
@@ -35,6 +35,9 @@ from tests.make import HARDWARE, NOON, make_build, make_issue
 
 TOMORROW, YESTERDAY = date(2026, 11, 22), date(2026, 11, 20)
 PASS, WARN, INSUFFICIENT, BLOCK = Effect
+
+
+TAKEN = "taken as Linux x86-64"
 
 
 def only(ruling: Ruling) -> Reason:
@@ -93,7 +96,7 @@ def test_a_reason_says_whether_all_workarounds_were_tried(
 
 
 def variants(reported: Verdict, other: Verdict = FAILS) -> dict[str, Any]:
-    findings = (VariantFinding("n2", reported, "", 0, 1), VariantFinding("one_sum", other, "", 1, 1))
+    findings = (VariantFinding("n2", reported, quoted(""), 0, 1), VariantFinding("one_sum", other, quoted(""), 1, 1))
     return {"variants": findings, "reported": "n2"}
 
 
@@ -233,7 +236,7 @@ def test_what_is_watched_and_holds_no_issue_is_insufficient() -> None:
 
 
 UNTESTED = ResolvedBuild(
-    None, "torch 2.6.5", note="no torch 2.6.5 was tested", nearest=("torch-2.6.0+cu124", "torch-2.7.1")
+    None, "torch 2.6.5", said=(quoted("no torch 2.6.5 was tested"),), nearest=("torch-2.6.0+cu124", "torch-2.7.1")
 )
 
 
@@ -273,7 +276,9 @@ def test_a_build_outside_the_catalogue_is_untested() -> None:
 
 
 def test_an_assumed_build_is_noted_and_a_policy_may_refuse_it() -> None:
-    assumed = ResolvedBuild(TORCH_25.id, "torch 2.5.1", is_assumed=True, note="the wheel may be any of three")
+    assumed = ResolvedBuild(
+        TORCH_25.id, "torch 2.5.1", is_assumed=True, said=(quoted("the wheel may be any of three"),)
+    )
     ruling = ask(make_known(row("o")), resolved=assumed)
     assert ruling.decision is Decision.PASS
     assert ruling.notes[0] == "the build is assumed to be torch-2.5.1+cu124: the wheel may be any of three"
@@ -808,7 +813,7 @@ def test_a_pass_says_in_its_first_line_what_was_inferred_and_what_rests_on_one_r
         *row("o", "toy-1", basis=from_python),
         *row("o", "toy-2", basis=from_cpu),
         *row("o", "toy-3", basis=from_cpu),
-        *row("o", "toy-4", variants=(VariantFinding("default", Verdict.NOT_AFFECTED, "", 0, 1),)),
+        *row("o", "toy-4", variants=(VariantFinding("default", Verdict.NOT_AFFECTED, quoted(""), 0, 1),)),
     ]
     known = make_known(cells, *(make_issue(f"toy-{at}") for at in range(1, 5)))
     assert ask(known).why == (
@@ -843,8 +848,8 @@ def test_a_reason_says_all_that_was_weighed() -> None:
 
 
 def test_a_verdict_is_not_said_twice() -> None:
-    assert in_words(make_cell(Verdict.NOT_RUN, reason="not run yet")) == "not run yet"
-    assert in_words(make_cell(Verdict.NOT_RUN, reason="")) == "not run"
+    assert in_words(make_cell(Verdict.NOT_RUN, reason=NOT_RUN)) == "not run yet"
+    assert in_words(make_cell(Verdict.NOT_RUN, reason=quoted("no driver"))) == "not run: no driver"
 
 
 def test_a_reason_holds_all_that_is_known_of_the_issue_there() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.environments.resolve import ResolvedBuild
@@ -39,7 +40,9 @@ def issue_of(id_: str, severity: Severity, *, silent: bool) -> Issue:
 def cells(draw: st.DrawFn, issue: str, build: str, hardware: str) -> Cell:
     verdict = draw(st.sampled_from(Verdict))
     found = {name: WorkaroundFinding(draw(st.sampled_from(WorkaroundVerdict))) for name in CURES}
-    return Cell(issue, build, hardware, verdict, "because", NOON - timedelta(days=draw(days)), workarounds=found)
+    return Cell(
+        issue, build, hardware, verdict, quoted("because"), NOON - timedelta(days=draw(days)), workarounds=found
+    )
 
 
 @st.composite
@@ -104,7 +107,7 @@ def test_watching_one_more_issue_that_fails_never_makes_a_block_milder(
     new = issue_of("new-1", Severity.HIGH, silent=False)
     added = replace(known, issues={**known.issues, new.id: new})
     for hardware, verdict in zip(CLASSES, (Verdict.AFFECTED, other), strict=True):
-        added = with_cell(added, Cell(new.id, environment.build or "x", hardware, verdict, "because", NOON))
+        added = with_cell(added, Cell(new.id, environment.build or "x", hardware, verdict, quoted("because"), NOON))
     before = ask(added, policy, environment)
     watch = replace(policy.watch, issues=(*policy.watch.issues, new.id))
     after = ask(added, replace(policy, watch=watch), environment)
@@ -220,6 +223,6 @@ def test_every_question_has_an_answer_that_adds_up(known: Known, policy: Policy,
 @pytest.mark.parametrize("verdict", [Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE])
 def test_the_properties_see_a_gate_that_would_let_a_failure_pass(verdict: Verdict) -> None:
     """A guard of the guards: under the strictest policy every kind of failure blocks in this world."""
-    known = make_known([Cell("toy-1", TORCH_25.id, HARDWARE, verdict, "because", NOON)])
+    known = make_known([Cell("toy-1", TORCH_25.id, HARDWARE, verdict, quoted("because"), NOON)])
     policy = strictest(Policy(watch=Watch(issues=("toy-1",))))
     assert ask(known, policy, ResolvedBuild(TORCH_25.id, "torch")).decision is Decision.BLOCK

@@ -8,6 +8,7 @@ import resource
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.issue import Claim, Device, Packages, Requires, Severity
 from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
     Cell,
@@ -29,11 +31,12 @@ from knowngood.domain.watch_list import WatchList, WatchListContent
 from knowngood.gate.request import GateRequest, rule
 from knowngood.store.knowledge.model import Knowledge
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
-from knowngood.store.knowledge.snapshot import FORMAT, PRODUCT, VERSION, Snapshot
+from knowngood.store.knowledge.snapshot import FORMAT, PRODUCT, VERSION, Snapshot, read_unsigned
 from tests.gate.given_gate import make_known, row
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 KEY = make_key()
+FILES = Path(__file__).parent / "files"
 LIST = WatchList(
     "vision", "lead", 2, NOON, "lead", WatchListContent(Watch(issues=("toy-1",), severity=Severity.HIGH), (), "x")
 )
@@ -51,10 +54,12 @@ def knowledge() -> Knowledge:
         ),
     )
     known = make_known([*row("xo~!", cures={"eager": "e", "clone": "i"}), *row("?0- ", "gpu-1")], *issues)
-    finding = WorkaroundFinding(WorkaroundVerdict.PARTIAL, "x", applies=False, helped=("a",), failed=("b",), runs=2)
+    finding = WorkaroundFinding(
+        WorkaroundVerdict.PARTIAL, quoted("x"), applies=False, helped=("a",), failed=("b",), runs=2
+    )
     cell = replace(
         next(iter(known.cells.values())),
-        variants=(VariantFinding("big", Verdict.FLAKY, "1 of 2", 1, 2),),
+        variants=(VariantFinding("big", Verdict.FLAKY, quoted("1 of 2"), 1, 2),),
         workarounds={"eager": finding},
         reported="big",
     )
@@ -77,6 +82,17 @@ def test_what_goes_in_comes_out() -> None:
     assert needed(read.knowledge.known) == needed(made.known)
     assert (read.knowledge.tested, read.knowledge.lists) == (made.tested, made.lists)
     assert (read.key, read.is_trusted) == (public_key(KEY), True)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_file_of_each_version_that_is_read_says_the_same(version: int) -> None:
+    """Before 3 reasons were sentences."""
+    read = read_unsigned((FILES / f"version-{version}.snapshot").read_bytes()).knowledge
+    assert (needed(read.known), read.tested, read.lists) == (
+        needed(knowledge().known),
+        knowledge().tested,
+        knowledge().lists,
+    )
 
 
 def test_the_same_grounds_and_key_give_the_same_bytes() -> None:
@@ -119,7 +135,7 @@ SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "it is another gzip file": (lambda _: gzip.compress(b"{}"), "no Known Good snapshot"),
     "it is of another format": (lambda data: header_of(data, format="other"), "no Known Good snapshot"),
     "it is of another product": (lambda data: header_of(data, product="other"), 'another product ("other")'),
-    "it is newer": (lambda data: header_of(data, version=3, needs="9.9"), "Known Good 9.9 or newer reads it"),
+    "it is newer": (lambda data: header_of(data, version=4, needs="9.9"), "Known Good 9.9 or newer reads it"),
     "its format is none": (lambda data: header_of(data, version=True), "is of format True and this release reads"),
     "its format is below the first": (lambda data: header_of(data, version=-1), "is of format -1 and this release"),
     "its claims are those of older rules": (lambda data: header_of(data, version=1), "made by older rules"),

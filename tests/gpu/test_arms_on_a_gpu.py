@@ -9,6 +9,7 @@ from itertools import pairwise
 import psutil
 import pytest
 
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.records import AttemptRow
 from knowngood_workers.host.gpu_lock import device_trouble, read_device
@@ -89,7 +90,7 @@ def test_an_arm_that_exhausts_the_memory_says_nothing_and_leaves_it_free(measure
     arms = measured.attempts("toy-exhausts-1")
     expected = {"control": Outcome.PASS, "baseline": Outcome.ENV_ERROR, "modest": Outcome.PASS}
     assert outcomes(arms) == expected, reasons(arms)
-    assert arms["baseline"].judgement.reason.startswith("out of memory")
+    assert english(arms["baseline"].judgement.reason).startswith("out of memory")
     assert arms["baseline"].attempt.record.trouble is None, "the GPU was sound afterwards"
 
 
@@ -113,7 +114,7 @@ def test_a_kernel_that_ran_is_proven_by_its_probes(measured: Laboratory) -> None
 def test_an_arm_that_claims_a_launch_and_makes_none_is_no_pass(measured: Laboratory) -> None:
     claimed = measured.attempts("toy-launches-1")["only_claimed"]
     assert claimed.judgement.outcome is Outcome.HARNESS_ERROR
-    assert "nothing shows that it exercised triton_launch" in claimed.judgement.reason
+    assert "nothing shows that it exercised triton_launch" in english(claimed.judgement.reason)
 
 
 def test_what_names_no_device_counts_only_if_a_cuda_tensor_entered_it(
@@ -125,7 +126,7 @@ def test_what_names_no_device_counts_only_if_a_cuda_tensor_entered_it(
     expected = {"honours": Outcome.PASS, "fails": Outcome.MATCH, "given-up": Outcome.MATCH}
     expected |= dict.fromkeys(("ignores", "fails-ignoring"), Outcome.HARNESS_ERROR)
     assert {name: outcome for name, outcome in outcomes(arms).items() if name in expected} == expected, reasons(arms)
-    assert "no CUDA tensor was seen to enter _suspect" in arms["ignores"].judgement.reason
+    assert "no CUDA tensor was seen to enter _suspect" in english(arms["ignores"].judgement.reason)
 
 
 def test_every_arm_saw_one_gpu_and_nothing_of_it_names_the_hardware(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.measure.here import Here, as_body, print_found
 from tests.given_toys import Installation, make_installation, make_python
@@ -36,8 +37,8 @@ def test_what_fails_in_an_environment_is_told_with_what_cures_it_there(home: Ins
 
 def test_a_workaround_that_helps_in_part_is_told_apart_with_its_variants_and_the_thread() -> None:
     here = Here(Path("/venv/bin/python"), make_build(), "torch 2.6.0", "name", is_column=True)
-    halves = {"aot_eager": WorkaroundFinding(WorkaroundVerdict.PARTIAL, "helps with small; fails with big")}
-    found = Cell("toy-1", make_build().id, HARDWARE, Verdict.AFFECTED, "2 of 2", NOON, workarounds=halves)
+    halves = {"aot_eager": WorkaroundFinding(WorkaroundVerdict.PARTIAL, quoted("helps with small; fails with big"))}
+    found = Cell("toy-1", make_build().id, HARDWARE, Verdict.AFFECTED, quoted("2 of 2"), NOON, workarounds=halves)
     out = io.StringIO()
     print_found(Console(file=out, width=200), here, [make_issue()], [found])
     assert out.getvalue().splitlines() == [

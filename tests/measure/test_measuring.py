@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.health.quality.cli_found import print_found
@@ -52,7 +53,7 @@ def known(found: Mapping[str, Verdict]) -> Known:
 
 
 def _cell(build: str, verdict: Verdict) -> Cell:
-    return Cell(ISSUE.id, build, HARDWARE, verdict, "because", NOON)
+    return Cell(ISSUE.id, build, HARDWARE, verdict, quoted("because"), NOON)
 
 
 PLACES: list[CellPlace] = [(ISSUE.id, BUILD.id, HARDWARE), (ISSUE.id, OTHER.id, HARDWARE)]

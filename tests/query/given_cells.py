@@ -24,6 +24,7 @@ from knowngood.domain.issue import (
     Status,
     Variant,
 )
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -53,7 +54,7 @@ def cells_of(issue: Issue, builds: Sequence[Build], line: str, hardware: str = H
     """A cell per build: verdicts by the signs of WORDS; what was measured was measured at noon."""
     unmeasured = {Verdict.NOT_APPLICABLE, Verdict.NOT_RUN}
     return [
-        Cell(issue.id, build.id, hardware, WORDS[sign], "", None if WORDS[sign] in unmeasured else NOON)
+        Cell(issue.id, build.id, hardware, WORDS[sign], quoted(""), None if WORDS[sign] in unmeasured else NOON)
         for build, sign in zip(builds, line, strict=True)
     ]
 

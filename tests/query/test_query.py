@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
 from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import FIELDS
@@ -211,7 +212,9 @@ def cell(verdict: str, *, days: float | None = 0.5, cures: Sequence[str] = (), h
     """Measured so many days ago, with workarounds of these verdicts."""
     measured = None if days is None else NOON + timedelta(days=1) - timedelta(days=days)
     found = {f"w{at}": WorkaroundFinding(WorkaroundVerdict(word)) for at, word in enumerate(cures)}
-    return Cell(TOY.id, BUILDS[0].id, hardware, WORDS[verdict], "3 of 3 attempts passed", measured, workarounds=found)
+    return Cell(
+        TOY.id, BUILDS[0].id, hardware, WORDS[verdict], quoted("3 of 3 attempts passed"), measured, workarounds=found
+    )
 
 
 CELLS = [

@@ -2,7 +2,9 @@
 
 import pytest
 
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import (
+    NOT_RUN,
     Cell,
     VariantFinding,
     Verdict,
@@ -19,10 +21,12 @@ EFFECTIVE, PARTIAL, USELESS = (
     {kind.value: WorkaroundFinding(kind)}
     for kind in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL, WorkaroundVerdict.INEFFECTIVE)
 )
-UNTRIED = {"untried": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet")}
-ABSENT = {"absent": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "does not apply to this build", applies=False)}
+UNTRIED = {"untried": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, NOT_RUN)}
+ABSENT = {
+    "absent": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, quoted("does not apply to this build"), applies=False)
+}
 HARMFUL = {"harmful": WorkaroundFinding(WorkaroundVerdict.HARMFUL)}
-TWO = (VariantFinding("n2", PASSES, "passed", 0, 1), VariantFinding("one_sum", FAILS, "failed", 1, 1))
+TWO = (VariantFinding("n2", PASSES, quoted("passed"), 0, 1), VariantFinding("one_sum", FAILS, quoted("failed"), 1, 1))
 
 
 @pytest.mark.parametrize(

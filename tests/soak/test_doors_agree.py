@@ -18,6 +18,7 @@ import pytest
 from knowngood.cli.exit_codes import Exit
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Packages, Requires, Severity
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.gate.asking import CODES
 from knowngood.gate.policy import Effect, RemedyFilter
@@ -72,7 +73,7 @@ def a_cell(rng: random.Random, issue: Issue, build: Build, hardware: str) -> Cel
     """Measured a quarter of a day after midnight of now, so that no age is on the edge of a day while it is asked."""
     measured = datetime.now(UTC) - timedelta(days=rng.choice([0, 3, 10, 100, 200, 400]), hours=6)
     cures = {
-        workaround.id: WorkaroundFinding(rng.choice(list(WorkaroundVerdict)), rng.choice(["", "says so"]))
+        workaround.id: WorkaroundFinding(rng.choice(list(WorkaroundVerdict)), rng.choice([None, quoted("says so")]))
         for workaround in issue.workarounds
         if rng.random() < 0.7
     }
@@ -81,7 +82,7 @@ def a_cell(rng: random.Random, issue: Issue, build: Build, hardware: str) -> Cel
         build.id,
         hardware,
         rng.choice(list(Verdict)),
-        rng.choice(["1 of 1 attempt", "control failed", ""]),
+        quoted(rng.choice(["1 of 1 attempt", "control failed", ""])),
         measured,
         attempts={"pass": 1},
         workarounds=cures,

@@ -27,6 +27,7 @@ import sqlalchemy as sa
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Variant
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.share.bundles.format import BundleHeader, LogText, write_bundle
 from knowngood.store import queries
@@ -335,7 +336,7 @@ def assert_only_honest_answers(engine: Engine, told: str) -> None:
         ended = {JobState.DONE, JobState.POISONED, JobState.CANCELLED}
         assert set(s.execute(sa.select(jobs.c.state)).scalars()) <= ended, told
         for cell in queries.load_cells(s, hardware=[HARDWARE]):
-            is_lost = any(words in variant.reason for variant in cell.variants for words in LOST)
+            is_lost = any(words in english(variant.reason) for variant in cell.variants for words in LOST)
             assert cell.verdict in QUIET.get((cell.issue, cell.build), {Verdict.AFFECTED}) or is_lost, f"{told}: {cell}"
     with unit_of_work(engine) as s:
         assert reclassify(s, datetime.now(UTC)) == (), told

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 
 from knowngood.domain.errors import UnknownIssue
 from knowngood.domain.issue import Signature, SignatureKind
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store import queries
@@ -95,7 +96,7 @@ def test_an_arm_that_left_its_issue_does_not_break_the_page_of_its_results(engin
         ]
     assert not row.counted
     assert row.judgement.outcome is Outcome.NOT_APPLICABLE
-    assert "no longer an arm" in row.judgement.reason
+    assert "no longer an arm" in english(row.judgement.reason)
 
 
 def test_only_cells_of_what_changed_are_derived_anew(engine: Engine) -> None:

@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.access import Actor
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import status_of
@@ -66,7 +67,7 @@ def test_an_inferred_cell_says_first_how_it_is_known_and_leads_to_the_measured_o
     where = cell_address(MASK.id, BAD_312.id)
     page = shown(site, where, CellPage)
     assert (page.known, page.word) == (HOW, "fails, has a workaround")
-    assert page.sentence.startswith(f"fails on {BAD.id} ({HARDWARE}): with big: 1 of 1 attempt ended")
+    assert english(page.sentence).startswith(f"fails on {BAD.id} ({HARDWARE}): with big: 1 of 1 attempt ended")
     assert ground_address(page.evidence.cell) == cell_address(MASK.id, BAD.id)
     text = site.get(where).text
     assert f'href="{cell_address(MASK.id, BAD.id)}">{HOW}</a>: fails on' in " ".join(text.split())
@@ -94,7 +95,7 @@ def test_a_cell_of_the_cpu_says_nothing_of_a_gpu_while_the_two_are_not_known_to_
     assert (page.word, page.known) == ("not run", "")
     matrix = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage)
     row = next(row for group in matrix.groups for row in group.rows if row.issue.id == ANYWHERE.id)
-    assert row.sentence == "no release answered yet"
+    assert english(row.sentence) == "no release answered yet"
     assert how_known(Basis("device", BAD.id, HARDWARE, 90, 90)) == (
         "Inferred from cpu-x86_64, as it does not depend on the device (the two agreed in 90 of 90 cells)"
     )

@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 from knowngood.cli.exit_codes import Exit
 from knowngood.domain.issue import CPU_PATH, Device, LinkKind, inapplicable
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.inference import holds
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
@@ -165,7 +166,7 @@ def test_a_history_is_of_the_whole_line_whatever_columns_are_asked_for(known: Kn
     assert "passes on" not in out.getvalue()
     for issue in rows:
         (line,) = [line for line in out.getvalue().splitlines() if line.startswith(f"{issue.id} ")]
-        assert known.history(issue.id, CPU).sentence in line
+        assert english(known.history(issue.id, CPU).sentence) in line
 
 
 def verdict_of(known: Known, issue: str, build: str, hardware: str = CPU) -> Verdict | None:

@@ -17,6 +17,7 @@ from uv import find_uv_bin
 
 from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.domain.measuring.job import ArmSpec
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome, classify
 from knowngood_workers.agent.arm_runner import Limits, RunLocation, arm_environment, execute, scratch_folder
 from knowngood_workers.provision.index_config import read_index
@@ -215,7 +216,7 @@ def test_without_setuptools_nothing_is_said_of_torch(sound: dict[str, Any], tmp_
     assert done.record.raised is not None, done.log
     judged = classify(replace(done.record, trouble=trouble), issue, "baseline", build, done.log)
     assert judged.outcome is Outcome.ENV_ERROR
-    assert "setuptools" in judged.reason
+    assert "setuptools" in english(judged.reason)
 
 
 def test_on_a_full_disk_nothing_is_said_of_torch(sound: dict[str, Any], tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ CELL_KEYS = [
     "hardware",
     "verdict",
     "reason",
+    "reason_key",
+    "reason_values",
     "stale",
     "measured_at",
     "control",

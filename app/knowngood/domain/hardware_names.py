@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.hardware_classes import cpu_class, cuda_class
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message
 
 _NAMES: Mapping[str, str] = {
     cuda_class((6, 0)): "P100",
@@ -129,9 +130,9 @@ def measured_classes(asked: Iterable[str], measured: Sequence[str]) -> tuple[str
     return tuple(classes)
 
 
-def several_gpus(names: Sequence[str]) -> tuple[str, ...]:
+def several_gpus(names: Sequence[str]) -> tuple[Message, ...]:
     """The note on an environment that names these."""
-    return (f"several kinds of GPU are named ({', '.join(names)}), and the worst counts",) if len(names) > 1 else ()
+    return (Message("several_gpus", gpus=tuple(names)),) if len(names) > 1 else ()
 
 
 def article_of(name: str) -> str:

@@ -18,6 +18,7 @@ from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import isa_classes, isa_of, whole_class
+from knowngood.domain.message import Message
 
 
 class Culprit(StrEnum):
@@ -418,31 +419,30 @@ def binding(arm: Arm, variant: Variant, request: EnvironmentRequest) -> str:
     return digest(json.dumps(ran, sort_keys=True))
 
 
-def inapplicable(issue: Issue, build: Build, hardware: str) -> str | None:
+def inapplicable(issue: Issue, build: Build, hardware: str) -> Message | None:
     """Say why the issue cannot exist on (build, hardware class); None where it can."""
     return unmet(issue.requires, build, hardware)
 
 
 @lru_cache(maxsize=65536)  # a page of the matrix asks for every cell, and specifiers are slow to compare
-def unmet(requires: Requires, build: Build, hardware: str) -> str | None:
+def unmet(requires: Requires, build: Build, hardware: str) -> Message | None:
     """Say which need (build, hardware class) does not meet; None where all are met."""
     if requires.torch and not _holds(requires.torch, build):
-        return f"applies to torch {requires.torch}; this is {build.torch}"
+        return Message("other_torch", versions=requires.torch, found=build.torch)
     if not is_for_python(requires, build.python):
-        return f"applies to Python {requires.python}; this is {build.python}"
+        return Message("other_python", versions=requires.python, found=build.python)
     if isa_of(hardware) and not _has_isa_classes(requires, build, isa_of(hardware)):
-        return f"has no answer of its own with {isa_of(hardware)}: see {whole_class(hardware)}"
+        return Message("no_isa_of_its_own", name=isa_of(hardware), hardware=whole_class(hardware))
     if requires.device is Device.CUDA:
         return _no_cuda(requires, build, hardware)
     if requires.device is Device.CPU and not hardware.startswith("cpu-"):
         return CPU_PATH
     if not hardware.startswith("cpu-") and build.cuda is None:
-        return "needs CUDA, and this build has none"
+        return Message("needs_cuda")
     return None
 
 
-CONCERNS = "concerns "
-CPU_PATH = f"{CONCERNS}the CPU path: see cpu-x86_64"
+CPU_PATH = Message("cpu_path")
 
 
 def default_device(issue: Issue, hardware: str) -> str:
@@ -474,15 +474,15 @@ def is_for_python(requires: Requires, python: str) -> bool:
     return not requires.python or not python or Version(python) in SpecifierSet(requires.python)
 
 
-def _no_cuda(requires: Requires, build: Build, hardware: str) -> str | None:
+def _no_cuda(requires: Requires, build: Build, hardware: str) -> Message | None:
     if build.cuda is None:
-        return "needs CUDA, and this build has none"
+        return Message("needs_cuda")
     capability = parse_capability(hardware)
     if capability is None:
-        return f"needs a CUDA GPU; {hardware} has none (measure it on a GPU worker)"
+        return Message("needs_gpu", hardware=hardware)
     if requires.compute_capability is not None and capability < requires.compute_capability:
         major, minor = requires.compute_capability
-        return f"needs compute capability {major}.{minor} or newer; {hardware} is older"
+        return Message("needs_capability", version=f"{major}.{minor}", hardware=hardware)
     return None
 
 
@@ -494,10 +494,10 @@ def parse_capability(hardware: str) -> tuple[int, int] | None:
     return int(digits[:-1]), int(digits[-1])
 
 
-def arm_inapplicable(arm: Arm, build: Build) -> str | None:
+def arm_inapplicable(arm: Arm, build: Build) -> Message | None:
     """Say why a workaround cannot be tried on this build; None where it can."""
     if arm.applies_to and not _holds(arm.applies_to, build):
-        return f"this workaround is for torch {arm.applies_to}"
+        return Message("for_other_torch", versions=arm.applies_to)
     return None
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from knowngood.domain.issue import Comparison, Issue, Observed
+from knowngood.domain.message import Message, Quoted
 
 # A number that stands alone: the 8 of `bf16x8` and the 3 of `v3` are parts of words. A complex one ends in j.
 _NUMBER = re.compile(
@@ -27,10 +28,11 @@ class DifferentValue:
     control: str
 
     @property
-    def in_words(self) -> str:
+    def in_words(self) -> Message:
         """`sum is 36.0, the control's 1.0`."""
-        own = "is not reported" if self.value is None else f"is {self.value}"
-        return f"{self.key} {own}, the control's {self.control}"
+        if self.value is None:
+            return Message("value_missing", name=self.key, control=Quoted(self.control))
+        return Message("value_differs", name=self.key, value=Quoted(self.value), control=Quoted(self.control))
 
 
 def different_values(

@@ -62,11 +62,6 @@ class Term:
     def as_plural(self) -> str:
         return self.plural or self.word
 
-    @property
-    def lead(self) -> str:
-        """The beginning of a sentence about a build: `Fails on`, `Does not apply to`."""
-        return f"{self.word[0].upper()}{self.word[1:]} {self.preposition}"
-
 
 _FAILS = Term("fails", StatusLabel.FAILS, "✕", Role.BAD, plural="fail")
 

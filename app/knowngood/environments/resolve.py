@@ -31,6 +31,7 @@ from knowngood.domain.builds.platforms import (
     why_not_tested,
 )
 from knowngood.domain.errors import OtherPython
+from knowngood.domain.message import Message, english, quoted
 
 # Hosts of the wheels that the builds of the catalogue are made of.
 PYPI = ("pypi.org", "files.pythonhosted.org", "pypi.python.org")
@@ -96,7 +97,7 @@ class ResolvedBuild:
 
     `build` is its id, with the Python where that is known (None: no such build, or none of its Pythons was tested; that
     very Python need not be). `asked` is the environment in a few words ("torch 2.6.0 from PyPI, Triton 3.2.0, Python
-    3.12"), `note` why there is none, what was assumed or what is open. `is_assumed` says that the environment leaves
+    3.12"), `said` why there is none, what was assumed or what is open. `is_assumed` says that the environment leaves
     open which wheel it is: its origin or its CUDA variant. `nearest` are tested builds beside it, the nearest first:
     they are named to people and never used.
 
@@ -112,7 +113,7 @@ class ResolvedBuild:
 
     build: str | None
     asked: str
-    note: str = ""
+    said: tuple[Message, ...] = ()
     is_assumed: bool = False
     nearest: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -124,10 +125,13 @@ class ResolvedBuild:
     platforms: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def remark(self) -> str:
-        """The note, and what an environment that states no platform was taken for."""
-        taken = TAKEN if self.build and not self.platforms else ""
-        return "; ".join(one for one in (self.note, taken) if one)
+    def note(self) -> str:
+        return "; ".join(map(english, self.said))
+
+    @property
+    def remarks(self) -> tuple[Message, ...]:
+        """All that is said, with what an environment that states no platform was taken for."""
+        return (*self.said, TAKEN) if self.build and not self.platforms else self.said
 
     @property
     def not_tested(self) -> str:
@@ -150,7 +154,7 @@ class _BuildQuestion:
     triton: Version | None
     pythons: frozenset[str]
     asked: str
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[Message, ...] = ()
 
     @property
     def python(self) -> str | None:
@@ -193,20 +197,22 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
         question = _question(stated, torch, asked, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
-        why = "; ".join([str(unclear), *_came_with(stated, builds)])
-        found = ResolvedBuild(None, asked, why, nearest=nearest)
+        why = [quoted(str(unclear)), *_came_with(stated, builds)]
+        found = ResolvedBuild(None, asked, tuple(why), nearest=nearest)
     else:
         found = _settle(question, catalogue)
     found = replace(found, packages=packages, is_whole=stated.is_whole, line=line)
     return replace(found, gpus=stated.gpus, platforms=platforms)
 
 
-def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[str]:
+def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[Message]:
     """Of an environment that states a Triton and no torch, the releases that pin that Triton."""
     versions = [] if stated.all_of(_TORCH) else _versions(_tritons(stated))
     pinning = {one.build_id.version.release for one in builds.values() if [one.pinned_triton] == versions}
     releases = [".".join(map(str, release)) for release in sorted(pinning)]
-    return [f"inferred: Triton {versions[0]} came with torch {' and '.join(releases)}"] if releases else []
+    if not releases:
+        return []
+    return [quoted(f"inferred: Triton {versions[0]} came with torch {' and '.join(releases)}")]
 
 
 def _refuse_other_platform(platforms: Mapping[str, str]) -> None:
@@ -242,11 +248,11 @@ def resolve_build(
         )
     catalogue = _Catalogue(BuildNames(builds), tested)
     torch, taken = catalogue.names.torch_of(name)
-    assumed = (f'"{name.text}" names no CUDA variant; {taken}',) if taken else ()
+    assumed = (taken,) if taken else ()
     known = python or name.python
     question = _BuildQuestion(torch, name.triton, frozenset({known} if known else ()), _asked_of(name, python), assumed)
     other = why_not_tested(platforms or {})
-    found = ResolvedBuild(None, question.asked, other) if other else _settle(question, catalogue)
+    found = ResolvedBuild(None, question.asked, (quoted(other),)) if other else _settle(question, catalogue)
     return replace(found, platforms=platforms or {})
 
 
@@ -400,7 +406,7 @@ def _question(stated: StatedEnvironment, pin: PinnedPackage, asked: str, catalog
     _refuse_other_backend(stated, pin, torch)
     if pin.origin and host_of(pin.origin) not in PYPI + PYTORCH:
         assumed += (f"the wheel comes from {host_of(pin.origin)}, not from PyPI or download.pytorch.org",)
-    return _BuildQuestion(torch, triton, _pythons(stated), asked, assumed)
+    return _BuildQuestion(torch, triton, _pythons(stated), asked, tuple(map(quoted, assumed)))
 
 
 def _pythons(stated: StatedEnvironment) -> frozenset[str]:
@@ -568,8 +574,8 @@ def _settle(question: _BuildQuestion, catalogue: _Catalogue) -> ResolvedBuild:
         why = f"{without_python(family)} is in the catalogue for {there}, not for {_wanted(question)}"
         return _none(question, why, catalogue)
     assumed = question.assumed
-    note = "; ".join((*assumed, *_open_python(question, pythons)))
-    return ResolvedBuild(build.id, question.asked, note, is_assumed=bool(assumed), pythons=pythons)
+    said = (*assumed, *_open_python(question, pythons))
+    return ResolvedBuild(build.id, question.asked, said, is_assumed=bool(assumed), pythons=pythons)
 
 
 def _choose(question: _BuildQuestion, family: Sequence[Build]) -> tuple[Build | None, tuple[str, ...]]:
@@ -583,13 +589,13 @@ def _wanted(question: _BuildQuestion) -> str:
     return f"Python {', '.join(pythons[:_SHOWN_PYTHONS])}{more}"
 
 
-def _open_python(question: _BuildQuestion, pythons: Sequence[str]) -> tuple[str, ...]:
+def _open_python(question: _BuildQuestion, pythons: Sequence[str]) -> tuple[Message, ...]:
     if question.python is not None:
         return ()
     if len(pythons) == 1:
-        return (f"Python is not stated; of those that it may be the catalogue has this build for {pythons[0]} alone",)
+        return (Message("python_not_stated", found=pythons[0]),)
     *most, last = pythons
-    return (f"Python is not stated: it may be {', '.join(most)} or {last}",)
+    return (Message("pythons_open", found=tuple(most), last=last),)
 
 
 def _untested(question: _BuildQuestion, family: Sequence[Build], catalogue: _Catalogue) -> ResolvedBuild:
@@ -621,8 +627,7 @@ def _why_none(question: _BuildQuestion, catalogue: _Catalogue) -> str:
 
 
 def _none(question: _BuildQuestion, why: str, catalogue: _Catalogue) -> ResolvedBuild:
-    note = "; ".join((why, *question.assumed))
-    return ResolvedBuild(None, question.asked, note, nearest=_nearest(question, catalogue))
+    return ResolvedBuild(None, question.asked, (quoted(why), *question.assumed), nearest=_nearest(question, catalogue))
 
 
 def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from knowngood.domain.builds.platforms import TAKEN
 from knowngood.domain.hardware_names import several_gpus
 from knowngood.domain.issue import Issue, Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about_fix
 from knowngood.domain.verdicts.history import listed
 from knowngood.domain.verdicts.inference import PYTHON_RULE
@@ -28,7 +29,7 @@ from knowngood.domain.verdicts.verdict import (
 from knowngood.domain.vocabulary import StatusLabel, many
 from knowngood.gate.policy import Effect
 from knowngood.gate.question import FAILURES, Case, GateQuestion, cases_of
-from knowngood.gate.rules import EFFECT_RANK, age_days, is_stale, weigh
+from knowngood.gate.rules import CONCERNS_OTHERS, EFFECT_RANK, age_days, is_stale, weigh
 
 
 class Decision(StrEnum):
@@ -74,7 +75,8 @@ class Reason:
     `not_covered` is what is left wrong, of a pass that says nothing of it. `sign` says how the cell stands with its
     workarounds (the name of its sign, as `/signs` shows it): `untried` is a failure on which not all of them were run,
     `fails` one on which all were and none helps, `variant` one that passes as reported. `works_on` is a build on which
-    one helps that was not tried here (empty: none is known), `elsewhere` that one.
+    one helps that was not tried here (empty: none is known), `elsewhere` that one. `concerns_others` says that it
+    is about another class, or about a package that is not known to be there.
     """
 
     __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}  # none is ever left out
@@ -109,6 +111,7 @@ class Reason:
     sign: StatusLabel = StatusLabel.NOT_RUN
     works_on: str = ""
     elsewhere: MeasuredWorkaround | None = None
+    concerns_others: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ def _refusals(question: GateQuestion) -> Iterable[Refusal]:
     wheel = known.builds.get(question.resolved.build or "")
     for class_ in question.policy.hardware:
         if wheel and known.serves(wheel, class_) is False:
-            yield Refusal("gpu_not_served", class_, known.against(wheel, class_))
+            yield Refusal("gpu_not_served", class_, english(known.against(wheel, class_)))
 
 
 def _notes_on_base(question: GateQuestion) -> Iterable[str]:
@@ -226,7 +229,7 @@ def _reason(case: Case) -> Reason:
         workarounds=_workarounds(issue, cell),
         applied=case.declared,
         ignored=ignored,
-        fixed_in=fix.in_words if fix else "",
+        fixed_in=english(fix.in_words) if fix else "",
         first_fixed=fix.build.id if fix else "",
         evidence_url=evidence if case.build else f"/issues/{issue.id}",
         is_new=case.is_new,
@@ -235,11 +238,12 @@ def _reason(case: Case) -> Reason:
         runs=cell.runs,
         upstream=issue.report.url if issue.report else None,
         caveat=issue.caveat,
-        fix_doubts=doubts_about_fix(issue, fix, case.question.known, hardware) if fix else (),
+        fix_doubts=tuple(map(english, doubts_about_fix(issue, fix, case.question.known, hardware))) if fix else (),
         not_covered=cell.not_covered,
         sign=status_of(cell),
         works_on=case.works_on,
         elsewhere=_shown(case.elsewhere[0], WorkaroundFinding(WorkaroundVerdict.EFFECTIVE)) if case.elsewhere else None,
+        concerns_others=cell.reason.key in CONCERNS_OTHERS,
     )
 
 
@@ -305,13 +309,13 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
     elif resolved.note:
         yield resolved.note
     if question.build and not resolved.platforms:
-        yield TAKEN
+        yield english(TAKEN)
     if question.build and resolved.build is None:
         yield f"{resolved.asked} is not tested; by the policy {question.build.id}, another variant, answers for it"
     wheel, refused = question.known.builds.get(resolved.build or ""), {one.hardware for one in refusals}
     others = (one for one in policy.hardware if one not in refused)
-    yield from filter(None, (question.known.against(wheel, one) for one in others))
-    yield from several_gpus(resolved.gpus)
+    yield from (english(said) for one in others if (said := question.known.against(wheel, one)))
+    yield from map(english, several_gpus(resolved.gpus))
     yield from built_for_another(question.build, resolved.packages) if question.build else ()
     if not policy.hardware and question.build:
         classes = ", ".join(question.classes) or "none yet"
@@ -337,12 +341,12 @@ def _why(
             block = "blocks" if len(blocking) == 1 else "block"
             says = f"{len(blocking)} of {watched} {block} {build}"
             rest = doubts if question.build is None else _unsaid(question, reasons)
-            return "; ".join([*refused, f"{says}: {listed(blocking)}", *rest])
+            return "; ".join([*refused, f"{says}: {english(listed(blocking))}", *rest])
         case Decision.INSUFFICIENT if doubts:
             return "; ".join(doubts)
         case Decision.INSUFFICIENT:
             lacking = _issues(reasons, Effect.INSUFFICIENT)
-            says = f"not enough evidence on {build} for {len(lacking)} of {watched}: {listed(lacking)}"
+            says = f"not enough evidence on {build} for {len(lacking)} of {watched}: {english(listed(lacking))}"
             return "; ".join([says, *_unsaid(question, reasons)])
         case Decision.PASS:
             none = "the watched issue does not block" if total == 1 else f"none of {watched} blocks"
@@ -368,7 +372,8 @@ def _grounds(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]
         for ground in one.grounds
     )
     if inferred:
-        yield f"{inferred.total()} inferred, {listed([f'{n} from {ground}' for ground, n in inferred.most_common()])}"
+        grounds = listed([f"{n} from {ground}" for ground, n in inferred.most_common()])
+        yield f"{inferred.total()} inferred, {english(grounds)}"
     single = sum(1 for one in passing if one.runs == 1)
     if single:
         yield f"{single} on a single run"
@@ -377,10 +382,10 @@ def _grounds(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]
 def _beside(reasons: Sequence[Reason]) -> Iterable[str]:
     warned = _issues(reasons, Effect.WARN)
     if warned:
-        yield f"{len(warned)} to look at: {listed(warned)}"
+        yield f"{len(warned)} to look at: {english(listed(warned))}"
     ignored = list(dict.fromkeys(reason.issue for reason in reasons if reason.ignored))
     if ignored:
-        yield f"{len(ignored)} ignored: {listed(ignored)}"
+        yield f"{len(ignored)} ignored: {english(listed(ignored))}"
 
 
 def _issues(reasons: Iterable[Reason], effect: Effect) -> list[str]:

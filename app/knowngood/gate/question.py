@@ -14,15 +14,17 @@ from packaging.version import InvalidVersion, Version
 from knowngood.domain.builds.build import Build, minor_of
 from knowngood.domain.builds.packages import concerns, named_by
 from knowngood.domain.errors import BadRequest, UnknownBuild
-from knowngood.domain.issue import CONCERNS, Issue, Workaround, environment_request
+from knowngood.domain.issue import Issue, Workaround, environment_request
 from knowngood.domain.issue_selectors import meant_by, nearest, watched_issues
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.history import FAILING, Fix
-from knowngood.domain.verdicts.inference import VARIANT_RULE, counted, tells_most
+from knowngood.domain.verdicts.inference import VARIANT_RULE, counted, inferred_reason, tells_most
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import helped_elsewhere
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
+    NOT_RUN,
     Basis,
     Cell,
     Verdict,
@@ -38,7 +40,7 @@ FAILURES = FAILING | {Verdict.DIFFERENT_FAILURE}
 
 _ABSENT = Verdict.NOT_APPLICABLE
 _SOUND = frozenset({Verdict.NOT_AFFECTED, _ABSENT})
-_UNTRIED = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet")
+_UNTRIED = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, NOT_RUN)
 _CLASS = re.compile(r"cpu-[a-z0-9_]{1,40}|cuda-sm_[0-9]{2,3}[a-z]?|rocm-gfx[0-9]{3,4}[a-z]?")
 _LOOKED_UP = 3  # looking for near names takes milliseconds each, and a policy may hold thousands
 
@@ -255,7 +257,7 @@ def cases_of(issue: Issue, question: GateQuestion) -> list[Case]:
         return [_untested(issue, named[0] if len(named) == 1 else "", question)]
     cases = [_case(issue, class_, question) for class_ in question.classes]
     if not cases:
-        cell = Cell(issue.id, question.build.id, "", Verdict.NOT_RUN, "nothing was measured here yet")
+        cell = Cell(issue.id, question.build.id, "", Verdict.NOT_RUN, Message("nothing_measured"))
         return [Case(question, issue, cell)]
     applicable = [one for one in cases if one.verdict is not _ABSENT]
     if policy.hardware or not applicable:
@@ -267,7 +269,7 @@ def _untested(issue: Issue, hardware: str, question: GateQuestion) -> Case:
     """Of an environment that is no tested build nothing is known but whom the issue concerns."""
     elsewhere = _whom_it_concerns(issue, question)
     verdict = _ABSENT if elsewhere else Verdict.NOT_RUN
-    return Case(question, issue, Cell(issue.id, "", hardware, verdict, elsewhere or "the build is not tested"))
+    return Case(question, issue, Cell(issue.id, "", hardware, verdict, elsewhere or Message("build_not_tested")))
 
 
 def _case(issue: Issue, hardware: str, question: GateQuestion) -> Case:
@@ -297,31 +299,24 @@ def _cell(issue: Issue, build: Build, hardware: str, question: GateQuestion) -> 
     return cell if question.resolved.build else _of_another_variant(cell)
 
 
-def _whom_it_concerns(issue: Issue, question: GateQuestion) -> str:
-    """Why an issue of a package counts for another environment than this one; empty where it counts."""
+def _whom_it_concerns(issue: Issue, question: GateQuestion) -> Message | None:
+    """Why an issue of a package counts for another environment than this one; None where it counts."""
     resolved, package = question.resolved, issue.requires.package
     is_stated = bool(resolved.packages) and (resolved.is_whole or package in resolved.packages)
     if concerns(issue, resolved.packages if is_stated else None, named=issue.id in question.named):
-        return ""
-    if is_stated:
-        lacks = "the environment does not"
-    elif resolved.is_whole:
-        lacks = "nothing is known of the environment's packages"
-    else:
-        lacks = "the project does not ask for it by itself; whether its dependencies bring it is not known"
-    return f"{CONCERNS}who has {package}, and {lacks}"
+        return None
+    unknown = "packages_unknown" if resolved.is_whole else "package_not_asked_for"
+    return Message("concerns_package", name=package, said=Message("environment_lacks_it" if is_stated else unknown))
 
 
 def _of_another_variant(cell: Cell) -> Cell:
     """The claim of a wheel that is not tested, from the same release's that is: one inference, and on the CPU alone."""
     if cell.verdict in CONCLUSIVE and (cell.basis or not cell.hardware.startswith("cpu-")):
-        return replace(
-            cell, verdict=Verdict.NOT_RUN, reason="not run: would rest on more than one inference", basis=None
-        )
+        return replace(cell, verdict=Verdict.NOT_RUN, reason=Message("two_inferences"), basis=None)
     if cell.verdict not in CONCLUSIVE:
         return cell
     basis = Basis(VARIANT_RULE, cell.build, cell.hardware)
-    return replace(cell, basis=basis, reason=f"inferred from {cell.build}, another variant: {cell.reason}")
+    return replace(cell, basis=basis, reason=inferred_reason(basis, cell.reason))
 
 
 def _is_same_version(found: str, measured: str) -> bool:

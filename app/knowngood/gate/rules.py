@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import CONCERNS
+from knowngood.domain.issue import CPU_PATH
 from knowngood.domain.issue_selectors import is_at_least
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (
-    AS_REPORTED,
     CONCLUSIVE,
+    NOT_COVERED,
+    NOT_RUN,
     Cell,
     Verdict,
     WorkaroundVerdict,
@@ -70,10 +72,17 @@ def in_words(cell: Cell) -> str:
     """The verdict and its reason, as a clause. An issue that concerns others says whom it concerns, and no more."""
     clause = VERDICTS[cell.verdict].as_clause
     word = f"{clause} here" if cell.verdict in _ANSWERS else clause
+    reason = english(cell.reason)
     if passes_as_reported(cell):
-        return f"{AS_REPORTED}, {word} in a variant: {cell.reason}"
-    says_it_all = (word, CONCERNS if cell.verdict is Verdict.NOT_APPLICABLE else AS_REPORTED)
-    return cell.reason if cell.reason.startswith(says_it_all) else f"{word}: {cell.reason}" if cell.reason else word
+        return f"passes as reported, {word} in a variant: {reason}"
+    return reason if cell.reason.key in _SAYS_IT_ALL else f"{word}: {reason}"
+
+
+CONCERNS_OTHERS = frozenset({CPU_PATH.key, "concerns_package"})
+"""Reasons why an issue is about another class, or about a package that is not known to be there."""
+
+_SAYS_IT_ALL = CONCERNS_OTHERS | {NOT_RUN.key, NOT_COVERED, "two_inferences"}
+"""Reasons that repeat the verdict, or stand for it."""
 
 
 def not_tried(works_on: str) -> str:
@@ -157,7 +166,7 @@ def _does(case: Case, workaround: str) -> str:
     finding = case.finding(workaround)
     if finding.verdict is WorkaroundVerdict.EFFECTIVE and case.strays:
         return f"the declared workaround {workaround} was measured with other packages and does not count"
-    note = f": {finding.note}" if finding.note else ""
+    note = f": {english(finding.note)}" if finding.note else ""
     return f"the declared workaround {workaround} {_DOES[finding.verdict]}{note}"
 
 

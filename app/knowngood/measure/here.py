@@ -29,6 +29,7 @@ from knowngood.domain.builds.build import Build, BuildId, difference
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue, digest
 from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.matrix import complete
 from knowngood.domain.verdicts.status import partly_working, working
 from knowngood.domain.verdicts.verdict import Cell, Verdict, is_silent
@@ -157,11 +158,11 @@ def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
     console.print("  ", sign_in_colour(cell), " ", sep="", end="")
     console.print(f"{issue.id}: {issue.title} ({mark_of(cell).word}{silent})", markup=False, soft_wrap=True)
     if cell.verdict is not Verdict.AFFECTED:
-        console.print(f"      {cell.reason}", markup=False, soft_wrap=True)
+        console.print(f"      {english(cell.reason)}", markup=False, soft_wrap=True)
     for id_ in working(cell):
         console.print(f"      use {id_}: {_title(issue, id_)}", markup=False, soft_wrap=True)
     for id_ in partly_working(cell):
-        said = f"{_title(issue, id_)} ({cell.workarounds[id_].note})"
+        said = f"{_title(issue, id_)} ({english(cell.workarounds[id_].note)})"
         console.print(f"      helps in part: {id_}: {said}", markup=False, soft_wrap=True)
     if issue.report:
         console.print(f"      {issue.report.url}", markup=False, highlight=False, soft_wrap=True)
@@ -173,7 +174,7 @@ def as_body(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
             "issue": cell.issue,
             "hardware": cell.hardware,
             "verdict": cell.verdict.value,
-            "reason": cell.reason,
+            "reason": english(cell.reason),
             "effective_workarounds": list(working(cell)),
             "partial_workarounds": list(partly_working(cell)),
         }

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Severity, environment_request
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.inference import DEVICE_RULE, own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import (
@@ -139,8 +140,8 @@ def _fails_alike(before: Cell | None, after: Cell | None) -> bool:
 _ACCIDENTAL = re.compile(r"0x[0-9a-fA-F]+|\d+|\b[0-9a-f]{8,}\b")
 
 
-def _masked(text: str) -> str:
-    return _ACCIDENTAL.sub("#", text)
+def _masked(reason: Message) -> str:
+    return _ACCIDENTAL.sub("#", repr(reason))
 
 
 class Group(StrEnum):

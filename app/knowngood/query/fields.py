@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
-from operator import ge, gt, le, lt
+from operator import contains, eq, ge, gt, le, lt
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -20,6 +20,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.build_names import read_build_name
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
+from knowngood.domain.identity_key import IdentityKey
 from knowngood.domain.issue import (
     BASELINE,
     OPERATOR_PROBE,
@@ -33,6 +34,7 @@ from knowngood.domain.issue import (
     SignatureKind,
     Status,
 )
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict, stale_before
@@ -415,10 +417,16 @@ def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -
             of_class = about_class(field, value)
             return lambda _, cell: of_class(cell.hardware)
         case "reason":
-            holds = _text_test(value)
-            return lambda _, cell: holds(cell.reason)
+            wanted = value.removeprefix("=").casefold()
+            holds = eq if value.startswith("=") else contains
+            return lambda _, cell: holds(_reason_of(IdentityKey(cell)), wanted)
         case _:
             raise AssertionError(field)
+
+
+@lru_cache(maxsize=1024)  # each condition of a query asks every cell
+def _reason_of(cell: IdentityKey[Cell]) -> str:
+    return english(cell.it.reason).casefold()
 
 
 _ORDERS: dict[str, Callable[[datetime, datetime], bool]] = {"<": gt, "<=": ge, ">": lt, ">=": le}

@@ -11,6 +11,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from knowngood.domain.message import Message, Quoted, quoted
+
 _Read = Callable[[Any], Any]
 
 
@@ -31,6 +33,8 @@ def _reader(kind: Any) -> _Read | None:  # noqa: ANN401 - any type
         return _tuple(inner)
     if origin is Mapping:
         return _mapping(_reader(inner[1]))
+    if kind is Message:
+        return _message
     if isinstance(kind, type) and is_dataclass(kind):
         return _dataclass(kind)
     if kind is datetime:
@@ -38,6 +42,23 @@ def _reader(kind: Any) -> _Read | None:  # noqa: ANN401 - any type
     if kind is date:
         return date.fromisoformat
     return kind if isinstance(kind, EnumType) else None
+
+
+def _message(value: Any) -> Any:  # noqa: ANN401 - a message; nothing where an older file has an empty text
+    """Older files have texts, which nobody takes apart."""
+    if isinstance(value, str):
+        return quoted(value) if value else None
+    if isinstance(value, Message):
+        return value
+    return Message(value["key"], **{name: _place(one) for name, one in value["values"].items()})
+
+
+def _place(value: Any) -> Any:  # noqa: ANN401 - a value of a message
+    if isinstance(value, list):
+        return tuple(map(_place, value))
+    if isinstance(value, dict):
+        return Quoted(value["text"]) if "text" in value else _message(value)
+    return value
 
 
 def _or_none(read: _Read | None) -> _Read | None:

@@ -23,6 +23,7 @@ from knowngood.domain.measuring.job import (
     Provisioning,
 )
 from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.message import Message
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import RunRecord
 from knowngood.domain.verdicts.verdict import Cell
@@ -35,6 +36,7 @@ REQUEST = TypeAdapter(EnvironmentRequest)
 MACHINE = TypeAdapter(Machine)
 RECORD = TypeAdapter(RunRecord)
 CELL = TypeAdapter(Cell)
+MESSAGE = TypeAdapter(Message)
 SPEC = TypeAdapter(JobSpec)
 SEARCHED = TypeAdapter(Searched)
 

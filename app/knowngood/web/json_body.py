@@ -5,9 +5,17 @@ Where the JSON of a value is all of it, the value's own dataclass is the field's
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, Field, WrapSerializer
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    WrapSerializer,
+)
 
 from knowngood.domain.issue import Severity
+from knowngood.domain.message import english
 from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 
@@ -16,6 +24,10 @@ class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_a
     def of(cls, value: object, context: object = None) -> Self:
         """`context` is for fields whose validators ask for it."""
         return cls.model_validate(value, context=context)
+
+
+English = Annotated[str, BeforeValidator(english)]
+"""Of a message: its sentence; empty where there is none."""
 
 
 class OfCellBody(Body):

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from knowngood.domain.issue import Issue, Left
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import Session, reading
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
@@ -30,7 +31,7 @@ from knowngood.web.auth.principal import principal_of
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import Choice
 from knowngood.web.html.i18n import Language
-from knowngood.web.html.rule_sentences import rule_sentence
+from knowngood.web.html.messages import in_words
 from knowngood.web.my_build import MY_BUILD, NOBODYS, YEAR_S, said_in
 from knowngood.web.urls import API
 
@@ -222,9 +223,9 @@ class RequestContext:
     def say(self, text: str, **values: object) -> str:
         return i18n.say(text, self.language, **values)
 
-    def told(self, sentence: str) -> Markup:
-        """The sentence of a rule (a reason, a history) as HTML, in the language of the reader."""
-        return rule_sentence(sentence, self.language)
+    def told(self, message: Message | None, *, begins: bool = False) -> Markup:
+        """The message of a rule (a reason, a history) as HTML, in the reader's language; as a sentence `begins`."""
+        return in_words(message, self.language, begins=begins)
 
     def ago(self, then: datetime) -> str:
         """How long ago; the day in a file, which is read at any time."""

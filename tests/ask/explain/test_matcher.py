@@ -11,6 +11,7 @@ from knowngood.ask.explain.answer import Explanation, Strength, Why
 from knowngood.ask.explain.matcher import complete, make_failure_library, places_in, recognise
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.store.knowledge.model import Knowledge
@@ -273,7 +274,9 @@ def test_workarounds_are_told_of_the_build_of_the_paste(torch: str, own: str | N
     found = asked(f"conflicting declaration 'int tmp_acc1'\n{torch}", make_issue(), cells=cells)
     (advice,) = found.matches
     assert (advice.here and advice.here.build, advice.cures_on and advice.cures_on.build) == (own, shown)
-    assert advice.history == {HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"}
+    assert {one: english(said) for one, said in advice.history.items()} == {
+        HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"
+    }
 
 
 def test_a_cell_of_which_the_control_alone_was_run_tells_nothing_of_the_build() -> None:

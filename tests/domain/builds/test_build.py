@@ -2,6 +2,7 @@ import pytest
 
 from knowngood.domain.builds.build import BuildId, difference, parse_build_id
 from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.message import english
 from tests.make import make_build
 
 PLAIN = {"torch": "2.6.0+cu124", "cuda": "12.4", "triton": "3.2.0", "python": "3.11.7"}
@@ -85,7 +86,7 @@ def test_what_was_asked_for_and_imported_differs_in_nothing() -> None:
 def test_a_build_other_than_the_one_asked_for_is_told(
     imported: dict[str, str], pins: dict[str, str], word: str
 ) -> None:
-    assert word in str(difference(make_build(), {**PLAIN, **imported}, pins))
+    assert word in english(difference(make_build(), {**PLAIN, **imported}, pins))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_a_build_other_than_the_one_asked_for_is_told(
 )
 def test_revisions_are_compared_where_both_are_known(asked: str, imported: str, word: str | None) -> None:
     found = difference(make_build(git=asked), {**PLAIN, "git": imported}, {})
-    assert found is None if word is None else word in str(found)
+    assert found is None if word is None else word in english(found)
 
 
 def test_builds_that_differ_in_python_alone_have_their_name_apart_from_it_in_common() -> None:

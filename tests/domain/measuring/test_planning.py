@@ -30,6 +30,7 @@ from knowngood.domain.measuring.planning import (
     recheck_jobs,
     twins_of,
 )
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict, derive_cell
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
@@ -247,7 +248,7 @@ def test_changes_are_looked_for_along_the_whole_line_whichever_builds_are_asked(
 
 def test_a_change_is_looked_for_on_one_hardware_class() -> None:
     state = known({"2.6.0+cu124": [P] * 2, "2.7.0+cu126": [P] * 2})
-    cell = Cell(ISSUE.id, BUILDS[1].id, "cpu-aarch64", Verdict.AFFECTED, "because")
+    cell = Cell(ISSUE.id, BUILDS[1].id, "cpu-aarch64", Verdict.AFFECTED, quoted("because"))
     elsewhere = KnownAttempts(
         state.outcomes, state.ordinals, {**state.cells, (cell.issue, cell.build, cell.hardware): cell}
     )
@@ -326,7 +327,8 @@ def answered(verdicts: Mapping[tuple[str, str], Verdict]) -> KnownAttempts:
     """Cells by (issue, torch), as far as drawing among them needs."""
     ids = {build.torch: build.id for build in BUILDS}
     cells = {
-        (i, ids[t], HARDWARE): Cell(i, ids[t], HARDWARE, verdict, "because") for (i, t), verdict in verdicts.items()
+        (i, ids[t], HARDWARE): Cell(i, ids[t], HARDWARE, verdict, quoted("because"))
+        for (i, t), verdict in verdicts.items()
     }
     return KnownAttempts(cells=cells)
 
@@ -362,7 +364,7 @@ def test_only_steady_answers_of_what_is_asked_for_are_drawn() -> None:
 def test_a_recheck_asks_control_and_baseline_once_more_with_every_variant_and_no_workaround() -> None:
     issue = make_issue(variants=(Variant("n1", ""), Variant("n2", "", arms=(BASELINE,))))
     state = known({"2.6.0+cu124": [Outcome.MATCH, Outcome.MATCH]}, issue)
-    cell = Cell(issue.id, BUILDS[0].id, HARDWARE, Verdict.AFFECTED, "because")
+    cell = Cell(issue.id, BUILDS[0].id, HARDWARE, Verdict.AFFECTED, quoted("because"))
     (job,) = recheck_jobs([issue], twins_of(BUILDS, ""), [cell], state)
     assert [(arm.arm, arm.variant, arm.ordinal) for arm in job.arms] == [
         (CONTROL, "n1", 2),
@@ -373,7 +375,9 @@ def test_a_recheck_asks_control_and_baseline_once_more_with_every_variant_and_no
 
 def test_a_recheck_shares_environments_and_keeps_the_order_of_builds() -> None:
     issues = [make_issue("toy-1"), make_issue("toy-2"), make_issue("toy-3", packages=Packages(("einops==0.8",)))]
-    cells = [Cell(i.id, b.id, HARDWARE, Verdict.AFFECTED, "because") for i in issues for b in reversed(BUILDS[:2])]
+    cells = [
+        Cell(i.id, b.id, HARDWARE, Verdict.AFFECTED, quoted("because")) for i in issues for b in reversed(BUILDS[:2])
+    ]
     jobs = recheck_jobs(issues, twins_of(BUILDS, ""), cells, KnownAttempts())
     assert [(job.build, [arm.issue for arm in job.arms[::2]]) for job in jobs] == [
         (BUILDS[0], ["toy-1", "toy-2"]),

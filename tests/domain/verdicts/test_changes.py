@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.changes import Cause, CellNews, CureNews, Earlier, changes_of, only
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from tests.make import HARDWARE, NOON
@@ -20,7 +21,7 @@ def step(
     issue: str = "toy-1",
     **more: object,
 ) -> CellNews:
-    fields: dict[str, object] = {"run": "run-1", "reason": f"now {after}", **more}
+    fields: dict[str, object] = {"run": "run-1", "reason": quoted(f"now {after}"), **more}
     return CellNews(NOON + timedelta(minutes=minutes), issue, build, HARDWARE, before, after, **fields)  # type: ignore[arg-type]
 
 
@@ -32,7 +33,7 @@ def test_the_steps_of_one_run_are_told_as_one_change_from_first_to_last() -> Non
         ]
     )
     (turn,) = change.turns
-    assert (turn.before, turn.after, turn.reason) == (Verdict.NOT_AFFECTED, Verdict.AFFECTED, "now affected")
+    assert (turn.before, turn.after, english(turn.reason)) == (Verdict.NOT_AFFECTED, Verdict.AFFECTED, "now affected")
     assert (change.cause, change.run, change.at) == (Cause.RUN, "run-1", NOON + timedelta(minutes=2))
 
 

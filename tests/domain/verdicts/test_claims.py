@@ -9,6 +9,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Claim, Issue
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.claims import ClaimStanding, Standing, doubts_about, doubts_about_fix, held_claims
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
@@ -29,7 +30,7 @@ def cells(row: str, hardware: str = HARDWARE, cures: str = "") -> list[tuple[Bui
     }
     said = [{"clone": WorkaroundFinding(kinds[sign])} if sign in kinds else {} for sign in cures.ljust(len(row))]
     return [
-        (build, Cell("toy-1", build.id, hardware, _VERDICTS[sign], "because", workarounds=found))
+        (build, Cell("toy-1", build.id, hardware, _VERDICTS[sign], quoted("because"), workarounds=found))
         for build, sign, found in zip(BUILDS, row, said, strict=True)
         if sign in _VERDICTS
     ]
@@ -57,7 +58,7 @@ def held(claim: Claim, *rows: list[tuple[Build, Cell]]) -> tuple[ClaimStanding, 
 )
 def test_a_word_on_releases(says: str, about: str, row: str, standing: Standing, sentence: str) -> None:
     (found,) = held(Claim("Said so.", "toy#1", says=says, about=about), cells(row))
-    assert (found.standing, found.sentence) == (standing, sentence)
+    assert (found.standing, english(found.sentence)) == (standing, sentence)
     assert found.hardware == (HARDWARE if sentence else "")
 
 
@@ -75,7 +76,7 @@ def test_a_word_on_releases(says: str, about: str, row: str, standing: Standing,
 )
 def test_a_cure(cures: str, standing: Standing, sentence: str) -> None:
     (found,) = held(Claim("Clone it.", "toy#1", says="cure", workaround="clone"), cells("xxx", cures=cures))
-    assert (found.standing, found.sentence) == (standing, sentence)
+    assert (found.standing, english(found.sentence)) == (standing, sentence)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +96,10 @@ def test_what_no_cell_can_contradict_is_not_held(claim: Claim) -> None:
 def test_each_hardware_class_answers_for_itself_and_silent_ones_are_left_out() -> None:
     claim = Claim("Fixed.", "toy#1", says="fixed", about="==2.3.0")
     rows = (cells("xxo"), cells("xxx", "cuda-sm_90"), cells("xx?", "cuda-sm_80"))
-    assert held(claim, *rows) == (
-        ClaimStanding(Standing.AGREES, "2.3.0 passes here", HARDWARE),
-        ClaimStanding(Standing.CONTRADICTED, "2.3.0 fails here", "cuda-sm_90"),
-    )
+    assert [(one.standing, english(one.sentence), one.hardware) for one in held(claim, *rows)] == [
+        (Standing.AGREES, "2.3.0 passes here", HARDWARE),
+        (Standing.CONTRADICTED, "2.3.0 fails here", "cuda-sm_90"),
+    ]
     assert held(claim) == (ClaimStanding(Standing.NOT_MEASURED),)
 
 
@@ -112,7 +113,7 @@ SIGNS = {**_VERDICTS, "d": Verdict.DIFFERENT_FAILURE}
 def stored(row: str, *claims: Claim) -> tuple[Issue, Known]:
     issue = replace(make_issue(), claims=claims)
     found = [
-        Cell(issue.id, build.id, HARDWARE, SIGNS[sign], "")
+        Cell(issue.id, build.id, HARDWARE, SIGNS[sign], quoted(""))
         for build, sign in zip(LINE, row, strict=True)
         if sign in SIGNS
     ]
@@ -196,7 +197,7 @@ LATE = date(2026, 6, 1)
 )
 def test_a_claim_stands_beside_a_history_that_says_otherwise(row: str, claim: Claim, doubt: str | None) -> None:
     issue, known = stored(row, claim)
-    assert list(doubts_about(issue, known.history(issue.id, HARDWARE))) == ([doubt] if doubt else [])
+    assert list(map(english, doubts_about(issue, known.history(issue.id, HARDWARE)))) == ([doubt] if doubt else [])
 
 
 _BOTH = (
@@ -227,7 +228,7 @@ def test_beside_a_fix_stands_who_says_that_it_does_not_hold(row: str, doubts: li
     issue, known = stored(row, said("affected", ">=2.3"))
     fix = known.fix_of(issue.id, LINE[0], HARDWARE)
     assert fix is not None
-    assert list(doubts_about_fix(issue, fix, known, HARDWARE)) == doubts
+    assert list(map(english, doubts_about_fix(issue, fix, known, HARDWARE))) == doubts
 
 
 def test_another_class_is_not_what_a_fix_was_measured_on() -> None:

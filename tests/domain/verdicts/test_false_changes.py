@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowngood.domain.issue import BASELINE, CONTROL, Issue, Variant
+from knowngood.domain.message import quoted
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.false_changes import (
     Again,
@@ -214,5 +215,5 @@ def new(*outcomes: Outcome) -> list[Judged]:
     ids=["same", "passes", "otherwise", "hangs", "trouble", "half", "nothing", "control fails", "control in trouble"],
 )
 def test_asking_again_changes_a_verdict_only_by_an_answer(judged: list[Judged], again: Again) -> None:
-    before = Cell(ISSUE.id, BUILD.id, HARDWARE, Verdict.AFFECTED, "because")
+    before = Cell(ISSUE.id, BUILD.id, HARDWARE, Verdict.AFFECTED, quoted("because"))
     assert recheck(ISSUE, BUILD, before, judged, asked=2).again is again

@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Requires
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.history import Answer, Fix, History, Release, first_fix, history_of, releases_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import complete, rows_of, unfolded
@@ -55,7 +56,7 @@ def line(text: str, python: str = "3.11") -> list[tuple[Build, Verdict]]:
     ],
 )
 def test_where_all_was_measured_nothing_is_said_beside_it(text: str, sentence: str) -> None:
-    assert history_of(line(text)).sentence == sentence
+    assert english(history_of(line(text)).sentence) == sentence
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_the_last_turn_is_the_newest_release_with_another_answer_than_before(tex
     ],
 )
 def test_what_says_neither_pass_nor_fail_is_named_where_a_sentence_reaches_over_it(text: str, sentence: str) -> None:
-    assert history_of(line(text)).sentence == sentence
+    assert english(history_of(line(text)).sentence) == sentence
 
 
 def test_what_a_sentence_says_is_there_as_data() -> None:
@@ -178,7 +179,7 @@ def test_a_release_answers_with_any_python_that_no_other_contradicts(default: st
 def test_a_release_on_which_pythons_disagree_ends_no_interval_and_is_named(
     default: str, other: str, sentence: str
 ) -> None:
-    assert history_of([*line(default), *line(other, python="3.12")]).sentence == sentence
+    assert english(history_of([*line(default), *line(other, python="3.12")]).sentence) == sentence
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def fix_in(text: str, failing: int = 1) -> Fix | None:
 )
 def test_a_fix_names_what_lies_between_the_last_failure_and_the_first_pass(text: str, said: str) -> None:
     fix = fix_in(text)
-    assert (fix.in_words if fix else "") == said
+    assert english(fix.in_words if fix else None) == said
     assert (fix.interval if fix else "") == said.partition("]")[0] + ("]" if said else "")
 
 
@@ -238,7 +239,7 @@ ROWS = st.lists(st.sampled_from("xo~?.d0"), min_size=len(BUILDS), max_size=len(B
 def cells_of(signs: str) -> list[Cell]:
     """The stored cells: a build that nobody measured has none."""
     return [
-        Cell(ISSUE.id, build.id, HARDWARE, WORDS[sign], "")
+        Cell(ISSUE.id, build.id, HARDWARE, WORDS[sign], quoted(""))
         for build, sign in zip(BUILDS, signs, strict=True)
         if sign != "."
     ]
@@ -249,7 +250,7 @@ def known(cells: Iterable[Cell], builds: Sequence[Build] = BUILDS) -> Known:
 
 
 def test_a_release_that_nobody_measured_is_in_the_catalogue_and_so_in_the_interval() -> None:
-    assert known(cells_of("x.o" + "." * 11)).history(ISSUE.id, HARDWARE).sentence == (
+    assert english(known(cells_of("x.o" + "." * 11)).history(ISSUE.id, HARDWARE).sentence) == (
         "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 not run)"
     )
 
@@ -257,7 +258,7 @@ def test_a_release_that_nobody_measured_is_in_the_catalogue_and_so_in_the_interv
 def test_where_a_row_cannot_exist_it_is_not_said_to_be_missing() -> None:
     row = make_issue(requires=Requires(torch="!=2.2.0,>=2.1.5"))
     stored = known_of(cells_of("..xo" + "." * 10), [row], {build.id: build for build in LINE[:4]})
-    assert stored.history(ISSUE.id, HARDWARE).sentence == "fails up to 2.3.0, fixed in (2.3.0, 2.4.0]"
+    assert english(stored.history(ISSUE.id, HARDWARE).sentence) == "fails up to 2.3.0, fixed in (2.3.0, 2.4.0]"
 
 
 @given(ROWS, st.permutations(range(len(BUILDS))), st.sets(st.sampled_from(BUILDS), min_size=1))

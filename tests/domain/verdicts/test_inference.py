@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowngood.domain.issue import CPU_PATH, Device, Requires
+from knowngood.domain.message import english
 from knowngood.domain.rate import Rate
-from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
+from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, inferred_reason, own_reason
 from knowngood.domain.verdicts.verdict import (
     NOT_RUN,
     Assurance,
@@ -57,30 +58,28 @@ def test_an_answer_on_one_python_stands_in_for_another_and_names_its_ground(lett
     assert (claim.build, claim.verdict, claim.assurance) == (NEW.id, made(ROW.id, PLAIN, letter).verdict, "inferred")
     assert (basis.rule, basis.build, basis.hardware) == (PYTHON_RULE, PLAIN.id, HARDWARE)
     assert (basis.agreed, basis.compared) == (100, 100)
-    assert claim.reason == f"inferred from {PLAIN.id} (these Pythons agreed in 100 of 100 cells): 2 of 2"
+    assert english(claim.reason) == f"inferred from {PLAIN.id} (these Pythons agreed in 100 of 100 cells): 2 of 2"
 
 
 def test_an_inferred_cell_is_its_ground_without_the_attempts() -> None:
     ground = made(ROW.id, PLAIN, "o", attempts={"pass": 2}, superseded=3, voided=1)
     claim = store([ground]).cell(ROW, NEW, HARDWARE)
-    assert claim == replace(
-        made(ROW.id, PLAIN, "o"),
-        build=NEW.id,
-        reason=f"inferred from {PLAIN.id} (these Pythons agreed in 100 of 100 cells): 2 of 2",
-        basis=Basis(PYTHON_RULE, PLAIN.id, HARDWARE, 100, 100),
-    )
+    basis = Basis(PYTHON_RULE, PLAIN.id, HARDWARE, 100, 100)
+    reason = inferred_reason(basis, ground.reason)
+    assert claim == replace(made(ROW.id, PLAIN, "o"), build=NEW.id, reason=reason, basis=basis)
+    assert english(reason) == f"inferred from {PLAIN.id} (these Pythons agreed in 100 of 100 cells): 2 of 2"
     assert (ground_of(Basis(PYTHON_RULE, PLAIN.id, HARDWARE)), own_reason(claim)) == (PLAIN.id, ground.reason)
     assert own_reason(ground) == ground.reason
 
 
 def test_what_nobody_measured_or_inferred_says_so() -> None:
     known = store([])
-    assert known.cell(ROW, NEW, HARDWARE) == Cell(ROW.id, NEW.id, HARDWARE, Verdict.NOT_RUN, "not run yet")
+    assert known.cell(ROW, NEW, HARDWARE) == Cell(ROW.id, NEW.id, HARDWARE, Verdict.NOT_RUN, NOT_RUN)
     assert known.cell(ROW, NEW, GPU) == Cell(ROW.id, NEW.id, GPU, Verdict.NOT_APPLICABLE, CPU_PATH)
 
 
 def test_what_is_stored_of_a_cell_that_was_not_run_is_kept_where_nothing_is_inferred() -> None:
-    superseded = Cell(ROW.id, NEW.id, HARDWARE, Verdict.NOT_RUN, "not run yet", superseded=3)
+    superseded = Cell(ROW.id, NEW.id, HARDWARE, Verdict.NOT_RUN, NOT_RUN, superseded=3)
     assert store([superseded]).cell(ROW, NEW, HARDWARE) is superseded
     assert store([superseded, made(ROW.id, PLAIN, "o")]).cell(ROW, NEW, HARDWARE).assurance is Assurance.INFERRED
 
@@ -182,10 +181,11 @@ def test_a_device_independent_row_is_inferred_from_the_cpu_of_the_very_same_buil
     claim = known.cell(row, NEW, GPU)
     basis = Basis(DEVICE_RULE, NEW.id, HARDWARE, 100, 100)
     reason = f"inferred from {HARDWARE} (independent of the device; agreed in 100 of 100 cells): 2 of 2"
-    assert claim == replace(made(row.id, NEW, "x"), hardware=GPU, reason=reason, basis=basis)
+    assert replace(claim, reason=own_reason(claim)) == replace(made(row.id, NEW, "x"), hardware=GPU, basis=basis)
+    assert english(claim.reason) == reason
     assert ground_of(basis) == HARDWARE
-    assert known.told(row, GPU) == f"as on {HARDWARE}: {known.told(row, HARDWARE)}"
-    assert store([made(row.id, NEW, "x")], row).told(row, GPU) == "no release answered yet"
+    assert english(known.told(row, GPU)) == f"as on {HARDWARE}: {english(known.told(row, HARDWARE))}"
+    assert english(store([made(row.id, NEW, "x")], row).told(row, GPU)) == "no release answered yet"
 
 
 @given(st.integers(0, 90), st.integers(0, 4), st.integers(0, 90))
@@ -322,5 +322,5 @@ def test_what_another_python_says_of_a_workaround_stands_in_as_a_cell_would(
     if why != "as the cell would be":
         assert found == own, why
         return
-    assert (found.verdict, found.ground, found.note) == (there.verdict, other.id, f"inferred from {other.id}")
+    assert (found.verdict, found.ground, english(found.note)) == (there.verdict, other.id, f"inferred from {other.id}")
     assert tried_here(cell) == cells[0]

@@ -6,6 +6,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Requires
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.matrix import (
     Column,
     Columns,
@@ -114,7 +115,7 @@ def test_a_wheel_is_told_by_the_python_that_says_most_and_not_known_where_two_co
     ((cell,),) = rows_of([ROW], [Column(FAMILY)], [HARDWARE], known).values()
     assert (cell.verdict, known.builds[cell.build].python, cell.basis) == (verdict, ground, None)
     assert cell is known.cell(ROW, FAMILY[2].wheel, HARDWARE), "whichever Python names the column"
-    assert (cell.reason == "fails on Python 3.12 and passes on Python 3.11") is (signs == "o.x")
+    assert (english(cell.reason) == "fails on Python 3.12 and passes on Python 3.11") is (signs == "o.x")
 
 
 def test_what_was_run_on_the_class_outweighs_what_is_inferred_from_the_cpu() -> None:
@@ -191,8 +192,8 @@ def test_a_foreign_triton_and_another_wheel_are_columns_of_their_own() -> None:
 
 def test_every_cell_of_a_selection_is_there() -> None:
     everywhere, gpu_only = make_issue("toy-1"), make_issue("toy-2", requires=Requires(Device.CUDA))
-    stored = Cell("toy-1", PLAIN.id, HARDWARE, Verdict.AFFECTED, "because", NOON)
-    foreign = Cell("toy-9", PLAIN.id, HARDWARE, Verdict.AFFECTED, "of no issue asked for", NOON)
+    stored = Cell("toy-1", PLAIN.id, HARDWARE, Verdict.AFFECTED, quoted("because"), NOON)
+    foreign = Cell("toy-9", PLAIN.id, HARDWARE, Verdict.AFFECTED, quoted("of no issue asked for"), NOON)
     known = known_of([stored, foreign], [everywhere, gpu_only], {build.id: build for build in (PLAIN, PATCH)})
     cells = complete([everywhere, gpu_only], [PLAIN, PATCH], [HARDWARE, "cuda-sm_90"], known)
     assert {key: cell.verdict for key, cell in cells.items()} == {
@@ -205,16 +206,16 @@ def test_every_cell_of_a_selection_is_there() -> None:
         ("toy-2", PLAIN.id, "cuda-sm_90"): Verdict.NOT_RUN,
         ("toy-2", PATCH.id, "cuda-sm_90"): Verdict.NOT_RUN,
     }
-    assert "needs a CUDA GPU" in cells["toy-2", PLAIN.id, HARDWARE].reason
+    assert "needs a CUDA GPU" in english(cells["toy-2", PLAIN.id, HARDWARE].reason)
 
 
 def test_a_tally_counts_what_applies_what_was_measured_and_what_gave_no_answer() -> None:
     cells = [
-        Cell("a", PLAIN.id, HARDWARE, Verdict.AFFECTED, "", NOON),
-        Cell("b", PLAIN.id, HARDWARE, Verdict.INCONCLUSIVE, "", NOON - timedelta(days=200)),
-        Cell("c", PLAIN.id, HARDWARE, Verdict.NO_BUILD, "", NOON),
-        Cell("d", PLAIN.id, HARDWARE, Verdict.NOT_RUN, ""),
-        Cell("e", PLAIN.id, HARDWARE, Verdict.NOT_APPLICABLE, ""),
+        Cell("a", PLAIN.id, HARDWARE, Verdict.AFFECTED, quoted(""), NOON),
+        Cell("b", PLAIN.id, HARDWARE, Verdict.INCONCLUSIVE, quoted(""), NOON - timedelta(days=200)),
+        Cell("c", PLAIN.id, HARDWARE, Verdict.NO_BUILD, quoted(""), NOON),
+        Cell("d", PLAIN.id, HARDWARE, Verdict.NOT_RUN, quoted("")),
+        Cell("e", PLAIN.id, HARDWARE, Verdict.NOT_APPLICABLE, quoted("")),
     ]
     stale = stale_cells(cells, {PLAIN.id: PLAIN}, NOON)
     assert stale == {("b", PLAIN.id, HARDWARE)}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from knowngood.domain.issue import BASELINE, Device, Requires, Signature, SignatureKind, Suspect
+from knowngood.domain.message import english
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import (
     Ending,
@@ -236,7 +237,7 @@ def test_a_match_shows_the_line_that_carries_the_signature() -> None:
 
 def test_a_pass_says_what_proves_it() -> None:
     found = classify(make_record(), make_issue(), BASELINE, make_build(), "")
-    assert found.reason == "passed; path proven (dynamo_graph 1x, inductor_cpp 1x)"
+    assert english(found.reason) == "passed; path proven (dynamo_graph 1x, inductor_cpp 1x)"
 
 
 SLOW = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(a+)+$b", log=True))
@@ -248,7 +249,7 @@ def test_what_cannot_be_held_against_the_signature_in_time_is_neither_the_issue_
 ) -> None:
     found = classify(replace(record, ending=Ending.RAISED), SLOW, BASELINE, make_build(), "a" * 5_000, limit_s=0.05)
     assert (found.outcome, found.searched) == (Outcome.TIMEOUT, Searched(search_key(SLOW), is_late=True))
-    assert "took too long" in found.reason
+    assert "took too long" in english(found.reason)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +375,8 @@ HELPER = SeenPath("frame", "helper", "inductor", compiled=1, ran=1, objects=1)
 def test_what_returned_is_a_pass_only_if_the_suspect_ran(expected: str, seen: list[SeenPath], *, raises: bool) -> None:
     issue = make_issue(suspect=Suspect(("Model.forward", "call"), raises=raises))
     found = classify(make_record(harness=2, seen=tuple(seen)), issue, BASELINE, make_build(), "")
-    assert expected.replace("Model.forward", "Model.forward or call") in found.reason or expected in found.reason
+    reason = english(found.reason)
+    assert expected.replace("Model.forward", "Model.forward or call") in reason or expected in reason
     assert found.outcome is (Outcome.PASS if expected.startswith("passed") else Outcome.HARNESS_ERROR)
 
 
@@ -405,7 +407,7 @@ def test_what_names_no_device_counts_on_a_gpu_only_if_a_cuda_tensor_entered_it(
     record = make_record(ends, harness=3, seen=tuple(seen))
     found = classify(record, issue, arm, make_build(), "", hardware=hardware)
     assert found.outcome is (Outcome.HARNESS_ERROR if enters else ends)
-    assert not enters or found.reason == OFF_THE_GPU.format(enters)
+    assert not enters or english(found.reason) == OFF_THE_GPU.format(enters)
 
 
 @pytest.mark.parametrize("ends", [Outcome.ENV_ERROR, Outcome.CANCELLED, Outcome.NOT_APPLICABLE])

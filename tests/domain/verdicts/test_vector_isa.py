@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from knowngood.domain.issue import Requires
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import isa_difference
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict, over_isas
@@ -19,7 +20,7 @@ BUILD, NEXT = make_build("2.6.0+cu124"), make_build("2.7.0+cu126")
 def cell(letter: str, hardware: str = HARDWARE) -> Cell | None:
     """As `made` has it; a space is a cell that is not there, and a dot one that was not run."""
     if letter == ".":
-        return Cell(ROW.id, BUILD.id, hardware, Verdict.NOT_RUN, f"this processor has no {hardware}")
+        return Cell(ROW.id, BUILD.id, hardware, Verdict.NOT_RUN, quoted(f"this processor has no {hardware}"))
     return made(ROW.id, BUILD, letter, hardware) if letter.strip() else None
 
 
@@ -51,7 +52,7 @@ def test_the_whole_class_says_the_worst_and_names_the_isa(
     of_isas = [one for one in (cell(avx2, AVX2), cell(avx512, AVX512)) if one]
     found = over_isas(ROW, cell(own), of_isas)
     assert found is not None
-    assert (found.hardware, found.verdict, found.reason) == (HARDWARE, verdict, reason)
+    assert (found.hardware, found.verdict, english(found.reason)) == (HARDWARE, verdict, reason)
 
 
 @pytest.mark.parametrize("own", ["x", "o", "~", "?"])
@@ -96,7 +97,9 @@ def test_what_was_tried_where_nothing_fails_says_nothing_of_where_it_fails() -> 
         made(ROW.id, BUILD, letter, class_, workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict(verdict))})
         for letter, class_, verdict in (("x", HARDWARE, "unverified"), ("o", AVX2, "unnecessary"))
     ]
-    found = over_isas(ROW, cells[0], [cells[1], Cell(ROW.id, BUILD.id, AVX512, Verdict.NOT_APPLICABLE, "not here")])
+    found = over_isas(
+        ROW, cells[0], [cells[1], Cell(ROW.id, BUILD.id, AVX512, Verdict.NOT_APPLICABLE, quoted("not here"))]
+    )
     assert found is not None
     assert found.workarounds["aot_eager"].verdict == "unverified"
 
@@ -135,7 +138,7 @@ def test_the_difference_between_isas_is_one_sentence(avx2: str, avx512: str, sai
     ]
     builds = {one.id: one for one in (BUILD, NEXT)}
     known = Known({ROW.id: ROW}, builds, {one.key: one for one in cells}, (HARDWARE,), NOON)
-    assert isa_difference(ROW, known) == said
-    assert isa_difference(make_issue(), known) == ""
+    assert english(isa_difference(ROW, known)) == said
+    assert isa_difference(make_issue(), known) is None
     assert known.classes_of(ROW.id) == (HARDWARE, AVX2, AVX512)
     assert known.stored(ROW.id) == tuple(sorted(cells, key=lambda one: (one.hardware, one.build)))

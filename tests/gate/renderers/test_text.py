@@ -7,6 +7,7 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 
 from knowngood.domain.issue import CPU_PATH
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import VERDICTS, StatusLabel
 from knowngood.gate.decision import Ruling
@@ -137,12 +138,17 @@ def test_signs_and_words_are_those_of_the_pages() -> None:
 
 
 def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
-    torchao = "concerns who has torchao, and the environment does not"
+    cpu_path, torchao = english(CPU_PATH), "concerns who has torchao, and the environment does not"
     reasons = [
         make_reason(
-            issue=f"pytorch-{number}", verdict=Verdict.NOT_APPLICABLE, effect=Effect.PASS, why=why, workarounds=()
+            issue=f"pytorch-{number}",
+            verdict=Verdict.NOT_APPLICABLE,
+            effect=Effect.PASS,
+            why=why,
+            workarounds=(),
+            concerns_others=number < 3,
         )
-        for number, why in enumerate((CPU_PATH, CPU_PATH, torchao, "does not apply: needs torch >=2.6"))
+        for number, why in enumerate((cpu_path, cpu_path, torchao, "does not apply: needs torch >=2.6"))
     ]
     ruling = make_ruling(
         reasons=(*reasons, make_reason(issue="pytorch-9", effect=Effect.PASS)), counts={Effect.PASS: 5}
@@ -150,7 +156,7 @@ def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
     assert counts_in_words(ruling) == "1 passes, 3 concern other classes or packages, 1 does not apply"
     told = " ".join(answer_text(ruling, SERVER).split())
     assert "✓ passes (1): pytorch-9" in told
-    assert f"· {CPU_PATH} (2): pytorch-0, pytorch-1" in told
+    assert f"· {cpu_path} (2): pytorch-0, pytorch-1" in told
     assert f"· {torchao} (1): pytorch-2" in told
     assert "· does not apply (1): pytorch-3" in told
 

@@ -6,6 +6,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, Variant
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.health.coverage.gaps import Pattern, doubtful, gaps_of, patterns_of
 from tests.domain.given_claims import known_of
@@ -14,11 +15,11 @@ from tests.make import HARDWARE, make_build, make_issue
 BUILDS = [make_build(f"2.{minor}.0+cu124") for minor in (4, 5, 6)]
 EVERY = {build.id: build for build in BUILDS}
 ISSUE = make_issue(workarounds=("clone", "eager"))
-TO_TRY = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet")
+TO_TRY = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, quoted("not run yet"))
 
 
 def stored(verdict: Verdict, build: Build = BUILDS[0], **workarounds: WorkaroundFinding) -> Cell:
-    return Cell(ISSUE.id, build.id, HARDWARE, verdict, "because", workarounds=workarounds)
+    return Cell(ISSUE.id, build.id, HARDWARE, verdict, quoted("because"), workarounds=workarounds)
 
 
 def patterns(issues: list[Issue], builds: list[Build], cells: list[Cell]) -> tuple[Pattern, ...]:
@@ -31,13 +32,13 @@ def test_a_pattern_has_one_cell_per_build_and_counts_what_can_be_measured() -> N
     (pattern,) = patterns([issue], BUILDS, cells)
     assert pattern.pattern == (Verdict.NOT_APPLICABLE, Verdict.AFFECTED, Verdict.NOT_RUN)
     assert (pattern.applicable, pattern.measured, pattern.conclusive) == (2, 1, 1)
-    assert pattern.history == "fails on 2.5.0, the one measured"
+    assert english(pattern.history) == "fails on 2.5.0, the one measured"
 
 
 def test_the_history_counts_builds_that_are_no_column() -> None:
     cells = [stored(Verdict.AFFECTED), stored(Verdict.NOT_AFFECTED, BUILDS[2])]
     (pattern,) = patterns([ISSUE], BUILDS[:1], cells)
-    assert (len(pattern.pattern), pattern.history) == (
+    assert (len(pattern.pattern), english(pattern.history)) == (
         1,
         "fails up to 2.4.0, fixed in (2.4.0, 2.6.0] (2.5.0 not run)",
     )

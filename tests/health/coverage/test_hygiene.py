@@ -9,6 +9,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Claim, Device, Issue, Link, LinkKind, Requires, Status
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.health.coverage.hygiene import MismatchKind, Remark, remarks_on
 from tests.domain.given_claims import known_of
@@ -36,7 +37,7 @@ def line(text: str, **workarounds: str) -> list[tuple[Build, Cell | None]]:
         found: Mapping[str, WorkaroundFinding] = {
             name: WorkaroundFinding(CURES[told[at]]) for name, told in workarounds.items() if told[at] in CURES
         }
-        cells.append((build, Cell("toy-1", build.id, HARDWARE, SIGNS[sign], "because", workarounds=found)))
+        cells.append((build, Cell("toy-1", build.id, HARDWARE, SIGNS[sign], quoted("because"), workarounds=found)))
     return cells
 
 
@@ -87,15 +88,15 @@ def test_the_day_on_which_a_thread_was_looked_at_is_not_the_day_on_which_it_was_
     state: str, verdicts: str, sentence: str
 ) -> None:
     (remark,) = remarks(reported(state), line(verdicts))
-    assert remark.sentence == sentence
+    assert english(remark.sentence) == sentence
 
 
 def test_a_claim_that_speaks_against_a_fix_stands_in_the_remark() -> None:
     claim = Claim("Wrong on 2.3.", "toy#1", date(2026, 8, 12), says="affected", about="==2.3.0")
     (upstream, needless) = remarks(reported("open", claims=(claim,)), line("xo..", eager="eu  "))
     doubt = "; but upstream says that 2.3.0 is affected (toy#1, 2026-08-12; not measured here)"
-    assert upstream.sentence.endswith(doubt)
-    assert needless.sentence == (
+    assert english(upstream.sentence).endswith(doubt)
+    assert english(needless.sentence) == (
         f"not needed from 2.2.0 on (2.3.0, 2.4.0 not run), fixed in (2.1.0, 2.2.0]: eager{doubt}"
     )
 
@@ -131,7 +132,7 @@ def test_a_claim_about_a_release_is_held_against_what_was_measured_there(
     says: str, about: str, verdicts: str, sentence: str | None
 ) -> None:
     issue = make_issue(claims=(Claim("Said so.", "toy#1", says=says, about=about),))
-    found = [remark.sentence for remark in remarks(issue, line(verdicts)) if remark.about == "toy#1"]
+    found = [english(remark.sentence) for remark in remarks(issue, line(verdicts)) if remark.about == "toy#1"]
     assert found == ([sentence] if sentence else [])
 
 
@@ -139,7 +140,7 @@ def test_a_cure_that_was_claimed_and_cured_nothing_is_a_contradiction() -> None:
     claim = Claim("Clone it.", "toy#1", says="cure", workaround="clone")
     issue = make_issue(claims=(claim,), workarounds=("clone",))
     contradicted = [r for r in remarks(issue, line("xx", clone="ii")) if r.trouble is MismatchKind.CONTRADICTED]
-    assert [remark.sentence for remark in contradicted] == ['"Clone it." did not cure 2.1.0, 2.2.0']
+    assert [english(remark.sentence) for remark in contradicted] == ['"Clone it." did not cure 2.1.0, 2.2.0']
     assert MismatchKind.CONTRADICTED not in troubles(remarks(issue, line("xx", clone="ie")))
 
 
@@ -156,7 +157,7 @@ def test_a_decoy_is_remarked_on_only_where_it_helps() -> None:
     issue = make_issue(claims=(claim,), workarounds=("clone",))
     decoy = replace(issue, workarounds=tuple(replace(one, is_decoy=True) for one in issue.workarounds))
     assert not remarks(decoy, line("xx", clone="ii"))
-    assert [one.sentence for one in remarks(decoy, line("xx", clone="ie"))] == [
+    assert [english(one.sentence) for one in remarks(decoy, line("xx", clone="ie"))] == [
         "clone is marked as a decoy, and helps on 2.2.0"
     ]
 
@@ -179,7 +180,7 @@ def test_nothing_is_called_needless_beside_what_a_pass_does_not_cover() -> None:
 def test_a_cure_is_no_longer_needed_from_the_first_release_that_passes_for_good(
     verdicts: str, cures: str, sentence: str | None
 ) -> None:
-    assert [one.sentence for one in remarks(make_issue(), line(verdicts, eager=cures))] == (
+    assert [english(one.sentence) for one in remarks(make_issue(), line(verdicts, eager=cures))] == (
         [sentence] if sentence else []
     )
 

@@ -4,6 +4,7 @@ import re
 
 from starlette.testclient import TestClient
 
+from knowngood.domain.message import english
 from knowngood.health.coverage.hygiene import MismatchKind
 from knowngood.health.coverage.service import Hygiene
 from tests.web.asking import shown
@@ -23,7 +24,7 @@ def test_remarks_are_listed_by_kind_with_links_to_their_issues(client: TestClien
 
 def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
     assert client.get("/api/v1/hygiene").json()["remarks"] == [
-        vars(remark) for remark in shown(client, "/hygiene", Hygiene).remarks
+        {**vars(remark), "sentence": english(remark.sentence)} for remark in shown(client, "/hygiene", Hygiene).remarks
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.history import history_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict
@@ -62,7 +63,7 @@ def standing(known: Known, issue: Issue, builds: Sequence[Build], hardware: str)
     answers = [cell for cell in cells if stands(cell) in {"passes", "as_reported", "needs_workaround", "fails"}]
     told = [cell for cell in answers if cell.basis is None] or answers
     if {stands(cell) == "passes" for cell in told} == {True, False}:
-        return Cell(issue.id, told[0].build, hardware, Verdict.INCONCLUSIVE, "")
+        return Cell(issue.id, told[0].build, hardware, Verdict.INCONCLUSIVE, quoted(""))
     tried = [cell for cell in cells if cell.measured_at]
     possible = [cell for cell in cells if cell.verdict.value != "not_applicable"]
     return (told or tried or possible or cells)[0]

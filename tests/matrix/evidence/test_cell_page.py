@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from knowngood.domain.access import Actor
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.message import english, sentence
 from knowngood.domain.verdicts.outcome import Outcome, RunRecord
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Verdict, is_stale
@@ -43,7 +44,7 @@ def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) ->
     where = address("pytorch-151290", BAD.id)
     page = page_of(client, where)
     assert status_of(page.evidence.cell) is StatusLabel.WORKAROUND
-    assert page.sentence == (
+    assert sentence(page.sentence) == (
         f"Fails on {BAD.id} ({HARDWARE}): with big: 2 of 2 attempts ended with the issue's own signature; "
         "control passed."
     )
@@ -55,7 +56,7 @@ def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) ->
 
 def test_a_passing_cell_says_what_proves_it(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151290", OLD.id))
-    assert "path proven" in page.sentence
+    assert "path proven" in english(page.sentence)
     assert is_stale(page.evidence.cell, page.evidence.build, given.NOW)
 
 
@@ -108,14 +109,14 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
 def test_a_cell_that_was_never_run_says_so_and_how(client: TestClient) -> None:
     where = address("fla-160", NEW.id)
     page = page_of(client, where)
-    assert page.sentence == f"Not run on {NEW.id} ({HARDWARE}): not run yet."
+    assert sentence(page.sentence) == f"Not run on {NEW.id} ({HARDWARE}): not run yet."
     assert f"knowngood run --builds {NEW.id}" in client.get(where).text
 
 
 def test_a_cell_that_cannot_be_says_why(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151589", BAD.id))
     assert status_of(page.evidence.cell) is StatusLabel.NOT_APPLICABLE
-    assert "needs a CUDA GPU" in page.sentence
+    assert "needs a CUDA GPU" in english(page.sentence)
 
 
 def test_without_a_class_the_one_that_was_measured_is_shown(client: TestClient) -> None:
@@ -160,9 +161,9 @@ def test_a_failure_says_what_it_went_through_before_it_failed(own: TestClient, o
         return make_record(outcome, spec.build, probes=seen)
 
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), _baseline_fails, record)
-    sentence = page_of(own, address("fla-160", BAD.id)).sentence
-    assert sentence.endswith("signature; control passed; path seen (dynamo_graph 2x).")
-    assert own.get(f"/api/v1{address('fla-160', BAD.id)}").json()["sentence"] == sentence
+    said = sentence(page_of(own, address("fla-160", BAD.id)).sentence)
+    assert said.endswith("signature; control passed; path seen (dynamo_graph 2x).")
+    assert own.get(f"/api/v1{address('fla-160', BAD.id)}").json()["sentence"] == said
 
 
 def _baseline_fails(_spec: JobSpec, arm: ArmSpec) -> Outcome:

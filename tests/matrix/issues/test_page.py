@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.issue import Claim, Requires, Workaround
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import Standing
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import status_of
@@ -53,7 +54,7 @@ def test_a_workaround_for_other_releases_is_named_and_not_offered(own: TestClien
     given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
     for page in (unmeasured, page_of(own)):
         assert [remedy.id for remedy in page.workarounds] == ["eager_mask"]
-        assert [(one.id, note) for one, note in page.elsewhere] == [
+        assert [(one.id, english(note)) for one, note in page.elsewhere] == [
             ("flags", "does not apply to this build: this workaround is for torch >=2.8")
         ]
     text = " ".join(own.get(ADDRESS).text.split())
@@ -94,7 +95,7 @@ def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, o
         ("2.8.0", twins[1].id, StatusLabel.PASSES),
         ("2.9.0", NEW.id, StatusLabel.NOT_RUN),
     ]
-    assert strip.sentence == "Passes on 2.8.0, the one with an answer (2.7.1 differs by Python)"
+    assert english(strip.sentence) == "passes on 2.8.0, the one with an answer (2.7.1 differs by Python)"
     assert page.chosen.build == BAD
     assert set(page.builds) == {build.id for build in (*BUILDS, *twins[:2])}
 
@@ -195,7 +196,7 @@ def test_a_claim_that_can_be_wrong_is_held_against_what_was_measured(own: TestCl
     given.save(own_engine, [issue], [BAD, NEW])
     given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
     page = page_of(own)
-    assert [[(held.standing, held.sentence) for held in one.held] for one in page.claims] == [
+    assert [[(held.standing, english(held.sentence)) for held in one.held] for one in page.claims] == [
         [(Standing.CONTRADICTED, "2.7.1 fails here")],
         [(Standing.AGREES, "2.7.1 fails here")],
         [(Standing.AGREES, "cured 2.7.1")],
@@ -346,7 +347,7 @@ def test_a_row_that_depends_on_the_vector_isa_says_how_the_classes_differ(own: T
     avx2, avx512 = f"{HARDWARE}-avx2", f"{HARDWARE}-avx512"
     page = page_of(own)
     assert [strip.hardware for strip in page.strips] == [HARDWARE, avx2, avx512]
-    assert page.chosen.cell.reason.startswith("on avx2: with every variant (2): 1 of 1")
+    assert english(page.chosen.cell.reason).startswith("on avx2: with every variant (2): 1 of 1")
     text = " ".join(own.get(ADDRESS).text.split())
     assert "By the vector ISA of the CPU: avx2 fails and avx512 passes on 2.7.1." in text
     assert [strip.hardware for strip in page.leading if strip.history.spans] == [HARDWARE]

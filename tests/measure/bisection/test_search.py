@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict
 from knowngood.measure.bisection.search import (
     Point,
@@ -38,8 +39,8 @@ BUILDS = [make_build(f"2.{minor}.0+cu124") for minor in range(1, 65)]
 
 def cell(at: int, verdict: Verdict, n: int = 3) -> Cell:
     k = {Verdict.AFFECTED: n, Verdict.FLAKY: 1}.get(verdict, 0)
-    finding = VariantFinding("default", verdict, "because", k, n)
-    return Cell("toy-1", BUILDS[at].id, HARDWARE, verdict, f"because {verdict}", variants=(finding,))
+    finding = VariantFinding("default", verdict, quoted("because"), k, n)
+    return Cell("toy-1", BUILDS[at].id, HARDWARE, verdict, quoted(f"because {verdict}"), variants=(finding,))
 
 
 def point(at: int, sign: str, *, is_open: bool = False, n: int = 3) -> Point:

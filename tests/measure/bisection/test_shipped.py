@@ -10,7 +10,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.history import history_of, is_release
-from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, Verdict
 from knowngood.measure.bisection.cli import read_line
 from knowngood.measure.bisection.search import (
     Point,
@@ -42,7 +42,7 @@ def rows(shipped: Engine, hardware: str, python: str) -> dict[str, Row]:
 
 
 def hidden(row: Row, known: Sequence[int]) -> Search:
-    unknown = Verdict.NOT_RUN, "not run yet"
+    unknown = Verdict.NOT_RUN, NOT_RUN
     return Search(
         tuple(
             Point(build, cell)

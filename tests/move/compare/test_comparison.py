@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Packages, Requires, Severity
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
@@ -69,7 +70,7 @@ PAIRS = list(rows_of_table())
 
 
 def cell_that_says(word: str) -> Cell | None:
-    return None if word == NO_CELL else Cell(ISSUE.id, A.id, HARDWARE, Verdict(word), "because")
+    return None if word == NO_CELL else Cell(ISSUE.id, A.id, HARDWARE, Verdict(word), quoted("because"))
 
 
 @pytest.mark.parametrize(("before", "after", "transition"), PAIRS, ids=[f"{a} to {b}" for a, b, _ in PAIRS])
@@ -106,7 +107,7 @@ def test_swapping_the_sides_swaps_the_transition(before: str, after: str, transi
 
 
 def _seen(verdict: Verdict, k: int, n: int, variant: str = "default") -> Cell:
-    return replace(_cell(verdict), variants=(VariantFinding(variant, verdict, "because", k, n),))
+    return replace(_cell(verdict), variants=(VariantFinding(variant, verdict, quoted("because"), k, n),))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_passes_with_another_variant_say_nothing_of_a_flaky_one() -> None:
 
 def test_another_failure_than_the_issues_own_is_the_same_one_only_where_its_text_agrees() -> None:
     def other(reason: str) -> Cell:
-        return Cell(ISSUE.id, A.id, HARDWARE, Verdict.DIFFERENT_FAILURE, reason)
+        return Cell(ISSUE.id, A.id, HARDWARE, Verdict.DIFFERENT_FAILURE, quoted(reason))
 
     moved = other("died by SIGSEGV at 0x7f31aa in line 120"), other("died by SIGSEGV at 0x55e1 in line 133")
     assert transition_of(*moved) is Transition.STILL_AFFECTED
@@ -167,8 +168,8 @@ FAILS, PASSES, UNSURE = Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.INCONCLU
 
 
 def test_a_workaround_may_be_needed_for_what_a_pass_does_not_cover() -> None:
-    before = Cell("toy-1", "a", HARDWARE, FAILS, "", workarounds={"clone": WorkaroundFinding(E)})
-    after = Cell("toy-1", "b", HARDWARE, PASSES, "", not_covered=("an argument",))
+    before = Cell("toy-1", "a", HARDWARE, FAILS, quoted(""), workarounds={"clone": WorkaroundFinding(E)})
+    after = Cell("toy-1", "b", HARDWARE, PASSES, quoted(""), not_covered=("an argument",))
     assert workaround_turn(before, after, "clone") is WorkaroundTurn.NO_LONGER_VERIFIED
 
 
@@ -227,7 +228,7 @@ def test_an_issue_that_leaves_the_matrix_makes_no_workaround_needless() -> None:
 
 def _cell(verdict: Verdict, build: str = A.id, issue: str = ISSUE.id, hardware: str = HARDWARE) -> Cell:
     measured = NOON if verdict not in {Verdict.NOT_RUN, Verdict.NOT_APPLICABLE} else None
-    return Cell(issue, build, hardware, verdict, "because", measured_at=measured)
+    return Cell(issue, build, hardware, verdict, quoted("because"), measured_at=measured)
 
 
 def _known(cells: Iterable[Cell], issues: Iterable[Issue]) -> Known:

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.verdict import Basis, Cell, VariantFinding, Verdict
 from knowngood.gate.renderers.common import one_line
@@ -30,7 +31,7 @@ SERVER = "https://known.example"
 
 
 def run_twice(verdict: Verdict, issue: str, build: Build, **changes: Any) -> Cell:
-    variants = (VariantFinding("default", verdict, "", 2 if verdict is FAILS else 0, changes.pop("runs", 2)),)
+    variants = (VariantFinding("default", verdict, quoted(""), 2 if verdict is FAILS else 0, changes.pop("runs", 2)),)
     return make_cell(verdict, issue, build, variants=variants, **changes)
 
 
@@ -96,7 +97,8 @@ def test_it_tells_what_turned_and_then_what_to_do() -> None:
 def test_each_workaround_is_added_kept_or_taken_out_for_its_reason() -> None:
     found = steps(everything().candidates[0])
     named = {
-        name: [(step.item.issue.id, step.workaround.id, step.why) for step in group] for name, group in found.items()
+        name: [(step.item.issue.id, step.workaround.id, english(step.why)) for step in group]
+        for name, group in found.items()
     }
     assert named == {
         "add": [("d", "eager", "")],

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from knowngood.domain.builds.build import Companion
 from knowngood.domain.issue import Packages, Requires
 from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.message import english
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
 from knowngood.move.pair import Group
@@ -95,7 +96,7 @@ def test_each_row_has_a_bar_of_what_its_issues_do(client: TestClient) -> None:
 
 def test_builds_that_break_a_constraint_are_named_with_the_reason(client: TestClient) -> None:
     answer = answer_of(client, f"/upgrade?from={OLD.id.replace('+', '%2B')}&cuda=%3C12.8")
-    reasons = {build: reason for reason, builds in answer.left_out.items() for build in builds}
+    reasons = {build: english(reason) for reason, builds in answer.left_out.items() for build in builds}
     assert reasons.keys() == {GOOD.id, NEW.id, MISMATCHED.id, CPU_ONLY.id}
     assert reasons[GOOD.id] == "has CUDA 12.8, and cuda<12.8 is wanted"
     assert "in place of its own" in reasons[MISMATCHED.id]
@@ -406,7 +407,8 @@ def test_the_page_says_which_packages_come_along_in_both_languages(own: TestClie
     given.save(own_engine, given.ISSUES, builds)
     answer = answer_of(own, f"{EVERYTHING}&has=torch_xla")
     assert "2.8.0 with torch-xla 2.8.0. There is no torch-xla for torch 2.9 (PyPI for Python 3.11" in answer.because
-    assert answer.left_out["has no torch-xla that is built for it (PyPI, asked 2026-11-27)"] == [NEW.id]
+    left_out = {english(reason): builds for reason, builds in answer.left_out.items()}
+    assert left_out["has no torch-xla that is built for it (PyPI, asked 2026-11-27)"] == [NEW.id]
     chinese = own.get(f"{EVERYTHING}&has=torch_xla&lang=zh").text
     assert "2.8.0 搭配 torch-xla 2.8.0" in chinese
     assert "没有用于 torch 2.9 的 torch-xla" in chinese

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from knowngood.domain.builds.build import Build, Companion
 from knowngood.domain.issue import Issue, Requires, Severity
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import (
@@ -59,9 +60,9 @@ def issue_of(id_: str, severity: Severity, *, silent: bool) -> Issue:
 def cell_of(draw: st.DrawFn, issue: str, build: str, verdicts: tuple[Verdict, ...] = LIKELY) -> Cell:
     verdict, runs = draw(st.sampled_from(verdicts)), draw(st.integers(1, 3))
     k = {Verdict.AFFECTED: runs, Verdict.FLAKY: 1}.get(verdict, 0)
-    variant = VariantFinding("default", verdict, "because", k, runs)
+    variant = VariantFinding("default", verdict, quoted("because"), k, runs)
     found = {name: WorkaroundFinding(draw(st.sampled_from(WorkaroundVerdict))) for name in HELPS}
-    return Cell(issue, build, HARDWARE, verdict, "because", NOON, variants=(variant,), workarounds=found)
+    return Cell(issue, build, HARDWARE, verdict, quoted("because"), NOON, variants=(variant,), workarounds=found)
 
 
 def known_of(cells: list[Cell], issues: list[Issue]) -> Known:

@@ -10,6 +10,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, Severity
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, prospect_of
@@ -99,7 +100,7 @@ def on(advice: UpgradeAdvice, build: Build) -> Candidate:
 def test_every_verdict_is_one_prospect_and_only_an_effective_workaround_helps(
     verdict: Verdict, finding: WorkaroundVerdict
 ) -> None:
-    cell = Cell("a", TORCH_26.id, HARDWARE, verdict, "", workarounds={"eager": WorkaroundFinding(finding)})
+    cell = Cell("a", TORCH_26.id, HARDWARE, verdict, quoted(""), workarounds={"eager": WorkaroundFinding(finding)})
     failing = {Verdict.AFFECTED, Verdict.FLAKY}
     if verdict in failing and finding is WorkaroundVerdict.EFFECTIVE:
         assert prospect_of(cell) is Prospect.NEEDS_WORKAROUND
@@ -565,9 +566,9 @@ def test_every_answer_is_told_in_its_own_sentences(
 def test_an_advice_holds_what_it_was_asked() -> None:
     known = world({"a": "xoo"})
     constraints = Constraints(hardware=(HARDWARE,))
-    advice = ask(known, constraints=constraints, enough=0.6, notes=("assumed",))
+    advice = ask(known, constraints=constraints, enough=0.6, notes=(quoted("assumed"),))
     assert (advice.watched, advice.constraints, advice.enough) == ((known.issues["a"],), constraints, 0.6)
-    assert (advice.hardware, advice.as_of, advice.notes) == ((HARDWARE,), known.as_of, ("assumed",))
+    assert (advice.hardware, advice.as_of, advice.notes) == ((HARDWARE,), known.as_of, (quoted("assumed"),))
 
 
 def test_builds_that_break_a_constraint_are_left_out_in_the_order_of_releases() -> None:
@@ -603,7 +604,7 @@ def test_without_a_newer_build_one_stays() -> None:
 def test_a_build_that_breaks_a_constraint_is_named_apart_with_the_reason() -> None:
     advice = ask(world({"a": "xoo"}), constraints=Constraints(pins=(read_pin("torch<2.7"),)))
     assert ids(advice) == [TORCH_26.id]
-    assert [(one.build, one.reasons) for one in advice.left_out] == [
+    assert [(one.build, tuple(map(english, one.reasons))) for one in advice.left_out] == [
         (TORCH_27.id, ("has torch 2.7.1+cu126, and torch<2.7 is wanted",))
     ]
     every = ask(world({"a": "xoo"}), constraints=Constraints(pins=(read_pin("torch<2.6"),)))

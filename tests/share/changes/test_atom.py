@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import feedparser
 
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.changes import CellNews, changes_of
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.share.changes.atom import atom_feed, summary
@@ -28,7 +29,7 @@ def news(count: int = 2, *, issue: str = "toy-1", run: str = "run-1", reason: st
             hardware=HARDWARE,
             before=Verdict.NOT_AFFECTED,
             after=Verdict.AFFECTED,
-            reason=reason,
+            reason=quoted(reason),
             workarounds={"flags": (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE)},
             run=run,
             origin="" if run else "lab 7",
@@ -155,13 +156,13 @@ def test_a_summary_names_each_verdict_once_and_first_measurements_as_such() -> N
         )
     ]
     (change,) = changes_of(steps, first=True)
-    assert summary(change.turns) == (
+    assert english(summary(change.turns)) == (
         "fails on 1 cell, passes on 2 cells; measured for the first time: cannot be built on 1 cell"
     )
     unverified = {"flags": (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.UNVERIFIED)}
     verdict = Verdict.AFFECTED
     (change,) = changes_of([CellNews(NOON, "toy-1", "torch-2.0.0", HARDWARE, verdict, verdict, workarounds=unverified)])
-    assert summary(change.turns) == "workarounds to be verified anew"
+    assert english(summary(change.turns)) == "workarounds to be verified anew"
 
 
 def test_a_workaround_that_is_no_longer_needed_stands_in_the_title() -> None:

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import StatusLabel
@@ -70,7 +71,7 @@ def test_the_page_the_twin_and_the_feed_tell_the_same(client: TestClient, query:
     page = shown(client, f"/changes{query}", News)
     assert [change.key for change in page.changes] == told
     found = feed(client, values_of(client, f"/changes{query}")["feed"])
-    assert [entry.title for entry in found.entries] == [title_of(change) for change in page.changes]
+    assert [entry.title for entry in found.entries] == [english(title_of(change)) for change in page.changes]
     for entry in found.entries:
         assert client.get(entry.link.removeprefix("http://testserver")).status_code == 200
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Culprit, Issue, Link, LinkKind, Packages
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import stale_cells
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.domain.verdicts.verdict import Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import NOT_RUN, Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.share.exports.extract import Extract, Links
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -39,11 +40,13 @@ def cell(
     """A cell as it is derived: measured unless it says that nobody did."""
     unmeasured = verdict in {Verdict.NOT_RUN, Verdict.NOT_APPLICABLE}
     fields: dict[str, object] = {
-        "reason": f"because it is {verdict}",
+        "reason": quoted(f"because it is {verdict}"),
         "measured_at": None if unmeasured else NOON,
         "control": None if unmeasured else Outcome.PASS,
         "evidence": "" if unmeasured else f"{issue}-{build.id}-baseline",
     }
+    if isinstance(reason := changes.get("reason"), str):
+        changes["reason"] = quoted(reason)
     return Cell(issue, build.id, hardware, verdict, **{**fields, **changes})  # type: ignore[arg-type]
 
 
@@ -84,9 +87,9 @@ THIRD_PARTY = replace(
 USAGE = replace(make_issue("usage.3", workarounds=()), culprit=Culprit.USAGE, component="Docs & all")
 _FOUND = {
     "good": WorkaroundFinding(WorkaroundVerdict.EFFECTIVE),
-    "bad": WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, "still fails"),
+    "bad": WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, quoted("still fails")),
     "needless": WorkaroundFinding(WorkaroundVerdict.UNNECESSARY),
-    "untried": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet"),
+    "untried": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, NOT_RUN),
 }
 
 
@@ -119,6 +122,6 @@ def every_verdict() -> Extract:
 def hostile() -> Extract:
     """Texts of the catalogue and of what processes wrote, each as bad as it may come."""
     issue = make_issue("toy-1", title=HOSTILE, summary=HOSTILE, component=HOSTILE)
-    found = {"aot_eager": WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, HOSTILE)}
+    found = {"aot_eager": WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, quoted(HOSTILE))}
     told = cell(Verdict.AFFECTED, reason=HOSTILE, line=HOSTILE, workarounds=found)
     return extract(told, issues=(issue,), builds=(replace(V27, note=HOSTILE),))

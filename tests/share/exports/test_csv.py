@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict
 from knowngood.share.exports.csv import COLUMNS, table
 from knowngood.share.exports.extract import Extract
@@ -40,7 +41,7 @@ def as_told(one: Cell) -> tuple[str, str, str, str, str, str, str, dict[str, int
     workarounds = {id_: finding.verdict.value for id_, finding in one.workarounds.items()}
     control = one.control.value if one.control else ""
     place = (one.issue, one.build, one.hardware, one.verdict.value)
-    return (*place, one.reason, one.line, control, dict(one.attempts), workarounds)
+    return (*place, english(one.reason), one.line, control, dict(one.attempts), workarounds)
 
 
 def test_reading_it_back_gives_the_same_cells() -> None:
@@ -52,7 +53,7 @@ def test_reading_it_back_gives_the_same_cells() -> None:
 
 
 def test_how_a_cell_is_known_stands_behind_all_older_columns() -> None:
-    once = cell(Verdict.AFFECTED, variants=(VariantFinding("default", Verdict.AFFECTED, "", 1, 1),))
+    once = cell(Verdict.AFFECTED, variants=(VariantFinding("default", Verdict.AFFECTED, quoted(""), 1, 1),))
     rows = read(written(extract(once, inferred(Verdict.NOT_AFFECTED), cell(Verdict.NOT_RUN), builds=(V27, V27_PY312))))
     assert COLUMNS[-5:] == ("workarounds", "assurance", "runs", "inferred_from", "sign")
     assert [[row[name] for name in COLUMNS[-4:]] for row in rows] == [

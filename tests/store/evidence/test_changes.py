@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from knowngood.domain.access import Actor
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
 from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
@@ -38,7 +39,7 @@ def test_a_run_tells_what_it_changed_why_and_which_workaround_turned(engine: Eng
         Verdict.NOT_RUN,
         Verdict.AFFECTED,
     )
-    assert turn.reason == "1 of 1 attempt ended with the issue's own signature"
+    assert english(turn.reason) == "1 of 1 attempt ended with the issue's own signature"
     (cure,) = turn.workarounds.values()
     assert (cure.before, cure.after, cure.news) == (
         WorkaroundVerdict.UNVERIFIED,
@@ -105,7 +106,11 @@ def test_events_of_an_older_release_are_still_read(engine: Engine) -> None:
         s.execute(events.insert().values(at=NOON, run="", kind="cell_changed", data=data))
     with reading(engine) as s:
         (change,) = changes_of(load_news(s, 10), first=True)
-    assert (change.cause, change.turns[0].after, change.turns[0].reason) == (Cause.DERIVED, Verdict.AFFECTED, "")
+    assert (change.cause, change.turns[0].after, english(change.turns[0].reason)) == (
+        Cause.DERIVED,
+        Verdict.AFFECTED,
+        "",
+    )
 
 
 def test_an_empty_store_has_no_news(engine: Engine) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict, WorkaroundVerdict
@@ -43,7 +44,7 @@ def test_a_voided_cell_is_inconclusive_and_says_who_voided_it_and_why(engine: En
     assert before.verdict is Verdict.AFFECTED
     say(engine, NoteKind.VOID)
     after = cell(engine)
-    assert (after.verdict, after.reason) == (Verdict.INCONCLUSIVE, "voided by lead: the host overheats")
+    assert (after.verdict, english(after.reason)) == (Verdict.INCONCLUSIVE, "voided by lead: the host overheats")
     assert {finding.verdict for finding in after.workarounds.values()} == {WorkaroundVerdict.UNVERIFIED}
     assert (after.attempts, after.evidence, after.measured_at) == (before.attempts, before.evidence, before.measured_at)
 
@@ -62,7 +63,7 @@ def test_new_evidence_and_a_reclassification_leave_a_cell_voided(engine: Engine)
     with unit_of_work(engine) as s:
         assert reclassify(s, NOON) == ()
     voided = cell(engine)
-    assert (voided.verdict, voided.reason) == (Verdict.INCONCLUSIVE, "voided by lead: the host overheats")
+    assert (voided.verdict, english(voided.reason)) == (Verdict.INCONCLUSIVE, "voided by lead: the host overheats")
     assert voided.attempts == {"match": 3}
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from knowngood.domain.issue import Issue, Requires
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.time_travel import load_cells_at
@@ -28,7 +29,9 @@ def fails_with_avx2(spec: JobSpec, arm: ArmSpec) -> Outcome:
 
 def verdicts(engine: Engine) -> dict[str, str]:
     with reading(engine) as s:
-        return {cell.hardware: f"{cell.verdict}: {cell.reason}".partition(" attempt")[0] for cell in load_cells(s)}
+        return {
+            cell.hardware: f"{cell.verdict}: {english(cell.reason)}".partition(" attempt")[0] for cell in load_cells(s)
+        }
 
 
 def measure(engine: Engine, issue: Issue, *hardware: str) -> None:
@@ -65,7 +68,7 @@ def test_what_was_known_then_is_known_of_the_whole_class_too(measured: Engine) -
     with reading(measured) as s:
         live = load_cells(s)
         assert load_cells_at(s, LAST + timedelta(hours=1)) == live
-        assert load_cells_at(s, LAST, hardware=[HARDWARE])[0].reason.startswith("on avx2: ")
+        assert english(load_cells_at(s, LAST, hardware=[HARDWARE])[0].reason).startswith("on avx2: ")
         (then,) = load_cells_at(s, NOON + timedelta(minutes=1))
     assert (then.hardware, then.verdict, then.measured_at) == (HARDWARE, "not_affected", NOON + timedelta(seconds=5))
 

@@ -15,6 +15,7 @@ from knowngood.domain.access import Actor, Scope
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
@@ -207,7 +208,7 @@ def test_what_this_dispatcher_measures_there_does_not_count_either(engine: Engin
     assert verdict(engine) == (Verdict.NOT_RUN, 6)
     with reading(engine) as s:
         (cell,) = queries.load_cells(s)
-    assert cell.reason == "6 attempts of a worker whose results were voided"
+    assert english(cell.reason) == "6 attempts of a worker whose results were voided"
 
 
 def test_results_are_known_by_the_token_that_they_came_through(engine: Engine, tmp_path: Path) -> None:

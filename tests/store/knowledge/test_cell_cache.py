@@ -7,6 +7,7 @@ from operator import is_
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
 from knowngood.store.engine import Engine, reading, unit_of_work
@@ -96,7 +97,7 @@ def test_a_cell_that_becomes_flaky_makes_its_whole_row_flaky_and_no_other(own_en
     assert [cell.verdict for cell in after["toy-1"]] == [Verdict.AFFECTED, Verdict.FLAKY]
     (cured, _), (other, _) = after["toy-1"], after["toy-2"]
     assert cured.workarounds["aot_eager"].verdict is WorkaroundVerdict.UNVERIFIED
-    assert cured.workarounds["aot_eager"].note == "one run; this issue is flaky: 2 more would say"
+    assert english(cured.workarounds["aot_eager"].note) == "one run; this issue is flaky: 2 more would say"
     assert other.workarounds["aot_eager"].verdict is WorkaroundVerdict.EFFECTIVE
     assert found(own_engine, cache_of(own_engine)) == after, "read anew it is the same"
 

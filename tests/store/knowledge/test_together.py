@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from knowngood.domain.issue import Arm
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
     Cell,
@@ -28,8 +29,8 @@ FAILS, PASSES, UNCLEAR = Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.INCONCL
 def cell(verdict: Verdict, days: int, cures: Mapping[str, str] | None = None, **changes: Any) -> Cell:
     """Of one variant; `days` old."""
     found = {id_: WorkaroundFinding(WorkaroundVerdict(one)) for id_, one in (cures or {}).items()}
-    variants = changes.pop("variants", (VariantFinding("default", verdict, "1 of 1 attempt", 1, 1),))
-    said = Cell("toy-1", TORCH_25.id, "cpu-x86_64", verdict, "1 of 1 attempt", NOON - timedelta(days=days))
+    variants = changes.pop("variants", (VariantFinding("default", verdict, quoted("1 of 1 attempt"), 1, 1),))
+    said = Cell("toy-1", TORCH_25.id, "cpu-x86_64", verdict, quoted("1 of 1 attempt"), NOON - timedelta(days=days))
     return replace(said, variants=variants, workarounds=found, **changes)
 
 
@@ -62,7 +63,7 @@ def test_a_workaround_that_only_the_other_tried_counts_where_the_same_variants_f
 
 
 def test_one_that_was_tried_with_other_variants_does_not() -> None:
-    big = (VariantFinding("big", FAILS, "1 of 1 attempt", 1, 1),)
+    big = (VariantFinding("big", FAILS, quoted("1 of 1 attempt"), 1, 1),)
     own = cell(FAILS, 1, {"eager": "unverified"})
     assert newest_of(own, cell(FAILS, 2, {"eager": "effective"}, variants=big)) == own
 

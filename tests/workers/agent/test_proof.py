@@ -9,6 +9,7 @@ from knowngood.catalogue.loader import read_catalogue
 from knowngood.domain.issue import BASELINE, CONTROL, Issue, Variant, default_device
 from knowngood.domain.measuring.job import ArmSpec
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import (
     Ending,
     Judgement,
@@ -95,7 +96,7 @@ def test_on_a_gpu_only_what_a_cuda_tensor_entered_counts(
         found = classify(record, ANY, BASELINE, BUILD, "", hardware=hardware)
         assert found.outcome is outcome, found.reason
         if outcome is Outcome.HARNESS_ERROR:
-            assert found.reason == (
+            assert english(found.reason) == (
                 "no CUDA tensor was seen to enter _suspect: what ran on the CPU says nothing of this GPU"
             )
         assert any(path.on_cuda for path in record.seen) is (hardware == GPU and "ignor" not in variant.id)
@@ -109,7 +110,7 @@ def test_the_control_runs_on_the_default_device_too(place: RunLocation, tmp_path
     on_cpu = attempted(plain, place, None, tmp_path / "cpu", ANY, CONTROL)
     assert on_cpu.seen == ()
     found = classify(on_cpu, ANY, CONTROL, BUILD, "", hardware=GPU)
-    assert found.reason.startswith("no CUDA tensor was seen to enter the control:")
+    assert english(found.reason).startswith("no CUDA tensor was seen to enter the control:")
 
 
 @pytest.mark.parametrize("variant", TRICKS.variants, ids=lambda variant: str(variant.id))
@@ -119,7 +120,7 @@ def test_what_did_not_run_compiled_proves_nothing(
     record = attempted(variant, place, fork_server, tmp_path)
     found = judged(record)
     assert found.outcome is (Outcome.PASS if variant.id == "honest" else Outcome.HARNESS_ERROR), found.reason
-    assert SAID[variant.id] in found.reason
+    assert SAID[variant.id] in english(found.reason)
     assert record.proof is ProofLevel.CALL
 
 

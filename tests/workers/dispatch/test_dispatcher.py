@@ -17,6 +17,7 @@ from knowngood.domain.errors import KnownGoodError
 from knowngood.domain.issue import Device, Requires, Variant
 from knowngood.domain.measuring.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
 from knowngood.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
@@ -176,7 +177,7 @@ def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(
     assert cell.verdict is Verdict.INCONCLUSIVE
     with reading(own_engine) as s:
         reasons = {
-            row.attempt.variant: row.judgement.reason
+            row.attempt.variant: english(row.judgement.reason)
             for row in queries.load_attempts(s, "toy-1", make_build().id, HARDWARE)
         }
     assert "the worker died 3 times" in reasons["v0"]

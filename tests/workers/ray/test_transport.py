@@ -28,6 +28,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import isa_classes
 from knowngood.domain.measuring.job import ArmFinished, ArmStarted, Event, JobEnded, JobSpec, JobStarted
 from knowngood.domain.measuring.machine import Gpu, Machine
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.health.coverage.service import load_waiting
 from knowngood.store import queries
@@ -406,7 +407,7 @@ def test_the_matrix_is_the_same_as_the_local_carriers(site: Site, new_store: New
 
 def verdicts_of(engine: Engine) -> dict[str, tuple[Verdict, str]]:
     with reading(engine) as s:
-        return {cell.build: (cell.verdict, cell.reason) for cell in queries.load_cells(s)}
+        return {cell.build: (cell.verdict, english(cell.reason)) for cell in queries.load_cells(s)}
 
 
 def test_a_class_that_nobody_offers_stays_queued_and_is_said(site: Site, own_engine: Engine) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from knowngood.domain.builds.build import Build, difference
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.message import english
 from knowngood_workers.provision.import_probe import ask_python, import_torch
 from knowngood_workers.provision.resolver import ProvisionFailure
 from knowngood_workers.provision.uv_cli import ProcessObserver
@@ -82,7 +83,9 @@ def find_build(adopted: AdoptedEnvironment, builds: Iterable[Build]) -> Build:
         if difference(build, adopted.imported, {}) is None:
             return build
     release = adopted.imported["torch"].partition("+")[0]
-    near = [f"{one.id} ({difference(one, adopted.imported, {})})" for one in builds if one.requirement == release]
+    near = [
+        f"{one.id} ({english(difference(one, adopted.imported, {}))})" for one in builds if one.requirement == release
+    ]
     hint = f"; nearest: {'; '.join(near[:3])}" if near else f"; no build of torch {release} is declared"
     raise BadRequest(
         f"{adopted.python} holds {adopted.in_words}, which is no column of the catalogue{hint}. "

@@ -17,6 +17,7 @@ from time import monotonic, sleep
 
 from knowngood.domain.builds.build import Build, difference
 from knowngood.domain.issue import EnvironmentRequest, digest
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.host_lock import turn
 from knowngood_workers.host.diagnostics import host_trouble
@@ -178,7 +179,7 @@ class Provisioner:
         found = inspect_interpreter(self._adopted[build.id], self._environ, observer)
         wrong = difference(build, found.imported, {})
         if wrong:
-            sentence = f"{wrong}; the interpreter that was adopted for {build.id} holds another build now"
+            sentence = f"{english(wrong)}; the interpreter that was adopted for {build.id} holds another build now"
             raise ProvisionFailure(Trouble(TroubleCode.WRONG_BUILD, sentence))
         return Environment(
             python=found.python,

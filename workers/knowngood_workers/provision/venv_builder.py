@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from knowngood.domain.builds.build import Build, difference
 from knowngood.domain.issue import EnvironmentRequest
+from knowngood.domain.message import english
 from knowngood_workers.provision.bytecode_cache import BytecodeStore, bytecode_files, bytecode_tag, compile_sources
 from knowngood_workers.provision.environment_cache import EnvironmentRecord
 from knowngood_workers.provision.import_probe import ImportCache, import_torch
@@ -117,7 +118,7 @@ class EnvironmentBuilder:
             raise EditedWheels(edited)
         wrong = difference(plan.build, imported, plan.request.pins)
         if wrong:
-            raise ProvisionFailure(wrong_build_trouble(wrong))
+            raise ProvisionFailure(wrong_build_trouble(english(wrong)))
         if not plan.request.mutates:
             close_folders(plan.site, sealed.folders)
         seals = {} if plan.request.mutates else replace(sealed, bytecode=seal(plan.site).bytecode).of_environment

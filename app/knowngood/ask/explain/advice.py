@@ -6,6 +6,8 @@ from dataclasses import replace
 from knowngood.ask.explain.answer import Match, Strength, TriedWorkaround, seen_cell
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import NOTHING, clauses
+from knowngood.domain.message import Message as Sentence
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.history import FAILING, is_release
 from knowngood.domain.verdicts.known import Known
@@ -64,9 +66,9 @@ def advise(match: Match, issue: Issue, build: str | None, known: Known, *, elsew
     )
 
 
-def _history(issue: Issue, hardware: str, known: Known) -> str:
+def _history(issue: Issue, hardware: str, known: Known) -> Sentence:
     history = known.history(issue.id, hardware)
-    return "; ".join([history.sentence, *doubts_about(issue, history)])
+    return clauses([history.sentence, *doubts_about(issue, history)])
 
 
 def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, bool]:
@@ -97,7 +99,7 @@ def tried_workarounds(issue: Issue, cell: Cell | None) -> tuple[TriedWorkaround,
     found = [(one, tried[one.id]) for one in issue.workarounds if one.id in tried and tried[one.id].applies]
     found.sort(key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
     return tuple(
-        TriedWorkaround(one.id, one.title, finding.verdict, finding.note, one.trade_off, one.body)
+        TriedWorkaround(one.id, one.title, finding.verdict, finding.note or NOTHING, one.trade_off, one.body)
         for one, finding in found
     )
 

@@ -6,11 +6,13 @@ from enum import StrEnum
 from typing import ClassVar
 
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import NOTHING
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from knowngood.environments.log_cleaning import VersionMention
 from knowngood.move.upgrade.candidates import Message
+from knowngood.serialization.told import Told
 from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 METHOD = (
@@ -63,7 +65,7 @@ class SeenCell:
     build: str
     hardware: str
     verdict: Verdict
-    reason: str
+    reason: Told
     signature_line: str
     assurance: Assurance
     inferred_from: str
@@ -81,7 +83,7 @@ class TriedWorkaround:
     id: str
     title: str
     verdict: WorkaroundVerdict
-    note: str
+    note: Told
     trade_off: str
     body: str
 
@@ -110,7 +112,7 @@ class Match:
     url: str
     report_url: str | None
     caveat: str
-    history: Mapping[str, str] = field(default_factory=dict)
+    history: Mapping[str, Told] = field(default_factory=dict)
     seen: tuple[SeenCell, ...] = ()
     here: SeenCell | None = None
     cures_on: SeenCell | None = None
@@ -147,8 +149,8 @@ class Explanation:
     versions: tuple[VersionMention, ...] = ()
     build: str | None = None
     asked: str = ""
-    note: str = ""
-    wheel: tuple[str, ...] = ()
+    note: Told = NOTHING
+    wheel: tuple[Told, ...] = ()
     matches: tuple[Match, ...] = ()
     nearest: tuple[NearIssue, ...] = ()
     silent: tuple[NearIssue, ...] = ()

@@ -3,8 +3,8 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,8 +16,11 @@ from knowngood.cli.knowledge import Ground, ground_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import ANY_SIGNER, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag, text
 from knowngood.domain.errors import BadRequest, UnknownBuild
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
+from knowngood.gate.renderers.json import as_json
+from knowngood.move.upgrade.candidates import Message
 from knowngood.serialization.marks import MARKS
 
 _MOST_BYTES = 64 << 20  # of a file that is read at all
@@ -39,10 +42,14 @@ _SEEN_SHOWN = 6
 def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
     body = _told(_read(file), build, ground_here(snapshot, public_keys))
     if as_json:
-        click.echo(json.dumps(asdict(body), ensure_ascii=False, indent=2, default=str))
+        click.echo(json.dumps(body, ensure_ascii=False, indent=2, default=_as_json))
     else:
         click.echo("\n".join(_lines(body)))
     return Exit.OK if body.known else Exit.INSUFFICIENT
+
+
+def _as_json(value: object) -> Any:  # noqa: ANN401 - whatever JSON is made of
+    return str(value) if isinstance(value, Message) else as_json(value)
 
 
 def _read(file: str) -> str:
@@ -88,10 +95,14 @@ def _stored_failures() -> Mapping[str, Sequence[str]]:
 
 
 def _lines(body: Explanation) -> Iterator[str]:
-    yield from (f"Note: {one}" for one in body.wheel)
+    yield from (f"Note: {english(one)}" for one in body.wheel)
     yield _verdict(body)
     yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
-    yield f"Build: {body.build}" + (f" ({body.note})" if body.note else "") if body.build else f"Build: {body.note}"
+    yield (
+        f"Build: {body.build}" + (f" ({english(body.note)})" if body.note else "")
+        if body.build
+        else f"Build: {english(body.note)}"
+    )
     for match in body.matches:
         yield ""
         yield from _match(match, body.build)
@@ -120,7 +131,7 @@ def _match(match: Match, build: str | None) -> Iterator[str]:
         yield f"  {match.caveat}"
     yield f"  {match.why}"
     yield from (f"  > {line.number}: {line.text}" for line in match.around if line.lit)
-    yield from (f"  {hardware}: {said}" for hardware, said in match.history.items())
+    yield from (f"  {hardware}: {english(said)}" for hardware, said in match.history.items())
     if match.seen:
         more = f" and {len(match.seen) - _SEEN_SHOWN} more" if len(match.seen) > _SEEN_SHOWN else ""
         yield f"  seen on {', '.join(f'{one.build} ({one.hardware})' for one in match.seen[:_SEEN_SHOWN])}{more}"
@@ -130,7 +141,7 @@ def _match(match: Match, build: str | None) -> Iterator[str]:
         yield f"  nobody has measured it on {build}"
     elif match.here and match.here != match.cures_on:
         once = ", 1 run" if match.here.runs == 1 else ""
-        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{once} ({match.here.reason})"
+        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{once} ({english(match.here.reason)})"
     if match.cures_on:
         known = f"inferred from {inferred}" if (inferred := match.cures_on.inferred_from) else "measured"
         there = "" if match.cures_on.build == build else ", not measured where you are"
@@ -138,7 +149,7 @@ def _match(match: Match, build: str | None) -> Iterator[str]:
     elif match.workarounds:
         yield "  workarounds, not measured:"
     for cure in match.workarounds:
-        partly = f" ({cure.note})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
+        partly = f" ({english(cure.note)})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
         yield f"    {cure.verdict}: {cure.title}{partly}"
         if cure.verdict is WorkaroundVerdict.EFFECTIVE or match.cures_on is None:
             yield from (f"      {line}" for line in cure.body.strip().splitlines())

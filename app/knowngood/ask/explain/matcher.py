@@ -22,6 +22,8 @@ from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
 from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
+from knowngood.domain.message import NOTHING, clauses
+from knowngood.domain.message import Message as Sentence
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
@@ -287,19 +289,13 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     )
 
 
-NO_TRITON = (
-    'torch brings no Triton for Windows: install triton-windows, run in WSL2, or compile with backend="aot_eager" '
-    "(nothing is measured on Windows)"
-)
-
-
-def _told_first(found: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[str, ...]:
+def _told_first(found: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
     """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
     is_missed = WINDOWS in resolved.platforms and any(one.name == "working Triton" for one in found.versions)
-    return (*_told_of_wheel(resolved, known), *([NO_TRITON] if is_missed else []))
+    return (*_told_of_wheel(resolved, known), *([Sentence("no_triton")] if is_missed else []))
 
 
-def _told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
+def _told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
     """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
     nobody knows.
     """
@@ -326,7 +322,7 @@ def complete(found: Explanation, issues: Mapping[str, Issue], knowledge: Knowled
         known=any(one.strength is Strength.SURE for one in matches),
         build=resolved.build,
         asked=resolved.asked,
-        note=resolved.remark,
+        note=clauses(resolved.remarks) if resolved.remarks else NOTHING,
         wheel=_told_first(found, resolved, known),
         matches=tuple(sorted(matches, key=lambda one: one.strength is not Strength.SURE)),
     )

@@ -18,7 +18,7 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.naming.threads import USUAL
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, Verdict
 from knowngood.matrix.issues.workarounds import WorkaroundView, workarounds_of
 from knowngood.matrix.overview.selection import Names, Words, named_builds, named_issues
 from knowngood.move.upgrade.candidates import Message
@@ -156,7 +156,7 @@ def _helped(
     on the newest build.
     """
     newest = max(known.builds, key=lambda id_: known.builds[id_].build_id, default="")
-    cell = Cell(issue.id, newest, CPU_CLASS, Verdict.NOT_RUN, "", None)
+    cell = Cell(issue.id, newest, CPU_CLASS, Verdict.NOT_RUN, NOT_RUN)
     if shown := match.cures_on:
         cell = known.cell(issue, known.builds[shown.build], shown.hardware)
     is_sure = match.strength is Strength.SURE

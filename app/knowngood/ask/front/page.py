@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 from knowngood.ask.front.service import Overview, Yours, load_overview, usual_class
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_names import class_named
+from knowngood.domain.message import Message as Sentence
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.drawing import lifespan_chart, pass_rate_chart
 from knowngood.matrix.overview.moved import moved
@@ -41,13 +42,13 @@ class ReaderBuild:
     build: Build | None
     hardware: str
     unknown: tuple[str, ...]
-    wheel: str = ""
+    wheel: Sentence | None = None
 
 
 def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
     build, hardware = mine.build_among(known.builds), mine.hardware_among(known.hardware)
     unknown = (mine.build if build is None else "", "" if hardware else mine.hardware)
-    wheel = known.against(build, class_named(mine.hardware, known.hardware)) if build else ""
+    wheel = known.against(build, class_named(mine.hardware, known.hardware)) if build else None
     return ReaderBuild(build, hardware or usual_class(known), tuple(one for one in unknown if one), wheel)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import date, datetime
 
 from knowngood.ask.front.service import BuildStanding, IssueStanding, Overview, Yours, standing_of
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Verdict, is_silent
 from knowngood.move.upgrade.reasons import UpgradeDecision
@@ -101,7 +102,7 @@ def _issues(rows: Iterable[IssueStanding]) -> list[IssueStandingBody]:
             silent=is_silent(row.issue, row.cell),
             verdict=row.cell.verdict,
             prospect=row.prospect,
-            history=row.history,
+            history=english(row.history),
             url=issue_address(row.issue.id, build=row.cell.build, hardware=row.cell.hardware),
             cell_url=cell_address(*row.cell.key),
         )

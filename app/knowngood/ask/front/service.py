@@ -17,6 +17,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.issue_selectors import is_at_least
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.changes import CellTurn, Change
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
@@ -70,7 +71,7 @@ class IssueStanding:
 
     issue: Issue
     cell: Cell
-    history: str
+    history: Message
 
     @property
     def prospect(self) -> Prospect:

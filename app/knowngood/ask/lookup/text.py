@@ -8,6 +8,7 @@ from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.domain.issue import Issue, Link
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
@@ -81,9 +82,9 @@ def _summary(issue: Issue) -> Iterator[str]:
 
 def _lifespan(answer: IssueAnswer) -> Iterator[str]:
     for hardware, history in answer.histories.items():
-        yield from wrapped(f"{one_line(hardware)}: {history.sentence}", "  ", _INDENT)
+        yield from wrapped(f"{one_line(hardware)}: {english(history.sentence)}", "  ", _INDENT)
         for doubt in doubts_about(answer.issue, history):
-            yield from wrapped(one_line(doubt), _INDENT, _INDENT)
+            yield from wrapped(one_line(english(doubt)), _INDENT, _INDENT)
     if not answer.histories:
         yield "  not measured yet"
 
@@ -186,7 +187,9 @@ def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text
         classes = dict.fromkeys(sorted(cell.hardware for cell in known.stored(issue.id)))
         told = [(class_, known.history(issue.id, class_)) for class_ in classes]
         for class_, history in told:
-            lines += wrapped(f"{class_}: {history.sentence}", _INDENT, _INDENT + "  ") if history.measured else ()
+            lines += (
+                wrapped(f"{class_}: {english(history.sentence)}", _INDENT, _INDENT + "  ") if history.measured else ()
+            )
     if not issues and not answer.hits:
         lines.append(f'nothing here is about "{one_line(text)}"; `knowngood find --help` says what may be asked')
     elif issues:

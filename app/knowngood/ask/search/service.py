@@ -21,6 +21,8 @@ from knowngood.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import NamedHardware, class_named, hardware_named
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
+from knowngood.domain.message import NOTHING as UNTOLD
+from knowngood.domain.message import Message as Sentence
 from knowngood.domain.naming.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
@@ -37,6 +39,7 @@ from knowngood.move.upgrade.candidates import Message
 from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import ALIASES, FIELDS
 from knowngood.query.parser import And, BadQuery, Query, Text, parse
+from knowngood.serialization.told import Told
 from knowngood.web.urls import (
     ERRORS,
     asking,
@@ -66,7 +69,7 @@ class Hit:
     name: str
     title: Message
     told: Message = NOTHING
-    history: str = ""
+    history: Told = UNTOLD
     url: str = ""
     command: str = ""
     verdict: str = ""
@@ -507,12 +510,12 @@ def cell_of(issue: Issue, build: str, hardware: str, known: Known) -> Cell | Non
     return min(cells, key=lambda cell: (cell.verdict not in FAILING, cell.verdict not in CONCLUSIVE), default=None)
 
 
-def _history(issue: Issue, known: Known) -> str:
+def _history(issue: Issue, known: Known) -> Sentence:
     measured = tuple(class_ for class_ in known.hardware if known.measured(issue.id, class_))
     if not measured:
-        return ""
+        return UNTOLD
     class_ = measured[0] if len(measured) == 1 else telling_class(known.stored(issue.id), measured)
-    return f"{class_}: {known.told(issue, class_)}."
+    return Sentence("on_class_whole", hardware=class_, said=known.told(issue, class_))
 
 
 _MEASURED_WORDS = (

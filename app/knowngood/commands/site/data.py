@@ -98,7 +98,7 @@ def _issue(known: Known, issue: Issue, address_of: Callable[[str], str | None]) 
 def _cell(cell: Cell, build: Build, now: datetime) -> CellBody:
     """Of a workaround that was not run there, `workarounds` says all that there is to say: it is unverified."""
     body = cell_body(replace(cell, evidence=""), build, now)
-    told = {id_: one for id_, one in body.workaround_findings.items() if one.note != NOT_RUN}
+    told = {id_: one for id_, one in body.workaround_findings.items() if cell.workarounds[id_].note != NOT_RUN}
     return body.model_copy(update={"workaround_findings": told})
 
 

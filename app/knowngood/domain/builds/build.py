@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache, total_ordering
 from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.message import Message
 
 DEFAULT_PYTHON = "3.11"
 
@@ -172,8 +173,8 @@ class Build:
         return f"{self.build_id.version.major}.{self.build_id.version.minor}"
 
 
-def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str]) -> str | None:
-    """Say in one sentence how what was imported differs from what was asked for; None where it does not.
+def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str]) -> Message | None:
+    """Say how what was imported differs from what was asked for; None where it does not.
 
     `imported` holds what the process itself reported: `torch`, `cuda` (empty for none), `triton` (empty for none),
     `git` (empty for unknown), `python` (`3.11.7`), and each extra package's version. `pins` are the extra packages
@@ -186,13 +187,13 @@ def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str
     for name, expected in wanted.items():
         found = imported.get(name, "")
         if not _same_version(found, expected):
-            return f"{name} {found or 'missing'} was imported where {expected or 'none'} was asked for"
+            return Message("wrong_version", name=name, found=found or "missing", wanted=expected or "none")
     git = imported.get("git", "")
     if build.git and git and git != build.git:
-        return f"torch of git revision {git} was imported where {build.git} was asked for"
+        return Message("wrong_revision", found=git, wanted=build.git)
     python = imported.get("python", "")
     if python and not (python == build.python or python.startswith(f"{build.python}.")):
-        return f"Python {python} ran where {build.python} was asked for"
+        return Message("wrong_python", found=python, wanted=build.python)
     return None
 
 

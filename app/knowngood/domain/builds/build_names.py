@@ -16,6 +16,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, parse_
 from knowngood.domain.builds.platforms import are_alike
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.grouping import grouped
+from knowngood.domain.message import Message
 
 _LONGEST, _SHOWN, _NEAREST = 200, 80, 3
 _NAME = re.compile(
@@ -149,19 +150,19 @@ class BuildNames:
             return ""
         return ", ".join(f"+{local}" for local in variants)
 
-    def torch_of(self, name: BuildName) -> tuple[Version, str]:
-        """The torch that is meant, with its local part, and what was taken for granted (empty: nothing)."""
+    def torch_of(self, name: BuildName) -> tuple[Version, Message | None]:
+        """The torch that is meant, with its local part, and what was taken for granted (None: nothing)."""
         torch = name.torch
         if torch.local is not None or self.family(torch, name.triton):
-            return torch, ""
+            return torch, None
         default = self.default_of(torch)
         if default is not None:
-            return default, f"taken as that of the default index, {default}"
+            return default, Message("default_variant", build=name.text, found=str(default))
         variants = self.variants(torch, name.triton)
         if len(variants) == 1:
             only = variants[0].build_id.version
-            return only, f"taken as the only one in the catalogue, {only}"
-        return torch, ""
+            return only, Message("only_variant", build=name.text, found=str(only))
+        return torch, None
 
     def family(self, torch: Version, triton: Version | None) -> tuple[Build, ...]:
         """The builds of one torch, with its local part, and one Triton (None: torch's own), by ascending Python."""

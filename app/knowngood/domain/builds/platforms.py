@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from packaging.version import Version
 
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.message import Message
 
 LINUX, WINDOWS = "linux-x86_64", "windows-x86_64"
 PLATFORMS = (LINUX, "linux-aarch64", "macos-arm64", "macos-x86_64", WINDOWS)
-TAKEN = "taken as Linux x86-64"
+TAKEN = Message("taken_as_linux")
 """What an answer says where no platform was stated."""
 
 BACKENDS: Mapping[str, str] = {"cuda": "CUDA", "cpu": "the CPU", "rocm": "ROCm", "xpu": "XPU"}

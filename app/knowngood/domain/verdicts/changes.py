@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from knowngood.domain.builds.build import BuildId, parse_build_id
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.verdict import HELPING, OfCell, Verdict, WorkaroundVerdict
 
 Place = tuple[str, str, str]
@@ -57,7 +58,7 @@ class CellNews:
     hardware: str
     before: Verdict | None
     after: Verdict | None
-    reason: str = ""
+    reason: Message | None = None
     workarounds: Mapping[str, tuple[WorkaroundVerdict | None, WorkaroundVerdict | None]] = field(default_factory=dict)
     run: str = ""
     origin: str = ""
@@ -122,7 +123,7 @@ class CellTurn(OfCell):
 
     before: Verdict
     after: Verdict
-    reason: str
+    reason: Message | None
     at: datetime
     workarounds: Mapping[str, CureTurn]
     earlier: Verdict | None = None

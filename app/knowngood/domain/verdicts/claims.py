@@ -17,6 +17,7 @@ from packaging.version import Version
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Claim, Issue, is_within
+from knowngood.domain.message import Message, Quoted, joined
 from knowngood.domain.verdicts.history import FAILING, Fix, History, is_release, listed
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
@@ -34,10 +35,10 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class ClaimStanding:
-    """How a claim stands on one hardware class; `sentence` says what was measured (empty: nothing that bears on it)."""
+    """How a claim stands on one hardware class; `sentence` says what was measured (None: nothing that bears on it)."""
 
     standing: Standing
-    sentence: str = ""
+    sentence: Message | None = None
     hardware: str = ""
 
 
@@ -85,20 +86,12 @@ def _as_cure(workaround: str, meant: Sequence[tuple[Build, Cell]]) -> ClaimStand
     cured = [build for build, verdict in found if verdict is WorkaroundVerdict.EFFECTIVE]
     partly = [build for build, verdict in found if verdict is WorkaroundVerdict.PARTIAL]
     failed = [build for build, verdict in found if verdict in NO_CURE]
-    told = [
-        f"cured {named(cured)}" if cured else "",
-        f"helped with some variants on {named(partly)}" if partly else "",
-        f"not {named(failed)}" if failed and cured else f"did not cure {named(failed)}" if failed and partly else "",
-    ]
-    if cured or partly:
-        return ClaimStanding(
-            Standing.AGREES if cured else Standing.IN_PART, ", and ".join(part for part in told if part)
-        )
-    return (
-        ClaimStanding(Standing.CONTRADICTED, f"did not cure {named(failed)}")
-        if failed
-        else ClaimStanding(Standing.NOT_MEASURED)
-    )
+    keys = (("cured", cured), ("cured_partly", partly), ("and_not" if cured else "cured_not", failed))
+    told = [Message(key, names=named(builds)) for key, builds in keys if builds]
+    if not told:
+        return ClaimStanding(Standing.NOT_MEASURED)
+    standing = Standing.AGREES if cured else Standing.IN_PART if partly else Standing.CONTRADICTED
+    return ClaimStanding(standing, joined("and_also", told))
 
 
 def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool) -> ClaimStanding:
@@ -107,9 +100,13 @@ def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool)
     passing = [build for build, cell in meant if cell.verdict is Verdict.NOT_AFFECTED]
     against, with_it = (failing, passing) if is_fixed else (passing, failing)
     if against:
-        return ClaimStanding(Standing.CONTRADICTED, f"{named(against)} {'fails' if is_fixed else 'passes'} here")
+        return ClaimStanding(
+            Standing.CONTRADICTED, Message("fails_here" if is_fixed else "passes_here", names=named(against))
+        )
     if with_it:
-        return ClaimStanding(Standing.AGREES, f"{named(with_it)} {'passes' if is_fixed else 'fails'} here")
+        return ClaimStanding(
+            Standing.AGREES, Message("passes_here" if is_fixed else "fails_here", names=named(with_it))
+        )
     return ClaimStanding(Standing.NOT_MEASURED)
 
 
@@ -121,7 +118,7 @@ def _speaks_of(claim: Claim, release: str) -> bool:
     return is_within(claim.about, release)
 
 
-def named(builds: Iterable[Build]) -> str:
+def named(builds: Iterable[Build]) -> Message:
     """Releases by their names, oldest first; three and a count where there are more."""
     in_order = sorted(builds, key=lambda build: build.build_id)
     return listed(list(dict.fromkeys(build.build_id.release for build in in_order)))
@@ -130,12 +127,12 @@ def named(builds: Iterable[Build]) -> str:
 # -- doubts ------------------------------------------------------------------------------------------------------------
 
 
-def doubts_about(issue: Issue, history: History) -> tuple[str, ...]:
+def doubts_about(issue: Issue, history: History) -> tuple[Message, ...]:
     """Upstream's claims against a history on one hardware class, a clause each, to be put after its sentence."""
     return tuple(_doubts(issue, history, history.fails_on))
 
 
-def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tuple[str, ...]:
+def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tuple[Message, ...]:
     """Reasons against going to where an issue passes again, a clause each: `but upstream says that 2.12.0 and
     2.13.0 are affected (pytorch/pytorch#193183, the report, 2026-08-12; not measured here)`, and that it was measured
     to come back.
@@ -147,10 +144,10 @@ def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tup
     def expected(release: Version) -> bool | None:
         return False if release >= mended and not history.fails_on(release) else None
 
-    return (*(f"but later it {one}" for one in again), *_doubts(issue, history, expected))
+    return (*(Message("later_it", said=one) for one in again), *_doubts(issue, history, expected))
 
 
-def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool | None]) -> Iterable[str]:
+def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool | None]) -> Iterable[Message]:
     measured = {one.name for one in history.releases if one.fails is not None}
     for claim in issue.claims:
         if claim.about and claim.says in {"affected", "fixed"}:
@@ -173,17 +170,18 @@ def _spoken_of(claim: Claim, history: History) -> Iterable[str]:
     return (found[version] for version in sorted(found))
 
 
-def _doubt(claim: Claim, names: Sequence[str], measured: Sequence[str]) -> str:
+def _doubt(claim: Claim, names: Sequence[str], measured: Sequence[str]) -> Message:
     """`measured` are those of `names` that say otherwise themselves."""
-    says = f"{_in_a_row(names)} {'is' if len(names) == 1 else 'are'} {claim.says}"
     by_whom = f"{claim.source}, {claim.dated}" if claim.dated else claim.source
-    does = {"affected": ("passes", "pass"), "fixed": ("fails", "fail")}[claim.says][len(measured) > 1]
-    seen = f"{listed(measured)} {does} here" if measured else ""
-    unseen = "not measured here" if not measured else "the rest was not measured" if len(measured) < len(names) else ""
-    return f"but upstream says that {says} ({by_whom}; {', '.join(part for part in (seen, unseen) if part)})"
+    does = {"affected": ("passes_here", "pass_here"), "fixed": ("fails_here", "fail_here")}[claim.says]
+    seen = [Message(does[len(measured) > 1], names=listed(measured)) if measured else Message("not_measured_here")]
+    seen += [Message("rest_not_measured")] if 0 < len(measured) < len(names) else []
+    many = "upstream_all" if len(names) > 1 else "upstream"
+    return Message(f"{many}_{claim.says}", names=_in_a_row(names), source=Quoted(by_whom), seen=joined("then", seen))
 
 
-def _in_a_row(names: Sequence[str]) -> str:
+def _in_a_row(names: Sequence[str]) -> Message:
     """`2.12.0, 2.12.1 and 2.13.0`."""
-    text = listed(names)
-    return text if " and " in text else " and ".join(text.rsplit(", ", 1))
+    all_ = listed(names)
+    is_long = all_.key != "names" or len(names) == 1
+    return all_ if is_long else Message("in_a_row", names=tuple(names[:-1]), last=names[-1])

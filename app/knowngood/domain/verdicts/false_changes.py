@@ -18,6 +18,7 @@ from enum import StrEnum
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import BASELINE, CONTROL, Issue
+from knowngood.domain.message import Message
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import (
@@ -225,7 +226,7 @@ class Rechecked(OfCell):
     before: Verdict
     after: Verdict
     again: Again
-    reason: str
+    reason: Message
     evidence: str
 
 

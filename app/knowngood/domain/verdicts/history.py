@@ -21,8 +21,9 @@ from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
+from knowngood.domain.message import Message, aside, clauses
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.domain.vocabulary import ANSWERS, many
+from knowngood.domain.vocabulary import ANSWERS
 
 FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
 _PASSES = Verdict.NOT_AFFECTED
@@ -94,29 +95,34 @@ class FailingSpan:
         return f"({self.last_bad}, {self.good_after}]" if self.good_after else None
 
     @property
-    def fix_in_words(self) -> str:
-        """`fixed in (2.8.0, 2.9.1] (2.9.0 not run)`; empty where nothing newer passes."""
-        return f"fixed in {self.fixed_in}{_aside(in_words(self.after))}" if self.fixed_in else ""
+    def fix_in_words(self) -> Message | None:
+        """`fixed in (2.8.0, 2.9.1] (2.9.0 not run)`; None where nothing newer passes."""
+        return aside(Message("fixed_in", interval=self.fixed_in), in_words(self.after)) if self.fixed_in else None
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Message:
         """`fails up to 2.8.0, fixed in (2.8.0, 2.9.1] (2.9.0 not run)`.
 
         What is not known stands behind each part. Of a run of failures that is other verdicts, and how many were not
         run: with nothing but failures around them their names would only be long.
         """
-        fixed = f", {self.fix_in_words}" if self.fixed_in else ""
+        fixed = self.fix_in_words
         others = in_words([one for one in self.within if one.answer is not Answer.NOT_RUN])
         unrun = sum(1 for one in self.within if one.answer is Answer.NOT_RUN)
         if self.broke_in and (self.before or not fixed):
-            newer = f"newer than {self.last_bad} not known" if self.after and not fixed else ""
-            later = f"{unrun} later not run" if unrun else ""
-            return f"fails since {self.broke_in}{_aside(in_words(self.before), others, later, newer)}{fixed}"
-        older = "older not known" if self.before else ""
-        inside = f"{unrun} inside not run" if unrun else ""
-        where = self.first_bad if self.first_bad == self.last_bad else f"{self.first_bad} to {self.last_bad}"
-        words = f"fails in {where}" if self.broke_in or older else f"fails up to {self.last_bad}"
-        return f"{words}{_aside(older, others, inside)}{fixed}"
+            later = [Message("later_not_run", n=unrun)] if unrun else []
+            newer = [Message("newer_unknown", release=self.last_bad)] if self.after and not fixed else []
+            fails = aside(Message("fails_since", interval=self.broke_in), in_words(self.before), others, later, newer)
+        else:
+            older = [Message("older_unknown")] if self.before else []
+            inside = [Message("inside_not_run", n=unrun)] if unrun else []
+            fails = aside(self._where(), older, others, inside)
+        return Message("then", first=fails, rest=fixed) if fixed else fails
+
+    def _where(self) -> Message:
+        in_ = "fails_in" if self.first_bad == self.last_bad else "fails_in_many"
+        key = in_ if self.broke_in or self.before else "fails_up_to"
+        return Message(key, first=self.first_bad, last=self.last_bad)
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ class History:
 
     spans: tuple[FailingSpan, ...]
     measured: int
-    sentence: str
+    sentence: Message
     releases: tuple[Release, ...] = ()
 
     @property
@@ -177,9 +183,9 @@ class Fix:
         return f"({self.last_bad}, {self.build.build_id.release}]"
 
     @property
-    def in_words(self) -> str:
+    def in_words(self) -> Message:
         """`(2.5.1, 2.7.0] (2.6.0 not run)`."""
-        return f"{self.interval}{_aside(in_words(self.inside))}"
+        return aside(Message("names", names=self.interval), in_words(self.inside))
 
 
 def is_release(build: Build) -> bool:
@@ -281,47 +287,45 @@ def _spans(releases: Sequence[Release]) -> Iterator[FailingSpan]:
             )
 
 
-def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release]) -> str:
+def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release]) -> Message:
     said = [one for one in releases if one.fails is not None]
     vain = [one for one in releases if one.answer in _MEASURED_IN_VAIN]
     if not said:
         return _nothing_said(vain)
     if not spans:
-        return f"passes on {_all_of(said, vain)}"
+        return _on_all("passes", said, vain)
     if all(one.fails for one in said):
-        return f"fails on {_all_of(said, vain)}"
-    return "; ".join(span.sentence for span in spans)
+        return _on_all("fails", said, vain)
+    return clauses(span.sentence for span in spans)
 
 
-def _nothing_said(vain: Sequence[Release]) -> str:
+def _nothing_said(vain: Sequence[Release]) -> Message:
     split = sum(1 for one in vain if one.answer is Answer.PYTHONS_DISAGREE)
     if split:
-        return f"Pythons disagree on {many(split, 'release')}"
+        return Message("pythons_disagree", n=split)
     different = sum(1 for one in vain if one.answer is Answer.FAILS_DIFFERENTLY)
-    return f"fails differently on {many(different, 'release')}" if different else "no release answered yet"
+    return Message("fails_differently", n=different) if different else Message("no_answer_yet")
 
 
-def _all_of(said: Sequence[Release], vain: Sequence[Release]) -> str:
-    what = "with an answer" if vain else "measured"
-    which = f"all {len(said)} {what}" if len(said) > 1 else f"{said[0].name}, the one {what}"
-    return f"{which}{_aside(in_words(vain))}"
+def _on_all(does: str, said: Sequence[Release], vain: Sequence[Release]) -> Message:
+    which, what = "all" if len(said) > 1 else "one", "answered" if vain else "measured"
+    return aside(Message(f"{does}_on_{which}_{what}", n=len(said), release=said[0].name), in_words(vain))
 
 
-def in_words(silent: Collection[Release]) -> str:
+def in_words(silent: Collection[Release]) -> list[Message]:
     """`2.9.0 fails differently; 2.5.0, 2.5.1, 2.6.0 and 4 more not run`: releases that neither pass nor fail."""
     by_answer = {answer: [one.name for one in silent if one.answer == answer] for answer in ANSWERS}
-    return "; ".join(
-        f"{listed(names)} {ANSWERS[answer].as_plural if len(names) > 1 else ANSWERS[answer].word}"
+    return [
+        Message(
+            "releases", names=listed(names), clause=Message(f"{'releases' if len(names) > 1 else 'release'}_{answer}")
+        )
         for answer, names in by_answer.items()
         if names
-    )
+    ]
 
 
-def _aside(*parts: str) -> str:
-    said = "; ".join(part for part in parts if part)
-    return f" ({said})" if said else ""
-
-
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> Message:
     """Three and a count where there are more."""
-    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    if len(names) <= _NAMED:
+        return Message("names", names=tuple(names))
+    return Message("and_more", names=tuple(names[:_NAMED]), n=len(names) - _NAMED)

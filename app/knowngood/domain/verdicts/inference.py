@@ -19,6 +19,7 @@ from knowngood.domain.hardware_classes import isa_of
 from knowngood.domain.identity_key import IdentityKey, remembered
 from knowngood.domain.issue import Device, Issue, Requires, unmet
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import untried
@@ -316,7 +317,7 @@ def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:
     failing = [builds[cell.build].python for cell in answers if cell.verdict is not Verdict.NOT_AFFECTED]
     if not passing or not failing:
         return told
-    reason = f"fails on Python {', '.join(failing)} and passes on Python {', '.join(passing)}"
+    reason = Message("pythons_differ", names=tuple(failing), others=tuple(passing))
     return Cell(*told.key, Verdict.INCONCLUSIVE, reason, told.measured_at)
 
 
@@ -342,7 +343,7 @@ def _standing_in(same: IdentityKey[Cell], build: Build, hardware: str, rule: str
         ground,
         build=build.id,
         hardware=hardware,
-        reason=_lead(basis) + ground.reason,
+        reason=inferred_reason(basis, ground.reason),
         attempts={},
         superseded=0,
         voided=0,
@@ -367,17 +368,16 @@ def ground_of(basis: Basis) -> str:
     return basis.hardware if basis.rule == DEVICE_RULE else basis.build
 
 
-def own_reason(cell: Cell) -> str:
+def own_reason(cell: Cell) -> Message:
     """The reason of the measured cell that a claim stands on."""
-    return cell.reason.removeprefix(_lead(cell.basis)) if cell.basis else cell.reason
+    own = cell.reason.values["said"] if cell.basis else cell.reason
+    return own if isinstance(own, Message) else cell.reason
 
 
-def _lead(basis: Basis) -> str:
-    return f"inferred from {in_words(basis)}: "
+def inferred_reason(basis: Basis, own: Message) -> Message:
+    return Message(f"by_{basis.rule}", ground=ground_of(basis), n=basis.agreed, m=basis.compared, said=own)
 
 
-def in_words(basis: Basis) -> str:
-    """`torch-2.6.0+cu124 (Pythons agreed in 149 of 150 cells)`: what an inferred claim stands on."""
-    if basis.rule == DEVICE_RULE:
-        return f"{basis.hardware} (independent of the device; agreed in {basis.agreed} of {basis.compared} cells)"
-    return f"{basis.build} (these Pythons agreed in {basis.agreed} of {basis.compared} cells)"
+def in_words(basis: Basis) -> Message:
+    """`torch-2.6.0+cu124 (these Pythons agreed in 149 of 150 cells)`: what an inferred claim stands on."""
+    return Message(f"ground_of_{basis.rule}", ground=ground_of(basis), n=basis.agreed, m=basis.compared)

@@ -15,6 +15,7 @@ from knowngood.domain.identity_key import remembered
 from knowngood.domain.issue import Device, Issue, Requires, default_device, unmet
 from knowngood.domain.issue_selectors import Names, names_of
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message, clauses
 from knowngood.domain.verdicts.history import FAILING, Fix, History, first_fix, history_of, releases_of
 from knowngood.domain.verdicts.inference import Claims
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, WorkaroundVerdict
@@ -74,22 +75,24 @@ class Known:
         """Whether the wheel holds code for a class; None where nobody read its list."""
         return serves(build, hardware, self.wheels)
 
-    def against(self, build: Build | None, hardware: str) -> str:
+    def against(self, build: Build | None, hardware: str) -> Message | None:
         """The first thing to say of a wheel on a GPU: that it holds no code for it, or that nobody
-        knows. Empty where it holds some; None for a build stands for a wheel that is not in the catalogue.
+        knows. None where it holds some; None for a build stands for a wheel that is not in the catalogue.
         """
         gpu = hardware.removeprefix("cuda-")
         held = self.serves(build, hardware) if build else None
         if gpu == hardware or held or (held is None and build and self.is_measured(build, [hardware])):
-            return ""
+            return None
         if held is None or build is None:
-            return f"not known whether this wheel has code for {gpu}"
+            return Message("code_unknown", gpu=gpu)
         found = self.serving(hardware)
         if not found:
-            return f"this wheel holds no code for {gpu}; no tested build is known to"
-        if found[0].build_id > build.build_id:
-            return f"this wheel holds no code for {gpu}; the first tested build that does is {found[0].torch}"
-        return f"this wheel holds no code for {gpu}; the newest tested build that does is {found[-1].torch}"
+            other = Message("code_nowhere")
+        elif found[0].build_id > build.build_id:
+            other = Message("code_since", found=found[0].torch)
+        else:
+            other = Message("code_until", found=found[-1].torch)
+        return clauses([Message("no_code", gpu=gpu), other])
 
     def serving(self, hardware: str) -> tuple[Build, ...]:
         """The tested builds that hold code for a class, in the order of releases."""
@@ -157,10 +160,10 @@ class Known:
         on_cpu = self.history(issue.id, CPU_CLASS)
         return (on_cpu, CPU_CLASS) if on_cpu.measured else (own, hardware)
 
-    def told(self, issue: Issue, hardware: str) -> str:
+    def told(self, issue: Issue, hardware: str) -> Message:
         """The history in words."""
         history, class_ = self.telling_history(issue, hardware)
-        return history.sentence if class_ == hardware else f"as on {class_}: {history.sentence}"
+        return history.sentence if class_ == hardware else Message("as_on", hardware=class_, said=history.sentence)
 
     def helping(self, issue: str, hardware: str) -> frozenset[str]:
         """The workarounds that were measured to help on any build."""

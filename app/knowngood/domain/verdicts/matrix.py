@@ -16,12 +16,12 @@ from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import VECTOR_ISA_CLASSES
 from knowngood.domain.issue import CPU_PATH, Issue, Workaround
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message, clauses, joined
 from knowngood.domain.verdicts.claims import named
 from knowngood.domain.verdicts.history import FAILING, is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import is_untried, untried, working
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, stale_before, stays_fresh
-from knowngood.domain.vocabulary import VERDICTS
 
 
 class Columns(StrEnum):
@@ -293,8 +293,8 @@ def helped_elsewhere(issue: Issue, cell: Cell, known: Known) -> tuple[Workaround
     return next(one for one in issue.workarounds if one.id in helps), build
 
 
-def isa_difference(issue: Issue, known: Known) -> str:
-    """How the ISAs that a row depends on differ, in a sentence: `avx2 fails and avx512 passes on 2.7.0`. Empty where no
+def isa_difference(issue: Issue, known: Known) -> Message | None:
+    """How the ISAs that a row depends on differ, in a sentence: `avx2 fails and avx512 passes on 2.7.0`. None where no
     build has an answer with each.
     """
     of_isas = {
@@ -305,12 +305,18 @@ def isa_difference(issue: Issue, known: Known) -> str:
     builds = [known.builds[id_] for id_ in known.tested if of_isas and all(id_ in of for of in of_isas.values())]
     said = grouped(
         sorted(builds, key=lambda build: build.build_id),
-        lambda build: tuple(VERDICTS[of[build.id]].as_clause for of in of_isas.values()),
+        lambda build: tuple(of[build.id] for of in of_isas.values()),
     )
     differing = [
-        f"{' and '.join(f'{isa} {clause}' for isa, clause in zip(of_isas, clauses, strict=True))} on {named(found)}"
-        for clauses, found in said.items()
-        if len(set(clauses)) > 1
+        Message("isas_differ", said=joined("both", map(_isa_does, of_isas, verdicts)), names=named(found))
+        for verdicts, found in said.items()
+        if len(set(verdicts)) > 1
     ]
-    alike = f"{' and '.join(of_isas)} say the same on {named(builds)}" if builds else ""
-    return "; ".join(differing) or alike
+    if not builds:
+        return None
+    isas = joined("both", (Message("names", names=isa) for isa in of_isas))
+    return clauses(differing or [Message("isas_agree", isas=isas, names=named(builds))])
+
+
+def _isa_does(isa: str, verdict: Verdict) -> Message:
+    return Message("isa_does", name=isa, clause=Message(f"it_{verdict}"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from knowngood.domain.message import Message, Quoted
 from knowngood.domain.verdicts.verdict import Cell, OfCell, Verdict, WorkaroundFinding, WorkaroundVerdict
 
 
@@ -38,8 +39,8 @@ def voided(cell: Cell, note: Note) -> Cell:
 
     Its evidence, attempts and variants stay: what was seen was seen.
     """
-    said = f"voided by {note.actor}: {note.reason}"
+    said = Message("voided", name=note.actor, reason=Quoted(note.reason))
     unverified = {
-        name: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "the cell is voided") for name in cell.workarounds
+        name: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, Message("cell_voided")) for name in cell.workarounds
     }
     return replace(cell, verdict=Verdict.INCONCLUSIVE, reason=said, workarounds=unverified)

@@ -20,6 +20,7 @@ from knowngood.domain.issue import (
 )
 from knowngood.domain.measuring.isolation import Isolation, isolation_of
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message, Quoted, aside, either, joined, quoted
 from knowngood.domain.timed_search import LIMIT_S, LINE_CHARACTERS, Searched, search
 from knowngood.domain.verdicts.failure_text import raised_text, without_source
 
@@ -166,13 +167,13 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Judgement:
-    """An outcome with its reason in a sentence and, where one matched, the line of the evidence that did.
+    """An outcome with its reason and, where one matched, the line of the evidence that did.
 
     `searched` is what looking for the signature came to (None: nobody had to look).
     """
 
     outcome: Outcome
-    reason: str
+    reason: Message
     line: str = ""
     searched: Searched | None = field(default=None, compare=False)
 
@@ -180,9 +181,6 @@ class Judgement:
 _NO_MODULE = re.compile(r"No module named '(?P<root>[A-Za-z0-9_]+)")
 _ABSENT = frozenset({TroubleCode.NO_BUILD, TroubleCode.NO_CODE_FOR_CARD})
 _NO_SPACE = "[Errno 28]"
-_LATE = (
-    "failed, and looking for the issue's signature in what it wrote took too long; `knowngood reclassify` tries anew"
-)
 
 
 def classify(  # noqa: PLR0913 - what an outcome rests on
@@ -227,16 +225,17 @@ def heeds_log(record: RunRecord, signature: Signature) -> bool:
 
 def _never_measured(record: RunRecord) -> Judgement | None:
     if record.ending is Ending.CANCELLED:
-        return Judgement(Outcome.CANCELLED, "cancelled before it ended")
+        return Judgement(Outcome.CANCELLED, Message("cancelled"))
     if record.trouble and record.trouble.code in _ABSENT:
-        return Judgement(Outcome.NOT_APPLICABLE, record.trouble.sentence)
+        return Judgement(Outcome.NOT_APPLICABLE, quoted(record.trouble.sentence))
     if record.raised and record.raised.marked == "not_applicable":
-        return Judgement(Outcome.NOT_APPLICABLE, record.raised.message)
+        return Judgement(Outcome.NOT_APPLICABLE, quoted(record.raised.message))
     if record.trouble and record.trouble.code is TroubleCode.HARNESS:
-        return Judgement(Outcome.HARNESS_ERROR, record.trouble.sentence)
+        return Judgement(Outcome.HARNESS_ERROR, quoted(record.trouble.sentence))
     if record.ending is Ending.NOT_STARTED:
-        sentence = record.trouble.sentence if record.trouble else "the process could not be started"
-        return Judgement(Outcome.ENV_ERROR if record.trouble else Outcome.HARNESS_ERROR, sentence)
+        if record.trouble:
+            return Judgement(Outcome.ENV_ERROR, quoted(record.trouble.sentence))
+        return Judgement(Outcome.HARNESS_ERROR, Message("not_started"))
     return None
 
 
@@ -244,40 +243,43 @@ def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgeme
     """The versions imported are checked, not those asked for."""
     if not record.imported:
         if record.trouble:
-            return Judgement(Outcome.ENV_ERROR, record.trouble.sentence)
-        why = record.raised.message if record.raised else f"the process ended first ({record.ending})"
-        return Judgement(Outcome.ENV_ERROR, f"torch could not be imported: {why}")
+            return Judgement(Outcome.ENV_ERROR, quoted(record.trouble.sentence))
+        ended = Message("torch_not_reached", ending=record.ending.value)
+        raised = record.raised and Message("torch_not_imported", text=Quoted(record.raised.message))
+        return Judgement(Outcome.ENV_ERROR, raised or ended)
     found = difference(build, record.imported, environment_request(issue, build).pins)
-    return Judgement(Outcome.ENV_ERROR, f"not the build asked for: {found}") if found else None
+    return Judgement(Outcome.ENV_ERROR, Message("wrong_build", said=found)) if found else None
 
 
 def _off_the_gpu(record: RunRecord, issue: Issue, arm: str, hardware: str) -> Judgement | None:
     called = _Called.by(arm, record, issue)
     if not default_device(issue, hardware) or any(one.on_cuda for one in called.paths):
         return None
-    names = " or ".join(called.suspect.names) or f"the {arm}"
-    return Judgement(
-        Outcome.HARNESS_ERROR, f"no CUDA tensor was seen to enter {names}: what ran on the CPU says nothing of this GPU"
-    )
+    names = called.suspect.names
+    reason = Message("off_the_gpu", names=either(names)) if names else Message("arm_off_the_gpu", variant=arm)
+    return Judgement(Outcome.HARNESS_ERROR, reason)
 
 
 def _returned(record: RunRecord, issue: Issue, arm: str, hardware: str) -> Judgement | None:
     if record.ending is not Ending.RETURNED:
         return None
     if not record.observed:
-        return Judgement(Outcome.HARNESS_ERROR, "returned without saying what it observed, which proves nothing")
+        return Judgement(Outcome.HARNESS_ERROR, Message("observed_nothing"))
     if off := _off_the_gpu(record, issue, arm, hardware):
         return off
     wanted = issue.arm(arm).exercises
     called = _Called.by(arm, record, issue)
     counts = called.counts if record.proof is ProofLevel.CALL else record.probes
-    doubt = called.doubt if record.proof is ProofLevel.CALL else ""
+    doubt = called.doubt if record.proof is ProofLevel.CALL else None
     missing = [probe for probe in wanted if not counts.get(probe)]
     if doubt or missing:
-        why = doubt or f"nothing shows that it exercised {', '.join(missing)}{called.seen}"
-        return Judgement(Outcome.HARNESS_ERROR, f"returned, but {why}")
-    proof = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {counts[probe]}x" for probe in wanted)
-    return Judgement(Outcome.PASS, f"passed; path proven ({proof}{called.backends(wanted)})")
+        why = doubt or aside(Message("not_exercised", names=tuple(missing)), called.seen)
+        return Judgement(Outcome.HARNESS_ERROR, Message("proved_nothing", said=why))
+    proof = tuple(f"{probe.removeprefix(OPERATOR_PROBE)} {counts[probe]}x" for probe in wanted)
+    by = called.backends(wanted)
+    return Judgement(
+        Outcome.PASS, Message("passed_proven", proof=Message("proof_by", proof=proof, names=by) if by else proof)
+    )
 
 
 _KINDS = {"dynamo_graph": "frame", "triton_launch": "kernel", "export": "export"}
@@ -321,34 +323,40 @@ class _Called:
         return path.ran + (path.raised + path.gave_up + path.refused if self.suspect.raises else 0)
 
     @property
-    def doubt(self) -> str:
-        """Why what the baseline returned says nothing of the suspect call; empty where nothing is known against it."""
+    def doubt(self) -> Message | None:
+        """Why what the baseline returned says nothing of the suspect call; None where nothing is known against it."""
         if not self.suspect.names:
-            return ""
-        names = " or ".join(self.suspect.names)
+            return None
+        names = either(self.suspect.names)
         if not any(self._ran(one) for one in self.paths):
-            others = [one.name for one in self.record.seen if one.ran][:_NAMED]
-            seen = f" (seen: {', '.join(others)})" if others else ""
-            failed = "; compiling it failed" if any(one.gave_up for one in self.paths) else ""
-            return f"nothing shows that {names} ran compiled{failed}{seen}"
+            others = tuple(one.name for one in self.record.seen if one.ran)[:_NAMED]
+            failed = any(one.gave_up for one in self.paths)
+            doubt = Message("not_compilable" if failed else "not_compiled", names=names)
+            return aside(doubt, [Message("seen", names=others)] if others else [])
         if self.suspect.raises:
-            return ""
+            return None
         if any(one.gave_up for one in self.paths):
-            return f"compiling {names} failed, and something went on without"
+            return Message("went_on_without", names=names)
         if any(one.raised for one in self.paths):
-            return f"{names}, compiled, raised, and something went on without"
-        return ""
+            return Message("raised_compiled", names=names)
+        return None
 
     @property
-    def seen(self) -> str:
+    def seen(self) -> list[Message]:
         """The compiled frames that were seen all the same, for whoever has to mend the row."""
-        told = [
-            f"{one.name} by {one.backend or 'no backend'} ran {self._ran(one)} times with {one.objects} objects and "
-            f"{one.kernels} kernels"
+        frames = [
+            Message(
+                "frame_seen",
+                name=one.name,
+                backend=one.backend or Message("unnamed_backend"),
+                n=self._ran(one),
+                objects=one.objects,
+                kernels=one.kernels,
+            )
             for one in self.paths[:_NAMED]
             if one.kind == "frame"
         ]
-        return f" (seen: {', '.join(told)})" if told else ""
+        return [Message("seen", names=joined("then", frames))] if frames else []
 
     @property
     def _is_inductors_alone(self) -> bool:
@@ -371,37 +379,35 @@ class _Called:
             made = {probe: count or self.record.probes.get(probe, 0) for probe, count in made.items()}
         return {**self.record.probes, **by_kind, **made}
 
-    def backends(self, wanted: Collection[str]) -> str:
-        """`; by aot_eager`, where Dynamo's graphs are the proof: what was never asked is seen by it."""
-        names = sorted({one.backend for one in self.paths if one.kind == "frame" and one.ran and one.backend})
-        return f"; by {', '.join(names)}" if names and "dynamo_graph" in wanted else ""
+    def backends(self, wanted: Collection[str]) -> tuple[str, ...]:
+        """The backends (`aot_eager`) where Dynamo's graphs are the proof: what was never asked is seen by them."""
+        names = {one.backend for one in self.paths if one.kind == "frame" and one.ran and one.backend}
+        return tuple(sorted(names)) if "dynamo_graph" in wanted else ()
 
 
 _OVER = {
-    Ending.OVER_MEMORY: "used more memory than this worker allows an arm",
-    Ending.OVER_PROCESSES: "started more processes than this worker allows an arm",
-    Ending.OVER_DISK: "wrote more to disk than this worker allows an arm, or than its disk had left",
+    Ending.OVER_MEMORY: Message("over_memory"),
+    Ending.OVER_PROCESSES: Message("over_processes"),
+    Ending.OVER_DISK: Message("over_disk"),
 }
 
 
 def _trouble(record: RunRecord) -> Judgement | None:
     """Infrastructure: never the issue, never a pass."""
     if record.trouble:
-        return Judgement(Outcome.ENV_ERROR, record.trouble.sentence)
+        return Judgement(Outcome.ENV_ERROR, quoted(record.trouble.sentence))
     if record.ending in _OVER:
         return Judgement(Outcome.ENV_ERROR, _OVER[record.ending])
     if record.ending is Ending.SIGNALLED and record.signal == "SIGKILL":
-        return Judgement(
-            Outcome.ENV_ERROR, "killed from outside (SIGKILL), most likely by the kernel for want of memory"
-        )
+        return Judgement(Outcome.ENV_ERROR, Message("killed"))
     raised = record.raised
     if raised is None:
         return None
     name = raised.kind.rpartition(".")[2]
     if name in {"MemoryError", "OutOfMemoryError"}:
-        return Judgement(Outcome.ENV_ERROR, f"out of memory: {_first_line(raised.message)}")
+        return Judgement(Outcome.ENV_ERROR, Message("out_of_memory", text=Quoted(_first_line(raised.message))))
     if name == "OSError" and raised.message.startswith(_NO_SPACE):
-        return Judgement(Outcome.ENV_ERROR, f"disk full: {_first_line(raised.message)}; free space and run again")
+        return Judgement(Outcome.ENV_ERROR, Message("disk_full", text=Quoted(_first_line(raised.message))))
     return None
 
 
@@ -461,38 +467,34 @@ def _failed_exit(record: RunRecord) -> bool:
 def _failed(record: RunRecord, issue: Issue, searched: Searched | None) -> Judgement:
     """Whether a failure is the issue's. One that nobody could hold against the signature in time is neither."""
     if searched and searched.is_late:
-        return Judgement(Outcome.TIMEOUT, _LATE, searched=searched)
+        return Judgement(Outcome.TIMEOUT, Message("searched_too_long"), searched=searched)
     if searched and searched.line is not None:
-        return Judgement(Outcome.MATCH, "ended with the issue's own signature", searched.line, searched)
+        return Judgement(Outcome.MATCH, Message("matched"), searched.line, searched)
     return replace(_failure(record, issue), searched=searched)
 
 
 def _failure(record: RunRecord, issue: Issue) -> Judgement:
     match record.ending:
         case Ending.TIMED_OUT:
-            return Judgement(Outcome.TIMEOUT, f"did not end within {issue.timeout_s:g} s")
+            return Judgement(Outcome.TIMEOUT, Message("did_not_end", seconds=f"{issue.timeout_s:g}"))
         case Ending.SIGNALLED:
-            return Judgement(Outcome.CRASH, f"died by {record.signal} without the issue's signature")
+            return Judgement(Outcome.CRASH, Message("died", signal=record.signal))
         case Ending.EXITED if record.exit_code == 0:
-            return Judgement(
-                Outcome.HARNESS_ERROR, "exited by itself with 0 before the arm returned, which proves nothing"
-            )
+            return Judgement(Outcome.HARNESS_ERROR, Message("exited_early"))
         case Ending.EXITED:
-            return Judgement(Outcome.OTHER_FAILURE, f"exited by itself with {record.exit_code}")
+            return Judgement(Outcome.OTHER_FAILURE, Message("exited", n=str(record.exit_code)))
         case _:
             return _other_exception(record.raised)
 
 
 def _other_exception(raised: Raised | None) -> Judgement:
     if raised is None:
-        return Judgement(Outcome.HARNESS_ERROR, "ended without a word of how")
+        return Judgement(Outcome.HARNESS_ERROR, Message("ended_without_word"))
     absent = _NO_MODULE.match(raised.message) if raised.kind.endswith("ModuleNotFoundError") else None
     if absent and absent["root"] != "torch":
-        return Judgement(
-            Outcome.ENV_ERROR,
-            f"package {absent['root']} is not in the environment; name it under [packages] of the issue",
-        )
-    return Judgement(Outcome.OTHER_FAILURE, f"failed otherwise: {raised.kind}: {_first_line(raised.message)}")
+        return Judgement(Outcome.ENV_ERROR, Message("package_missing", name=absent["root"]))
+    text = f"{raised.kind}: {_first_line(raised.message)}"
+    return Judgement(Outcome.OTHER_FAILURE, Message("failed_otherwise", text=Quoted(text)))
 
 
 def _first_line(text: str) -> str:

@@ -25,10 +25,11 @@ from knowngood.domain.issue import (
     variants_of,
 )
 from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.message import Message, Quoted, clauses, english, joined, quoted
 from knowngood.domain.observations import DifferentValue, different_values
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, TroubleCode, classify
-from knowngood.domain.vocabulary import VERDICTS, many
+from knowngood.domain.vocabulary import many
 
 
 class Verdict(StrEnum):
@@ -47,10 +48,10 @@ CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFEREN
 INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
 FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 
-NOT_RUN = "not run yet"
+NOT_RUN = Message("not_run")
 """The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
 
-RULES = 7
+RULES = 8
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
 """
@@ -92,7 +93,7 @@ class Judged:
     arm: str
     variant: str
     outcome: Outcome
-    reason: str
+    reason: Message
     line: str
     measured_at: datetime
     wall_s: float = 0.0
@@ -117,7 +118,7 @@ class WorkaroundFinding:
     """
 
     verdict: WorkaroundVerdict
-    note: str = ""
+    note: Message | None = None
     applies: bool = True
     helped: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -128,7 +129,7 @@ class WorkaroundFinding:
     @property
     def rests_on(self) -> str:
         """`3 runs`, `1 run, inferred from torch-2.7.1+cu126`."""
-        return many(self.runs, "run") + (f", {inferred_from(self.ground)}" if self.ground else "")
+        return many(self.runs, "run") + (f", {english(inferred_from(self.ground))}" if self.ground else "")
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class VariantFinding:
 
     variant: str
     verdict: Verdict
-    reason: str
+    reason: Message
     k: int = 0
     n: int = 0
 
@@ -155,12 +156,15 @@ class Difference:
     values: tuple[DifferentValue, ...]
 
     @property
-    def in_words(self) -> str:
+    def reason(self) -> Message:
         if not self.values:
-            return f"ran, but nothing stands beside its values: the control was not run with {self.variant}"
-        told = "; ".join(one.in_words for one in self.values[:_TOLD])
-        more = f" (and {len(self.values) - _TOLD} more)" if len(self.values) > _TOLD else ""
-        return f"ran, but its values differ from the control's: {told}{more}"
+            return Message("nothing_to_differ_from", variant=self.variant)
+        values, more = tuple(one.in_words for one in self.values[:_TOLD]), len(self.values) - _TOLD
+        return (
+            Message("more_values_differ", values=values, n=more)
+            if more > 0
+            else Message("values_differ", values=values)
+        )
 
 
 _TOLD = 2  # values in a sentence; the others stand beside it
@@ -222,7 +226,7 @@ class Cell(OfCell):
     """
 
     verdict: Verdict
-    reason: str
+    reason: Message
     measured_at: datetime | None = None
     control: Outcome | None = None
     attempts: Mapping[str, int] = field(default_factory=dict)
@@ -315,14 +319,14 @@ def derive_cell(
     reason = _beside_the_report(issue, verdict, reason, findings)
     not_covered = issue.not_covered(build) if verdict is Verdict.NOT_AFFECTED else ()
     if not_covered:
-        reason = f"{AS_REPORTED}; not covered: {'; '.join(not_covered)}; {reason}"
+        reason = Message(NOT_COVERED, quote=tuple(map(Quoted, not_covered)), said=reason)
     telling = _telling(baseline or attempts, verdict)
     refused = [one for one in made if one.unserved]
     if verdict is Verdict.NOT_RUN and refused:
         telling = _telling([one for one in refused if one.arm == BASELINE] or refused, verdict)
         reason = refused[-1].reason
     if not made and voided:
-        reason = f"{voided} {'attempt' if voided == 1 else 'attempts'} of a worker whose results were voided"
+        reason = Message("results_voided", n=voided)
     return Cell(
         issue=issue.id,
         build=build.id,
@@ -350,13 +354,14 @@ def derive_cell(
     )
 
 
-AS_REPORTED = "passes as reported"
+NOT_COVERED = "not_covered"
+"""The key of the reason of a pass that does not cover all that is left wrong."""
 
 
 def _beside_the_rest(found: WorkaroundFinding, not_covered: Sequence[str]) -> WorkaroundFinding:
     """A workaround is not called needless where something is left wrong that was not measured."""
     if not_covered and found.verdict is WorkaroundVerdict.UNNECESSARY:
-        return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note="the rest of the issue is not covered")
+        return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note=Message("rest_not_covered"))
     return found
 
 
@@ -400,7 +405,7 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
 
 def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> list[Judged]:
     """The attempts as they weigh in the mixture: a pass that differs from the control is none."""
-    why = {one.attempt: one.in_words for one in differences}
+    why = {one.attempt: one.reason for one in differences}
     return [replace(one, outcome=_DIFFERS, reason=why[one.attempt]) if one.attempt in why else one for one in attempts]
 
 
@@ -445,7 +450,9 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
     baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
     verdict = mixture([one.outcome for one in baseline])
     k, n = _counts(baseline)
-    reason = (_VARIES if _varies_by_machine(baseline) else "") + _reason(verdict, baseline)
+    reason = _reason(verdict, baseline)
+    if _varies_by_machine(baseline):
+        reason = Message("varies_by_machine", said=reason)
     if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
     if verdict not in CONCLUSIVE:
@@ -456,16 +463,12 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
     return VariantFinding(variant, Verdict.INCONCLUSIVE, _control_reason(steadied, own), k, n)
 
 
-def _control_reason(verdict: Verdict, control: Sequence[Judged]) -> str:
+def _control_reason(verdict: Verdict, control: Sequence[Judged]) -> Message:
     if verdict is Verdict.NOT_RUN:
-        return "control not run: without it neither a failure nor a pass says anything"
+        return Message("control_not_run")
     failing = next(one for one in reversed(control) if one.outcome is not Outcome.PASS)
-    word = (
-        "control failed"
-        if verdict is not Verdict.INCONCLUSIVE or failing.outcome in FAILURES
-        else "control gave no answer"
-    )
-    return f"{word}: {failing.reason}"
+    has_failed = verdict is not Verdict.INCONCLUSIVE or failing.outcome in FAILURES
+    return Message("control_failed" if has_failed else "control_gave_no_answer", said=failing.reason)
 
 
 def _hangs_only_beside_a_quick_control(
@@ -476,7 +479,7 @@ def _hangs_only_beside_a_quick_control(
     slowest = max((one.wall_s for one in control if _says_something(one.outcome)), default=0.0)
     if slowest * _HANG_RATIO < issue.timeout_s:
         return list(baseline)
-    slow = f"did not end within {issue.timeout_s:g} s, but the control took {slowest:.0f} s itself"
+    slow = Message("control_was_slow", seconds=f"{issue.timeout_s:g}", n=f"{slowest:.0f}")
     return [
         replace(one, outcome=Outcome.TIMEOUT, reason=slow) if one.outcome is Outcome.MATCH else one for one in baseline
     ]
@@ -488,44 +491,40 @@ def _counts(attempts: Sequence[Judged]) -> tuple[int, int]:
     return outcomes.count(Outcome.MATCH), sum(1 for outcome in outcomes if _says_something(outcome))
 
 
-def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> str:
+def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> Message:
     """One sentence fit for the first line of a cell's page."""
     k, n = _counts(attempts)
 
-    def newest(*outcomes: Outcome) -> str:
-        return next((one.reason for one in reversed(attempts) if one.outcome in outcomes), "")
+    def newest(*outcomes: Outcome) -> Message:
+        return next(one.reason for one in reversed(attempts) if one.outcome in outcomes)
 
     match verdict:
-        case Verdict.AFFECTED:
-            beside = (
-                ""
-                if k == n
-                else f"; {n - k} ended otherwise: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
-            )
-            return f"{k} of {n} {_attempts(n)} ended with the issue's own signature{beside}"
-        case Verdict.FLAKY:
-            return f"{k} of {n} {_attempts(n)} ended with the issue's own signature, others passed"
+        case Verdict.AFFECTED if k < n:
+            return Message("some_matched", k=k, n=n, m=n - k, said=newest(*_OTHERWISE))
+        case Verdict.AFFECTED | Verdict.FLAKY:
+            return Message("all_matched" if k == n else "some_passed", k=k, n=n)
         case Verdict.NOT_AFFECTED:
-            return f"{n} of {n} {_attempts(n)} {newest(Outcome.PASS)}"
+            return Message("all_passed", n=n, said=newest(Outcome.PASS))
         case Verdict.DIFFERENT_FAILURE:
             return newest(Outcome.OTHER_FAILURE, Outcome.CRASH)
         case Verdict.INCONCLUSIVE if any(one.outcome is Outcome.PASS for one in attempts):
-            return f"{_PASSED_AND_FAILED}: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
+            return Message(_PASSED_AND_FAILED, said=newest(*_OTHERWISE))
         case Verdict.INCONCLUSIVE:
-            return newest(Outcome.TIMEOUT) or newest(*INFRASTRUCTURE)
+            return newest(*({Outcome.TIMEOUT} & {one.outcome for one in attempts} or INFRASTRUCTURE))
         case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
             return newest(Outcome.NOT_APPLICABLE)
         case Verdict.NOT_RUN:
             return NOT_RUN
 
 
-_PASSED_AND_FAILED, _VARIES = "passed and failed", "varies by machine: "
+_OTHERWISE = (Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)
+_PASSED_AND_FAILED = "passed_and_failed"
 FLAKY_RUNS = 3
 """Runs that a pass rests on where the issue is known to be flaky."""
 
 
 FLAKY_WORDS = (Verdict.FLAKY.value, _PASSED_AND_FAILED)
-"""Without one of these in its words no cell is flaky."""
+"""Without one of these in its text no stored cell is flaky."""
 
 
 def is_flaky(cell: Cell) -> bool:
@@ -533,8 +532,9 @@ def is_flaky(cell: Cell) -> bool:
     return any(one.verdict is Verdict.FLAKY or _is_mixed(one.reason) for one in cell.variants)
 
 
-def _is_mixed(reason: str) -> bool:
-    return reason.removeprefix(_VARIES).startswith(_PASSED_AND_FAILED)
+def _is_mixed(reason: Message) -> bool:
+    said = reason.values["said"] if reason.key == "varies_by_machine" else reason
+    return isinstance(said, Message) and said.key == _PASSED_AND_FAILED
 
 
 class FlakyRate(NamedTuple):
@@ -582,9 +582,9 @@ def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
     verdict, reason = cell.verdict, cell.reason
     if verdict is Verdict.NOT_AFFECTED and short:
         worst = max(short, key=lambda one: _needed(rates, one))
-        verdict, reason = Verdict.INCONCLUSIVE, f"with {worst}: {_too_few(rates[worst], short[worst])}"
+        verdict, reason = Verdict.INCONCLUSIVE, _with([worst], _too_few(rates[worst], short[worst]))
     elif verdict is Verdict.NOT_AFFECTED and cell.runs == 1:
-        reason = f"{reason}; {_ONE_RUN}"
+        reason = clauses([reason, _ONE_RUN])
     workarounds = {id_: _cured_beyond_luck(found, rates) for id_, found in cell.workarounds.items()}
     return replace(cell, verdict=verdict, reason=reason, variants=variants, workarounds=workarounds)
 
@@ -604,12 +604,12 @@ def with_findings_of(cell: Cell, other: Cell, ground: str = "") -> Cell:
 
 
 def _run_on(ground: str, found: WorkaroundFinding) -> WorkaroundFinding:
-    note = "; ".join(one for one in (found.note, inferred_from(ground)) if one)
-    return replace(found, ground=ground, note=note)
+    note = inferred_from(ground)
+    return replace(found, ground=ground, note=clauses([found.note, note]) if found.note else note)
 
 
-def inferred_from(ground: str) -> str:
-    return f"inferred from {ground}"
+def inferred_from(ground: str) -> Message:
+    return Message("inferred_from", ground=ground)
 
 
 def tried_here(cell: Cell) -> Cell:
@@ -633,11 +633,11 @@ def _needed(rates: Mapping[str, FlakyRate], variant: str, least: int = 0) -> int
     return max(least, rates[variant].passes_needed) if variant in rates else least
 
 
-def _too_few(rate: FlakyRate, runs: int) -> str:
-    return f"{rate.passes_needed} passes needed: fails in {rate.k} of {rate.n} runs on {rate.release}; {runs} run"
+def _too_few(rate: FlakyRate, runs: int) -> Message:
+    return Message("passes_needed", n=rate.passes_needed, k=rate.k, m=rate.n, version=rate.release, runs=runs)
 
 
-_ONE_RUN = f"one run; this issue is flaky: {FLAKY_RUNS - 1} more would say"
+_ONE_RUN = Message("one_run", n=FLAKY_RUNS - 1)
 HELPING = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
@@ -652,7 +652,7 @@ def _cured_beyond_luck(found: WorkaroundFinding, rates: Mapping[str, FlakyRate])
     return replace(
         found,
         verdict=WorkaroundVerdict.PARTIAL if helped else WorkaroundVerdict.UNVERIFIED,
-        note=f"helps with {', '.join(helped)}; {note}" if helped else note,
+        note=clauses([Message("helps_with", names=helped), note]) if helped else note,
         helped=helped,
         untried=(*short, *found.untried),
     )
@@ -666,14 +666,10 @@ def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
     return agrees_with_itself and len({one.outcome for one in telling}) > 1
 
 
-def _attempts(n: int) -> str:
-    return "attempt" if n == 1 else "attempts"
-
-
 _MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
 
 
-def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
+def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, Message]:
     """A cell is affected if any variant is; it is not_affected only where every applicable variant is."""
     for verdict in _MOST_TELLING:
         found = [one for one in findings if one.verdict is verdict]
@@ -683,8 +679,8 @@ def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
     if kinds == {Verdict.NOT_RUN}:
         return Verdict.NOT_RUN, NOT_RUN
     if Verdict.NOT_RUN in kinds:
-        missing = ", ".join(one.variant for one in findings if one.verdict is Verdict.NOT_RUN)
-        return Verdict.INCONCLUSIVE, f"not measured with {missing} yet"
+        missing = tuple(one.variant for one in findings if one.verdict is Verdict.NOT_RUN)
+        return Verdict.INCONCLUSIVE, Message("missing_variants", names=missing)
     passed = [one for one in findings if one.verdict is Verdict.NOT_AFFECTED]
     if passed:
         return Verdict.NOT_AFFECTED, _in_variant(passed, findings)
@@ -692,21 +688,25 @@ def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
     return verdict, next(one.reason for one in findings if one.verdict is verdict)
 
 
-def _beside_the_report(issue: Issue, verdict: Verdict, reason: str, findings: Sequence[VariantFinding]) -> str:
+def _beside_the_report(issue: Issue, verdict: Verdict, reason: Message, findings: Sequence[VariantFinding]) -> Message:
     """A cell's verdict is its worst variant's; where the report's own has another one, both are said."""
     reported = {variant.id for variant in issue.variants if variant.is_reported}
     own = next((one for one in findings if one.variant in reported), None)
     if own is None or own.verdict is verdict or own.verdict not in CONCLUSIVE or verdict not in CONCLUSIVE:
         return reason
-    return f"{reason}; as reported ({own.variant}) it {VERDICTS[own.verdict].as_clause}"
+    return Message("as_reported", said=reason, variant=own.variant, clause=Message(f"it_{own.verdict}"))
 
 
-def _in_variant(found: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> str:
+def _in_variant(found: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> Message:
     if len(findings) == 1:
         return found[0].reason
     if len(found) == len(findings):
-        return f"with every variant ({len(found)}): {found[0].reason}"
-    return f"with {', '.join(one.variant for one in found)}: {found[0].reason}"
+        return Message("with_every_variant", n=len(found), said=found[0].reason)
+    return _with([one.variant for one in found], found[0].reason)
+
+
+def _with(variants: Iterable[str], reason: Message) -> Message:
+    return Message("with", names=tuple(variants), said=reason)
 
 
 def _telling(attempts: Sequence[Judged], verdict: Verdict) -> Judged | None:
@@ -739,7 +739,7 @@ def _workaround(
     """
     absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
-        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, f"does not apply to this build: {absent}", applies=False)
+        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, Message("does_not_apply", said=absent), applies=False)
     own = grouped((one for one in attempts if one.arm == arm), lambda one: one.variant)
     trials = [_trial(issue, one, own.get(one.variant, [])) for one in findings]
     harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
@@ -747,7 +747,7 @@ def _workaround(
     found = _over_failing(issue, failing) if failing else _over_passing(trials)
     planned = {variant.id for variant in variants_of(issue, arm)}
     if failing and planned.isdisjoint(found.untried) and found.verdict is WorkaroundVerdict.UNVERIFIED:
-        found = replace(found, note=f"does not apply to this build: {_partial_note(issue, failing)}", applies=False)
+        found = replace(found, note=Message("does_not_apply", said=_partial_note(issue, failing)), applies=False)
     return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note) if harm else found
 
 
@@ -760,7 +760,7 @@ class _Trial:
 
     baseline: VariantFinding
     verdict: WorkaroundVerdict
-    note: str = ""
+    note: Message | None = None
     runs: int = 0
 
 
@@ -783,25 +783,30 @@ def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
     return replace(found, note=failing[0].note)
 
 
-def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
+def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> Message:
     """`helps with a; fails with b; not tried with c, d (why)`."""
     why = {variant.id: variant.why_not.rstrip(".") for variant in issue.variants}
-    said: dict[str, list[str]] = {"helps with": [], "fails with": [], "no answer with": []}
-    untried: dict[str, list[str]] = {}
-    for one in failing:
-        variant = one.baseline.variant
-        match one.verdict:
-            case WorkaroundVerdict.EFFECTIVE:
-                said["helps with"].append(variant)
-            case WorkaroundVerdict.INEFFECTIVE:
-                said["fails with"].append(variant)
-            case _ if one.note != NOT_RUN:
-                said["no answer with"].append(f"{variant} ({one.note})")
-            case _:
-                untried.setdefault(why[variant], []).append(variant)
-    told = [f"{words} {', '.join(variants)}" for words, variants in said.items() if variants]
-    told += [f"not tried with {', '.join(of)}{f' ({reason})' if reason else ''}" for reason, of in untried.items()]
-    return "; ".join(told)
+    helped, failed = (
+        tuple(one.baseline.variant for one in failing if one.verdict is verdict)
+        for verdict in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE)
+    )
+    others = [one for one in failing if one.baseline.variant not in {*helped, *failed}]
+    unsure = [
+        Message("aside", said=Message("names", names=(one.baseline.variant,)), aside=one.note)
+        for one in others
+        if one.note and one.note != NOT_RUN
+    ]
+    untried = grouped((one.baseline.variant for one in others if one.note == NOT_RUN), why.__getitem__)
+    told = [Message("helps_with", names=helped)] if helped else []
+    told += [Message("fails_with", names=failed)] if failed else []
+    told += [Message("no_answer_with", said=joined("then", unsure))] if unsure else []
+    told += [
+        Message("left_out_with", names=tuple(names), why=Quoted(reason))
+        if reason
+        else Message("not_tried_with", names=tuple(names))
+        for reason, names in untried.items()
+    ]
+    return clauses(told)
 
 
 def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
@@ -814,7 +819,7 @@ def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
     return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
 
 
-def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str | None:
+def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> Message | None:
     """The workaround's own word that it cannot be tried here; None unless it said so with each of its variants.
 
     A build that cannot be had says nothing of the workaround.
@@ -831,26 +836,31 @@ def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Tr
     failing = next((one for one in reversed(arm) if one.outcome in FAILURES), None)
     is_seen = baseline.verdict in _SEEN
     if not is_seen and baseline.verdict is not Verdict.NOT_AFFECTED:
-        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, f"the baseline here is {baseline.verdict}")
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, Message(f"baseline_{baseline.verdict}"))
     if verdict is Verdict.NOT_AFFECTED:
         cures = WorkaroundVerdict.EFFECTIVE if is_seen else WorkaroundVerdict.UNNECESSARY
         return _Trial(baseline, cures, runs=sum(1 for one in arm if one.outcome is Outcome.PASS))
     if is_seen and verdict is Verdict.FLAKY and failing is not None:
-        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"not every time: {failing.line or failing.reason}")
+        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, Message("not_every_time", said=_last_words(failing)))
     if verdict not in {Verdict.AFFECTED, Verdict.DIFFERENT_FAILURE} or failing is None:
         return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, _reason(verdict, arm))
     if not is_seen:
-        return _Trial(baseline, WorkaroundVerdict.HARMFUL, f"the baseline passes, with it: {failing.reason}")
+        return _Trial(baseline, WorkaroundVerdict.HARMFUL, Message("breaks_what_passes", said=failing.reason))
     return _still_failing(issue, baseline, failing)
 
 
 def _still_failing(issue: Issue, baseline: VariantFinding, failing: Judged) -> _Trial:
     quiet = issue.signature.kind is SignatureKind.WRONG_RESULT
     if not quiet and failing.marked == "wrong_result":
-        return _Trial(baseline, WorkaroundVerdict.HARMFUL, "a loud failure becomes silent wrong numbers")
+        return _Trial(baseline, WorkaroundVerdict.HARMFUL, Message("becomes_silent"))
     if quiet and failing.marked != "wrong_result":
-        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"makes it loud: {failing.reason}")
-    return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, failing.line or failing.reason)
+        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, Message("becomes_loud", said=failing.reason))
+    return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, _last_words(failing))
+
+
+def _last_words(failing: Judged) -> Message:
+    """The line that matched the signature; else why it counts as a failure."""
+    return quoted(failing.line) if failing.line else failing.reason
 
 
 _WORST_FIRST = (
@@ -877,7 +887,7 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
     findings = [VariantFinding(isa_of(one.hardware), one.verdict, one.reason) for one in told]
     if own is None or own.verdict not in CONCLUSIVE:
         lacking = set(issue.requires.vector_isas) - {isa_of(one.hardware) for one in told}
-        findings += [VariantFinding(isa, Verdict.NOT_RUN, "") for isa in sorted(lacking)]
+        findings += [VariantFinding(isa, Verdict.NOT_RUN, NOT_RUN) for isa in sorted(lacking)]
     verdict, reason = _over_variants(findings)
     hardware = whole_class(of_isas[0].hardware)
     worst = sorted((one for one in told if one.verdict is verdict), key=lambda one: one.as_reported is not None)
@@ -887,7 +897,7 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
     return replace(
         worst[0],
         hardware=hardware,
-        reason=f"on {', '.join(isas)}: {worst[0].reason}" if isas else worst[0].reason,
+        reason=Message("on", names=tuple(isas), said=worst[0].reason) if isas else worst[0].reason,
         workarounds={id_: _worst_finding(id_, told, worst) for id_ in worst[0].workarounds},
         superseded=own.superseded if own else 0,
         voided=own.voided if own else 0,

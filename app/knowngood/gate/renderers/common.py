@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from urllib.parse import quote
 
-from knowngood.domain.issue import CONCERNS
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import STATUSES, WORKAROUNDS, StatusLabel
 from knowngood.gate import rules
@@ -128,7 +127,7 @@ def mark_of(reason: Reason) -> VerdictMark:
         case Verdict.AFFECTED:
             term = STATUSES[StatusLabel(reason.sign)]
             return VerdictMark(term.symbol, term.word)
-        case Verdict.NOT_APPLICABLE if reason.why.startswith(CONCERNS):
+        case Verdict.NOT_APPLICABLE if reason.concerns_others:
             return VerdictMark(mark.sign, one_line(reason.why))
         case _:
             return mark
@@ -210,7 +209,7 @@ def other_workarounds(reason: Reason) -> str:
 def counts_in_words(ruling: Ruling) -> str:
     """`1 blocks, 2 leave it open, 10 pass, 3 do not apply`, the worst first, of what occurs."""
     absent = [one for one in ruling.reasons if one.effect is Effect.PASS and one.verdict is Verdict.NOT_APPLICABLE]
-    others = sum(1 for one in absent if one.why.startswith(CONCERNS))
+    others = sum(1 for one in absent if one.concerns_others)
     numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
     numbers[Effect.PASS] -= len(absent)
     many = {Effect.BLOCK: "block", Effect.INSUFFICIENT: "leave it open", Effect.WARN: "warn", Effect.PASS: "pass"}

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from knowngood.domain.message import Message, english
 from knowngood.gate.decision import Reason, Ruling
 
 
@@ -27,7 +28,7 @@ def as_json(value: object, base: str = "") -> Any:  # noqa: ANN401 - whatever JS
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Reason) and value.evidence_url:
         return {**vars(value), "evidence_url": address(base, value.evidence_url)}
-    return vars(value)
+    return english(value) if isinstance(value, Message) else vars(value)
 
 
 def address(base: str, path: str) -> str:

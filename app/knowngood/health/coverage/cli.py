@@ -10,6 +10,7 @@ from knowngood.cli.knowledge import known_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, ISSUES
 from knowngood.cli.output import out, print_json
+from knowngood.domain.message import english
 from knowngood.health.coverage.hygiene import HEADINGS, Remark, remarks_of
 
 
@@ -24,7 +25,7 @@ def hygiene(issues: Sequence[str], *, as_json: bool) -> Exit:
     wanted = {issue.id for issue in issues_of(known.issues, issues)}
     found = [remark for remark in remarks_of(known) if remark.issue in wanted]
     if as_json:
-        print_json([vars(remark) for remark in found])
+        print_json([{**vars(remark), "sentence": english(remark.sentence)} for remark in found])
     else:
         _print(found)
     return Exit.FINDING if found else Exit.OK
@@ -38,6 +39,6 @@ def _print(remarks: Sequence[Remark]) -> None:
             out.print(f"\n[bold]{heading}[/] ({len(found)})")
         for remark in found:
             where = f" ({remark.hardware})" if remark.hardware else ""
-            out.print(Text(f"  {remark.issue}{where}: {remark.sentence}"), soft_wrap=True)
+            out.print(Text(f"  {remark.issue}{where}: {english(remark.sentence)}"), soft_wrap=True)
     if not remarks:
         out.print("nothing to look at")

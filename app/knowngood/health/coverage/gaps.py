@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, variants_of
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, OfCell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    NOT_RUN,
+    Cell,
+    OfCell,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+)
+from knowngood.serialization.told import Told
 from knowngood.web.urls import cell_address, issue_address
 
 DOUBTFUL = (Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE)
@@ -30,7 +39,7 @@ class Pattern:
     applicable: int
     measured: int
     conclusive: int
-    history: str
+    history: Told
     url: str
 
 
@@ -60,14 +69,14 @@ class Gap(OfCell):
     """A workaround nobody can judge yet on a cell that its issue affects, or not with every variant, and why not."""
 
     workaround: str
-    note: str
+    note: Told
     url: str
 
 
 def gaps_of(issue: Issue, cells: Iterable[Cell]) -> tuple[Gap, ...]:
     """In the order of `cells`, and of the issue's workarounds within one."""
     return tuple(
-        Gap(*cell.key, one.id, finding.note, cell_address(*cell.key))
+        Gap(*cell.key, one.id, finding.note or NOT_RUN, cell_address(*cell.key))
         for cell in cells
         if cell.verdict is Verdict.AFFECTED
         for one in issue.workarounds

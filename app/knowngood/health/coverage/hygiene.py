@@ -11,6 +11,7 @@ from itertools import dropwhile
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, LinkKind, Status
+from knowngood.domain.message import Message, Quoted, aside, clauses
 from knowngood.domain.verdicts.claims import ANSWERS, NO_CURE, Standing, doubts_about, hold, named
 from knowngood.domain.verdicts.history import FAILING, History, in_words
 from knowngood.domain.verdicts.known import Known
@@ -44,7 +45,7 @@ class Remark:
 
     trouble: MismatchKind
     issue: str
-    sentence: str
+    sentence: Message
     hardware: str
     about: str
 
@@ -87,8 +88,10 @@ def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable
     thread = next((link for link in issue.links if link.kind is LinkKind.REPORT and link.state), None)
     if thread is None or issue.status is not Status.BUG or not history.measured:
         return
-    as_seen = f"{thread.state} upstream" + (f", seen on {thread.seen:%Y-%m-%d}" if thread.seen else "")
-    sentence = "; ".join([f"{as_seen}; here it {history.sentence}", *doubts_about(issue, history)])
+    seen = {"day": f"{thread.seen:%Y-%m-%d}"} if thread.seen else {}
+    key = "upstream_seen_and_here" if seen else "upstream_and_here"
+    held = Message(key, state=Message(f"state_{thread.state}"), said=history.sentence, **seen)
+    sentence = clauses([held, *doubts_about(issue, history)])
     still_fails = bool(history.spans) and history.spans[-1].good_after is None
     if thread.state == "closed" and still_fails:
         yield Remark(MismatchKind.CLOSED_BUT_FAILS, issue.id, sentence, hardware, "")
@@ -101,11 +104,10 @@ def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build,
     decoys = _decoys(issue)
     for claim in (claim for claim in issue.claims if claim.workaround not in decoys):
         held = hold(claim, answered)
-        if held.standing is Standing.CONTRADICTED:
-            but = "" if claim.says == "cure" else "but "
-            yield Remark(
-                MismatchKind.CONTRADICTED, issue.id, f'"{claim.text}" {but}{held.sentence}', hardware, claim.source
-            )
+        if held.standing is Standing.CONTRADICTED and held.sentence:
+            key = "claim_and" if claim.says == "cure" else "claim_but"
+            sentence = Message(key, quote=Quoted(claim.text), said=held.sentence)
+            yield Remark(MismatchKind.CONTRADICTED, issue.id, sentence, hardware, claim.source)
 
 
 def _no_longer_needed(
@@ -113,16 +115,17 @@ def _no_longer_needed(
 ) -> Iterable[Remark]:
     """Workarounds that a reader may take out again, from which release on, and what speaks against it."""
     last = history.spans[-1] if history.spans else None
-    if last is None or last.good_after is None or any(cell.not_covered for _, cell in answered):
+    fix = last.fix_in_words if last else None
+    if last is None or last.good_after is None or fix is None or any(cell.not_covered for _, cell in answered):
         return
-    cures = ", ".join(sorted({name for _, cell in answered for name in _of(cell, HELPING)}))
+    cures = tuple(sorted({name for _, cell in answered for name in _of(cell, HELPING)}))
     if cures:
         newer = dropwhile(lambda one: one.name != last.good_after, history.releases)
-        silent = [one for one in newer if one.fails is None]
-        but = f" ({in_words(silent)})" if silent else ""
-        said = f"not needed from {last.good_after} on{but}, {last.fix_in_words}: {cures}"
-        sentence = "; ".join([said, *doubts_about(issue, history)])
-        yield Remark(MismatchKind.NO_LONGER_NEEDED, issue.id, sentence, hardware, cures)
+        silent = in_words([one for one in newer if one.fails is None])
+        from_then = aside(Message("not_needed_from", release=last.good_after), silent)
+        said = Message("not_needed", first=from_then, said=fix, names=cures)
+        sentence = clauses([said, *doubts_about(issue, history)])
+        yield Remark(MismatchKind.NO_LONGER_NEEDED, issue.id, sentence, hardware, ", ".join(cures))
 
 
 def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
@@ -131,7 +134,7 @@ def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterabl
     useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - helping - _decoys(issue))
     for name in useless:
         tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
-        sentence = f"{name} cures no build that was measured: {named(tried)}"
+        sentence = Message("cures_nowhere", name=name, names=named(tried))
         yield Remark(MismatchKind.CURES_NOWHERE, issue.id, sentence, "", name)
 
 
@@ -139,7 +142,7 @@ def _decoys_that_help(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iter
     for name in sorted(_decoys(issue)):
         helped = [build for build, cell in every if cell.verdict in FAILING and name in _of(cell, HELPING)]
         if helped:
-            sentence = f"{name} is marked as a decoy, and helps on {named(helped)}"
+            sentence = Message("decoy_helps", name=name, names=named(helped))
             yield Remark(MismatchKind.CONTRADICTED, issue.id, sentence, "", name)
 
 
@@ -149,7 +152,7 @@ def _decoys(issue: Issue) -> set[str]:
 
 def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     if every and not any(cell.verdict in FAILING for _, cell in every):
-        sentence = f"passes on {named([build for build, _ in every])}: nothing shows that its repro can fail"
+        sentence = Message("never_failed", names=named([build for build, _ in every]))
         yield Remark(MismatchKind.NEVER_FAILED, issue.id, sentence, "", "")
 
 

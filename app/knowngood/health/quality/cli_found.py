@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from rich.console import Console
 
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.false_changes import Again, Rechecked
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace
@@ -58,6 +59,6 @@ def _agreement(compared: Collection[Rechecked], cells: int) -> Iterable[str]:
     changed = [one for one in compared if one.again is Again.CHANGED]
     for one in changed[:_MOST_LINES]:
         here, there = in_text(one.after).word, in_text(one.before).word
-        yield f"  {one.issue} on {one.build}, {one.hardware}: {here} here, {there} there ({one.reason})"
+        yield f"  {one.issue} on {one.build}, {one.hardware}: {here} here, {there} there ({english(one.reason)})"
     if len(changed) > _MOST_LINES:
         yield f"  and {len(changed) - _MOST_LINES} more that differ"

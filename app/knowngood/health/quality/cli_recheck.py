@@ -9,9 +9,10 @@ from rich.console import Console
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.planning import PlannedJob, Sample, recheck_cells, recheck_jobs, twins_of
+from knowngood.domain.message import english
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.false_changes import Again, Rechecked, recheck
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, NOT_RUN, Cell, Verdict
 from knowngood.store.engine import Engine, Session, reading
 from knowngood.store.evidence.quality import load_judged
 from knowngood.store.queries import load_cells, load_known_attempts
@@ -73,7 +74,7 @@ def _compare(
 def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Rechecked:
     """All that was measured there, whenever it was."""
     found = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
-    after = found[0] if found else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, "not run yet")
+    after = found[0] if found else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, NOT_RUN)
     return asked_again(cell, after)
 
 
@@ -99,18 +100,22 @@ def as_json(found: Sequence[Rechecked], seed: str) -> dict[str, Any]:
         "seed": seed,
         "cells": len(found),
         "stayed": rate.whole - rate.part,
-        "changed": [vars(one) for one in found if one.again is Again.CHANGED],
-        "no_answer": [vars(one) for one in found if one.again is Again.NO_ANSWER],
+        "changed": [_in_english(one) for one in found if one.again is Again.CHANGED],
+        "no_answer": [_in_english(one) for one in found if one.again is Again.NO_ANSWER],
         "share": rate.share,
         "interval": rate.interval,
     }
+
+
+def _in_english(one: Rechecked) -> dict[str, Any]:
+    return {**vars(one), "reason": english(one.reason)}
 
 
 def print_rechecked(console: Console, found: Sequence[Rechecked], seed: str) -> None:
     for one in found:
         if one.again is not Again.STAYED:
             how = f"{one.before} -> {one.after}" if one.again is Again.CHANGED else f"{one.before}, and now no answer"
-            text = f"{one.issue} {one.build} {one.hardware}: {how} ({one.reason})"
+            text = f"{one.issue} {one.build} {one.hardware}: {how} ({english(one.reason)})"
             console.print(text, markup=False, soft_wrap=True)
     rate = rate_of(found)
     low, high = rate.interval

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.verdicts.outcome import Ending, Outcome, ProofLevel, Raised, SeenPath, Trouble
 from knowngood.domain.verdicts.verdict import Difference
-from knowngood.web.json_body import AttemptUrl, Body, read_from
+from knowngood.web.json_body import AttemptUrl, Body, English, read_from
 
 
 class AttemptSummaryBody(Body):
@@ -21,7 +21,7 @@ class AttemptSummaryBody(Body):
     variant: str = read_from("attempt", "variant")
     ordinal: int = read_from("attempt", "ordinal")
     outcome: Outcome = read_from("judgement", "outcome")
-    reason: str = read_from("judgement", "reason")
+    reason: English = read_from("judgement", "reason")
     signature_line: str = read_from("judgement", "line")
     proof: ProofLevel = read_from("attempt", "record", "proof")
     counted: bool

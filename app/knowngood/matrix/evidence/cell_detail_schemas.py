@@ -3,14 +3,25 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CellNews
-from knowngood.domain.verdicts.verdict import Difference, VariantFinding, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import Difference, Verdict, WorkaroundVerdict
 from knowngood.domain.verdicts.workaround_cost import Cost
 from knowngood.matrix.evidence.attempt_schemas import AttemptSummaryBody
 from knowngood.matrix.evidence.cell_schemas import CellBody, cell_fields
 from knowngood.matrix.evidence.service import CellEvidence, cell_sentence, timed_of
 from knowngood.matrix.issues.workarounds import costs_on
-from knowngood.web.json_body import Body
+from knowngood.web.json_body import Body, English
+
+
+class VariantFindingBody(Body):
+    """The baseline's verdict with one variant: `k` of `n` attempts that said anything ended with the signature."""
+
+    variant: str
+    verdict: Verdict
+    reason: English
+    k: int
+    n: int
 
 
 class WorkaroundFindingBody(Body):
@@ -32,7 +43,7 @@ class CellStepBody(Body):
     at: datetime
     before: Verdict | None
     after: Verdict | None
-    reason: str
+    reason: English
     cause: Cause
     run: str
     origin: str
@@ -48,7 +59,7 @@ class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True)
 
     sentence: str
     caveat: str = ""
-    variants: list[VariantFinding]
+    variants: list[VariantFindingBody]
     findings: list[WorkaroundFindingBody]
     superseded: int
     voided: int
@@ -65,12 +76,12 @@ def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) ->
         **cell_fields(cell, found.build, now),
         sentence=cell_sentence(found),
         caveat=found.issue.caveat,
-        variants=list(cell.variants),
+        variants=[VariantFindingBody.of(one) for one in cell.variants],
         findings=[
             WorkaroundFindingBody(
                 id=id_,
                 verdict=finding.verdict,
-                note=finding.note,
+                note=english(finding.note),
                 applies=finding.applies,
                 cost=costs.get(id_),
             )

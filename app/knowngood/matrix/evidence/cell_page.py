@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from knowngood.domain.issue import BASELINE, CONTROL, Issue, Workaround
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.changes import CellNews
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.matrix import concerns_cpu_path
@@ -69,12 +70,12 @@ class CellPage:
     silence: str
     known: str
     elsewhere_address: str
-    sentence: str
+    sentence: Message
     log: Markup
     pins_address: str
     classes: tuple[Choice, ...]
     workarounds: tuple[WorkaroundView, ...]
-    elsewhere: tuple[tuple[Workaround, str], ...]
+    elsewhere: tuple[tuple[Workaround, Message | None], ...]
     costs: tuple[CostRow, ...]
     timeline: Timeline | None
     attempts: tuple[AttemptRow, ...]

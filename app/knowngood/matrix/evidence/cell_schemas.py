@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import (
@@ -54,13 +55,17 @@ class CellBody(OfCellBody):
     it is another one. `silent` says of what fails whether it gives wrong numbers without an error here (null: nothing
     fails, or it is as the issue says of itself). `proof` is `call` where the harness looked at the suspect call itself
     with every variant, `process` where it looked at the process around it, null where nothing was measured.
-    `not_covered` is what is left wrong, of a pass that says nothing of it. `sign` says how it stands with its
-    workarounds, by the name of the sign that `/signs` shows: a failure is `cure` (one works), `partial` (one helps in
-    part), `untried` (not all were run here), `fails` (all were, and none helps) or `variant` (passes as reported).
+    `not_covered` is what is left wrong, of a pass that says nothing of it. `reason` is a sentence; `reason_key` and
+    `reason_values` are the same for programs: names, numbers, other messages, words of somebody else (`text`), and
+    lists of these. `sign` says how it stands with its workarounds, by the name of the sign that `/signs` shows: a
+    failure is `cure` (one works), `partial` (one helps in part), `untried` (not all were run here), `fails` (all were,
+    and none helps) or `variant` (passes as reported).
     """
 
     verdict: Verdict
     reason: str
+    reason_key: str
+    reason_values: dict[str, Any]
     stale: bool
     measured_at: datetime | None
     control: Outcome | None
@@ -89,7 +94,9 @@ def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "build": cell.build,
         "hardware": cell.hardware,
         "verdict": cell.verdict,
-        "reason": cell.reason,
+        "reason": english(cell.reason),
+        "reason_key": cell.reason.key,
+        "reason_values": cell.reason.values,
         "stale": is_stale(cell, build, now),
         "measured_at": cell.measured_at,
         "control": cell.control,
@@ -129,5 +136,5 @@ def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBo
         failed=list(found.failed),
         untried=list(found.untried),
         runs=found.runs,
-        note=found.note,
+        note=english(found.note),
     )

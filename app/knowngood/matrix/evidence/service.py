@@ -10,6 +10,7 @@ from knowngood.domain.builds.build import Build, parse_build_id
 from knowngood.domain.hardware_classes import whole_class
 from knowngood.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
 from knowngood.domain.measuring.machine import CPU_CLASS, Machine
+from knowngood.domain.message import Message, clauses, english, sentence
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import DEVICE_RULE
 from knowngood.domain.verdicts.known import Known
@@ -17,7 +18,6 @@ from knowngood.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell
 from knowngood.domain.verdicts.workaround_cost import Timed
-from knowngood.domain.vocabulary import VERDICTS
 from knowngood.matrix.lookups import find_build, find_issue
 from knowngood.matrix.overview.selection import known_classes, known_then
 from knowngood.store.engine import Session
@@ -144,21 +144,24 @@ def cell_sentence(evidence: CellEvidence) -> str:
     The reason of a pass names its proof already; of a failure it is said what it went through before it failed. Of an
     inferred cell it is told of the measured one, behind what it is inferred from.
     """
-    known = f"{how_known(evidence.cell.basis)}: " if evidence.cell.basis else ""
-    return f"{known}{measured_sentence(evidence)}"
+    if evidence.cell.basis is None:
+        return sentence(measured_sentence(evidence))
+    return f"{how_known(evidence.cell.basis)}: {english(measured_sentence(evidence))}"
 
 
-def measured_sentence(evidence: CellEvidence) -> str:
-    """The same without a word of what is inferred; in small letters where that stands before it."""
+def measured_sentence(evidence: CellEvidence) -> Message:
+    """The same without a word of what is inferred."""
     cell = evidence.ground or evidence.cell
+    where = {"build": cell.build, "hardware": cell.hardware}
     if concerns_cpu_path([cell]):
-        return f"On {cell.build} ({cell.hardware}) it {cell.reason}."
-    lead = f"{VERDICTS[cell.verdict].lead} {cell.build} ({cell.hardware})"
-    lead = lead[0].lower() + lead[1:] if evidence.ground else lead
-    control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
-    seen = ", ".join(f"{probe} {n}x" for probe, n in evidence.seen.items())
-    path = f"; path seen ({seen})" if seen and cell.verdict in FAILING else ""
-    return f"{lead}: {cell.reason}{control}{path}."
+        return Message("it_on_build", **where, said=cell.reason)
+    said = [cell.reason]
+    if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS:
+        said.append(Message("control_passed"))
+    seen = tuple(f"{probe} {n}x" for probe, n in evidence.seen.items())
+    if seen and cell.verdict in FAILING:
+        said.append(Message("path_seen", proof=seen))
+    return Message("on_build", **where, lead=Message(f"lead_{cell.verdict}"), said=clauses(said))
 
 
 def how_known(basis: Basis, language: Language = Language.ENGLISH) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import told_builds
 from knowngood.domain.verdicts.status import status_of
@@ -38,7 +39,7 @@ class CellSections:
     """
 
     measured: tuple[MeasuredCell, ...]
-    unmeasured: Mapping[tuple[str, StatusLabel, str, str], Sequence[Cell]]
+    unmeasured: Mapping[tuple[str, StatusLabel, str, Message], Sequence[Cell]]
     snippets: tuple[WorkaroundView, ...]
 
 

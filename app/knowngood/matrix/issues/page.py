@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 from knowngood.domain.builds.build import Build, parse_build_id
 from knowngood.domain.hardware_classes import isa_of, whole_classes
 from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
+from knowngood.domain.message import Message, clauses
 from knowngood.domain.verdicts.claims import MeasuredClaim, doubts_about, held_claims
 from knowngood.domain.verdicts.history import History
 from knowngood.domain.verdicts.known import Known
@@ -62,7 +63,7 @@ class Strip:
 
     hardware: str
     history: History
-    sentence: str
+    sentence: Message
     squares: tuple[CellGlyph, ...]
 
 
@@ -94,14 +95,14 @@ class IssuePage:
     issue: Issue
     strips: tuple[Strip, ...]
     leading: tuple[Strip, ...]
-    isas: str
+    isas: Message | None
     lifespans: LifespanChart
     chosen: Chosen
     builds: tuple[str, ...]
     classes: tuple[Choice, ...]
     word: str
     workarounds: tuple[WorkaroundView, ...]
-    elsewhere: tuple[tuple[Workaround, str], ...]
+    elsewhere: tuple[tuple[Workaround, Message | None], ...]
     known: str
     claims: tuple[MeasuredClaim, ...]
     links: Mapping[LinkKind, tuple[Link, ...]]
@@ -241,14 +242,11 @@ def _strips(
         row = rows[issue.id, hardware]
         squares = squares_of(row, heads, stale_cells(row, known.builds, context.now))
         history = known.history(issue.id, hardware)
-        sentence = "; ".join([history.sentence, *doubts_about(issue, history)])
-        strips.append(Strip(hardware, history, _lead(sentence, hardware, len(whole_classes(classes))), squares))
+        sentence = clauses([history.sentence, *doubts_about(issue, history)])
+        if len(whole_classes(classes)) > 1:
+            sentence = Message("on_class", hardware=hardware, said=sentence)
+        strips.append(Strip(hardware, history, sentence, squares))
     return tuple(strips)
-
-
-def _lead(sentence: str, hardware: str, classes: int) -> str:
-    """`Fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]`; with the class in front where there are several."""
-    return f"{hardware}: {sentence}" if classes > 1 else f"{sentence[0].upper()}{sentence[1:]}"
 
 
 HEAD_WORDS = {

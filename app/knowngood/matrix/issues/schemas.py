@@ -8,11 +8,12 @@ from pydantic import AfterValidator, BeforeValidator
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Claim, Issue, Left, Link, Signature
-from knowngood.domain.verdicts.claims import ClaimStanding, doubts_about, held_claims
+from knowngood.domain.message import english
+from knowngood.domain.verdicts.claims import Standing, doubts_about, held_claims
 from knowngood.domain.verdicts.history import Answer, History
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
-from knowngood.web.json_body import Body, IssueUrl, read_from
+from knowngood.web.json_body import Body, English, IssueUrl, read_from
 
 
 class VariantBody(Body):
@@ -127,12 +128,20 @@ class HistoryBody(Body):
     spans: list[SpanBody]
 
 
+class ClaimStandingBody(Body):
+    """How a claim stands on one hardware class; `sentence` says what was measured (empty: nothing that bears on it)."""
+
+    standing: Standing
+    sentence: English
+    hardware: str
+
+
 class HeldClaimBody(Body, json_schema_serialization_defaults_required=True):
     """`held` is empty where the claim names neither releases nor a workaround, and so cannot be held against any."""
 
     text: str = read_from("claim", "text")
     source: str = read_from("claim", "source")
-    held: list[ClaimStanding]
+    held: list[ClaimStandingBody]
 
 
 class IssueDetailBody(IssueBody):
@@ -171,8 +180,8 @@ def history_bodies(issue: Issue, histories: Mapping[str, History]) -> list[Histo
     return [
         HistoryBody(
             hardware=hardware,
-            sentence=history.sentence,
-            beside=list(doubts_about(issue, history)),
+            sentence=english(history.sentence),
+            beside=list(map(english, doubts_about(issue, history))),
             measured=history.measured,
             spans=[SpanBody.of(span) for span in history.spans],
         )

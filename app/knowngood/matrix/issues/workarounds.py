@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue, Workaround, arm_inapplicable, variants_of
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict, inferred_from
 from knowngood.domain.verdicts.workaround_cost import Cost, Timed, costs_of
@@ -31,7 +32,7 @@ class WorkaroundView:
     verdict: WorkaroundVerdict
     sign: str
     word: str
-    note: str
+    note: Message | None
     rank: int
     variants: tuple[tuple[str, str, str], ...] = ()
     runs: int = 0
@@ -79,11 +80,11 @@ def workarounds_of(
     )
 
 
-def _note(found: WorkaroundFinding) -> str:
+def _note(found: WorkaroundFinding) -> Message | None:
     """Of what helps in part the variants say it all, but for where it was run."""
     if found.verdict is not WorkaroundVerdict.PARTIAL:
         return found.note
-    return inferred_from(found.ground) if found.ground else ""
+    return inferred_from(found.ground) if found.ground else None
 
 
 VARIANT_WORDS = ("helps with", "fails with", "no answer with", "not tried with")
@@ -105,7 +106,7 @@ def _variants(
         yield context.say(VARIANT_WORDS[-1]), ", ".join(alike), why.rstrip(".")
 
 
-def elsewhere_of(issue: Issue, build: Build, cell: Cell) -> tuple[tuple[Workaround, str], ...]:
+def elsewhere_of(issue: Issue, build: Build, cell: Cell) -> tuple[tuple[Workaround, Message | None], ...]:
     """The others, which do not apply to this build, and why: named, not offered."""
     return tuple(
         (one, finding.note)
@@ -117,6 +118,6 @@ def elsewhere_of(issue: Issue, build: Build, cell: Cell) -> tuple[tuple[Workarou
 def _finding(issue: Issue, build: Build, cell: Cell, workaround: str) -> WorkaroundFinding:
     """The stored finding; of a cell that nobody measured, whether there would be anything to try."""
     absent = arm_inapplicable(issue.arm(workaround), build)
-    note = f"does not apply to this build: {absent}" if absent else NOT_RUN
+    note = Message("does_not_apply", said=absent) if absent else NOT_RUN
     untried = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note, applies=absent is None)
     return cell.workarounds.get(workaround, untried)

@@ -18,6 +18,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import (
     Columns,
@@ -141,7 +142,7 @@ class Row(TitledIssue):
     signs: tuple[StatusLabel, ...]
     prospects: tuple[Prospect, ...]
     drawn: Markup
-    sentence: str
+    sentence: Message
     tally: MatrixTotals
     is_on_cpu: bool
 
@@ -391,7 +392,7 @@ def _row(
     issue: IdentityKey[Issue],
     title: str,
     cells: IdentityKeys[Cell],
-    history: str,
+    history: Message,
     helping: int,
     look: _Look,
     stale: frozenset[CellPlace],
@@ -415,13 +416,14 @@ def _row(
     )
 
 
-def _sentence(cells: Sequence[Cell], history: str, helping: int) -> str:
+def _sentence(cells: Sequence[Cell], history: Message, helping: int) -> Message:
     """The end of a row: what the whole line of releases says, also where some of it is no column of this view."""
     if cells and all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells):
         return cells[-1].reason
     if not helping:
         return history
-    return f"{history} · {helping} {'workaround helps' if helping == 1 else 'workarounds help'}"
+    help_ = Message("workaround_helps" if helping == 1 else "workarounds_help", n=helping)
+    return Message("beside", first=history, rest=help_)
 
 
 def _groups(

@@ -9,10 +9,12 @@ from rich.text import Text
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import english
+from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, concerns_cpu_path, fold, rows_of
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.domain.verdicts.verdict import NOT_COVERED, NOT_RUN, Cell, Verdict
 from knowngood.domain.vocabulary import VERDICTS, Role, StatusLabel
 from knowngood.serialization.marks import legend_of, mark_of, sign_of
 
@@ -61,7 +63,7 @@ def print_matrix(
         table = _table(hardware, columns[left_out:])
         for issue in shown:
             cells = map(sign_in_colour, rows[issue.id][left_out:])
-            table.add_row(issue.id, *cells, known.told(issue, hardware))
+            table.add_row(issue.id, *cells, english(known.told(issue, hardware)))
         _unfolded(console).print(table)
     _print_remarks(console, absent, rows, hardware)
     if left_out and shown:
@@ -115,18 +117,19 @@ def print_cells(console: Console, issue: Issue, builds: Sequence[Build], hardwar
     """One issue on a class, a line per column with its reason, the newest first; then the line to go on with."""
     columns = fold([issue], builds, [hardware], known)
     row = rows_of([issue], columns, [hardware], known)[issue.id, hardware]
-    print_line(console, Text(hardware, style="bold").append(f"  {known.told(issue, hardware)}", style="not bold"))
+    print_line(
+        console, Text(hardware, style="bold").append(f"  {english(known.told(issue, hardware))}", style="not bold")
+    )
     if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row):
-        print_line(console, f"  does not apply: {row[-1].reason}" if row else "  no build")
+        print_line(console, f"  does not apply: {english(row[-1].reason)}" if row else "  no build")
         return
     widest = max((len(short_name(column.asked.id)) for column in columns), default=0)
     for column, cell in reversed(list(zip(columns, row, strict=True))):
         mark = mark_of(cell)
         sign = Text(f"{sign_of(cell) or ' ':<4}", style=_style(cell))
-        words = (
-            f"{mark.word}: {cell.reason}" if cell.reason and mark.word not in cell.reason else cell.reason or mark.word
-        )
-        print_line(console, Text(f"  {short_name(column.asked.id):<{widest}}  ").append(sign).append(words))
+        words = "" if own_reason(cell).key in {NOT_RUN.key, NOT_COVERED} else f"{mark.word}: "
+        line = Text(f"  {short_name(column.asked.id):<{widest}}  ")
+        print_line(console, line.append(sign).append(words + english(cell.reason)))
     unknown = [column.asked.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN]
     if unknown and hardware == CPU_CLASS:
         print_line(console, f"  to measure: knowngood run --issues {issue.id} --builds {','.join(unknown)}")

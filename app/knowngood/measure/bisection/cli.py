@@ -13,6 +13,7 @@ from knowngood.domain.builds.build_names import BuildNames, minor_python
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue, inapplicable
 from knowngood.domain.measuring.planning import CONFIRMING, KnownAttempts, PlannedJob, PlanRequest, plan_jobs
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.inference import Claims
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, is_stale
 from knowngood.measure.bisection.search import (
@@ -102,7 +103,7 @@ def choose_hardware(
         if any(inapplicable(issue, build, class_) is None for build in line):
             return class_
     reason = inapplicable(issue, line[-1], own[0])
-    raise BadRequest(f"{issue.id} exists on no hardware here ({reason}); name a class with --hardware")
+    raise BadRequest(f"{issue.id} exists on no hardware here ({english(reason)}); name a class with --hardware")
 
 
 def search_of(
@@ -210,7 +211,7 @@ def _how(point: Point, found: BisectResult) -> str:
         return "known, confirmed now"
     if point.fails is not None:
         return "known, old" if point.is_stale else "known"
-    return "" if point.is_open else point.cell.reason
+    return "" if point.is_open else english(point.cell.reason)
 
 
 def _effort(found: BisectResult) -> str:
@@ -236,7 +237,7 @@ def as_json(question: BisectQuestion, found: BisectResult) -> dict[str, Any]:
             {
                 "build": point.build.id,
                 "verdict": point.cell.verdict.value,
-                "reason": point.cell.reason,
+                "reason": english(point.cell.reason),
                 "stale": point.is_stale,
                 "attempts": point.attempts,
                 "asked": point.build.id in found.asked,

@@ -15,6 +15,7 @@ from itertools import pairwise, takewhile
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.planning import CONFIRMING, SETTLING
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.domain.vocabulary import many
@@ -318,7 +319,9 @@ def _without_answer(points: Sequence[Point], where: str, search: Search, *, is_w
     would have been asked.
     """
     vain = [point for point in points if not point.is_open]
-    said = [f"{point.label} gives no answer ({point.cell.verdict}: {point.cell.reason}){where}" for point in vain]
+    said = [
+        f"{point.label} gives no answer ({point.cell.verdict}: {english(point.cell.reason)}){where}" for point in vain
+    ]
     unasked = ", ".join(point.label for point in points if point.is_open)
     if not unasked:
         return said

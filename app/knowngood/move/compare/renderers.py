@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from knowngood.domain.issue import Left
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.inference import in_words, own_reason
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.gate.renderers.common import one_line, wrapped
@@ -107,7 +108,7 @@ def notes_of(
 
 def grounds_of(pair: IssuePair) -> Iterator[Note]:
     """The cells that its sides are inferred from, each once."""
-    inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
+    inferred = {cell.build: english(in_words(cell.basis)) for cell in pair.sides if cell.basis}
     return ((NOTE_WORDS["inferred"], {"build": build, "ground": ground}) for build, ground in inferred.items())
 
 
@@ -142,7 +143,7 @@ def _lines(group: Group, pairs: Sequence[IssuePair]) -> Iterator[str]:
     for pair in pairs:
         yield from pair_lines(pair)
         if group is Group.NOT_KNOWN_NOW:
-            yield from wrapped(one_line(own_reason(pair.after)), _INDENT, _INDENT)
+            yield from wrapped(one_line(english(own_reason(pair.after))), _INDENT, _INDENT)
         for note in in_english(notes_of(pair)):
             yield from wrapped(one_line(note), _INDENT, _INDENT + "  ")
 
@@ -196,7 +197,7 @@ def _cells(pair: IssuePair, links: Links | None) -> tuple[str, ...]:
     title = escaped(_title(pair))
     name = f"[{title}](<{links.issue(pair.issue.id)}>)" if links else title
     silent = " (∆ wrong numbers, no error)" if pair.is_silent else ""
-    reason = [own_reason(pair.after)] if pair.group is Group.NOT_KNOWN_NOW else []
+    reason = [english(own_reason(pair.after))] if pair.group is Group.NOT_KNOWN_NOW else []
     notes = [*reason, *marks_of(pair), *in_english(notes_of(pair))]
     return (
         f"{name}{silent}",

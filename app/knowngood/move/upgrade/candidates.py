@@ -23,6 +23,7 @@ from knowngood.domain.issue import (
 )
 from knowngood.domain.measuring.job import PlannedArm
 from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, price_of
+from knowngood.domain.message import Message as Sentence
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, untried
@@ -55,7 +56,7 @@ class UpgradeQuestion:
     enough: float = ENOUGH
     durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     environment_s: float = ENVIRONMENT_S
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
 
 class Message:

@@ -29,6 +29,7 @@ from knowngood.domain.issue import (
 )
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message as Sentence
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
@@ -55,7 +56,7 @@ class LeftOut:
     """A newer build that breaks a constraint, and how."""
 
     build: str
-    reasons: tuple[str, ...]
+    reasons: tuple[Sentence, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class UpgradeAdvice:
     newer: tuple[Build, ...]
     left_out: tuple[LeftOut, ...]
     as_of: datetime
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
     beside: tuple[Message, ...] = ()
 
     @property

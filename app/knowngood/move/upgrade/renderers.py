@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english
 from knowngood.domain.vocabulary import many
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.json import address
@@ -65,14 +66,14 @@ def upgrade_text(advice: UpgradeAdvice) -> str:
 
 
 def _note_lines(advice: UpgradeAdvice) -> Iterator[str]:
-    return (line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  "))
+    return (line for note in advice.notes for line in wrapped(f"note: {one_line(english(note))}", later="  "))
 
 
 def _left_out(advice: UpgradeAdvice) -> Iterator[str]:
     if advice.left_out:
         yield f"left out ({len(advice.left_out)}):"
     for reason, ids in left_out_by_reason(advice).items():
-        yield from wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", later="    ")
+        yield from wrapped(f"  {one_line(english(reason))} ({len(ids)}): {_some(ids)}", later="    ")
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -164,7 +165,7 @@ def _first_line(advice: UpgradeAdvice, candidate: Candidate) -> str:
 
 
 def _notes(advice: UpgradeAdvice) -> str:
-    return "\n".join(f"- Note: {escaped(note)}" for note in advice.notes)
+    return "\n".join(f"- Note: {escaped(english(note))}" for note in advice.notes)
 
 
 def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
@@ -226,7 +227,7 @@ def _evidence(item: IssuePair, base: str) -> str:
     """Where it was measured, or why it was not; without a server's address nothing can be linked."""
     cell = item.after
     if cell.measured_at is None:
-        return escaped(cell.reason)
+        return escaped(english(cell.reason))
     return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, cell_address(*cell.key))) if base else ""
 
 
@@ -256,7 +257,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
 
 
 def _told(step: WorkaroundStep, base: str) -> str:
-    said = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [step.why]
+    said = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [english(step.why)]
     told = "; ".join(escaped(part) for part in said if part)
     return f"- **{escaped(step.workaround.title)}**{f' ({told})' if told else ''}, for: {_where(step.item.issue, base)}"
 

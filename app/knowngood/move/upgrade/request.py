@@ -18,6 +18,8 @@ from knowngood.domain.hardware_names import class_named, hardware_named, measure
 from knowngood.domain.issue import Issue, parse_capability
 from knowngood.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
+from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import clauses, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.gate.policy import Policy, filled
@@ -94,7 +96,7 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
     concerned, left_out = _concerned(watched, named, request)
     constraints = _constraints(request, knowledge, policy.hardware)
     of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
-    against = tuple(f"where you are: {said}" for said in of_wheel if said)
+    against = tuple(Sentence("where_you_are", said=said) for said in of_wheel if said)
     gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
     return UpgradeQuestion(
         start=start,
@@ -103,7 +105,7 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
         enough=ENOUGH if request.enough is None else request.enough / 100,
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
-        notes=(*against, *several_gpus(gpus), *assumed, *notes, *left_out),
+        notes=(*against, *several_gpus(gpus), *assumed, *map(quoted, notes), *left_out),
     )
 
 
@@ -136,7 +138,7 @@ def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
     return tuple(one for one in found.gpus if parse_capability(class_named(one, ())))
 
 
-def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
+def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[Sentence, ...]]:
     builds = knowledge.known.builds
     written = request.start.strip()
     if not written:
@@ -151,8 +153,8 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    note = resolve_build(written, builds, builds, python=known).note
-    return start, (*([note] if note else []), *([] if platforms else [TAKEN]))
+    said = resolve_build(written, builds, builds, python=known).said
+    return start, (*([clauses(said)] if said else []), *([] if platforms else [TAKEN]))
 
 
 def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
@@ -193,23 +195,24 @@ def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[st
 
 def _concerned(
     watched: Sequence[Issue], named: Collection[str], request: UpgradeRequest
-) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+) -> tuple[tuple[Issue, ...], tuple[Sentence, ...]]:
     """The issues that concern the environment, and a note on those that do not."""
     packages = request.packages
     concerned = tuple(issue for issue in watched if concerns(issue, packages, named=issue.id in named))
     others = Counter(issue.requires.package for issue in watched if issue not in concerned)
     if not others:
         return concerned, ()
-    told = ", ".join(f"{package} ({n})" for package, n in sorted(others.items()))
+    told = tuple(f"{package} ({n})" for package, n in sorted(others.items()))
     if not concerned:
-        raise BadField("watch", f"what is watched concerns packages that are not known to be there: {told}")
+        where = ", ".join(told)
+        raise BadField("watch", f"what is watched concerns packages that are not known to be there: {where}")
     if packages is None:
-        why = "the packages beside torch are not known: give the environment, say which it has, or name the issues"
+        why = "packages_not_known"
     elif request.is_whole:
-        why = "the environment does not have them"
+        why = "packages_lacking"
     else:
-        why = "the project does not ask for them by itself; whether its dependencies bring them is not known"
-    return concerned, (f"issues of these packages are not watched, because {why}: {told}",)
+        why = "packages_not_asked_for"
+    return concerned, (Sentence("not_watched", said=Sentence(why), packages=told),)
 
 
 def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:

@@ -9,6 +9,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Workaround
+from knowngood.domain.message import Message as Sentence
 from knowngood.domain.verdicts.verdict import WorkaroundFinding
 from knowngood.domain.vocabulary import many
 from knowngood.environments.resolve import index_of_variant
@@ -188,7 +189,7 @@ def told_of(advice: UpgradeAdvice) -> Candidate | None:
     return next((one for one in advice.candidates if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
 
 
-def left_out_by_reason(advice: UpgradeAdvice) -> dict[str, list[str]]:
+def left_out_by_reason(advice: UpgradeAdvice) -> dict[Sentence, list[str]]:
     """The builds that break a constraint, in release order, by the first that they break."""
     found = grouped(advice.left_out, lambda one: one.reasons[0])
     return {reason: [one.build for one in alike] for reason, alike in found.items()}
@@ -241,7 +242,7 @@ class WorkaroundStep:
 
     item: IssuePair
     workaround: Workaround
-    why: str = ""
+    why: Sentence | None = None
     helps: WorkaroundFinding | None = None
 
 
@@ -256,14 +257,14 @@ def steps(candidate: Candidate) -> dict[str, list[WorkaroundStep]]:
     return {
         "add": [step for step in needed if step not in kept],
         "keep": kept,
-        "remove": list(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: ""})),
+        "remove": list(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: None})),
         "avoid": list(_turned(candidate.items, _AVOIDED)),
     }
 
 
 _AVOIDED = {
-    WorkaroundTurn.HARMFUL: "does harm there",
-    WorkaroundTurn.STOPPED_WORKING: "helps now, and does not there",
+    WorkaroundTurn.HARMFUL: Sentence("harmful_there"),
+    WorkaroundTurn.STOPPED_WORKING: Sentence("stopped_there"),
 }
 
 
@@ -275,11 +276,13 @@ def _step(item: IssuePair) -> WorkaroundStep | None:
     return WorkaroundStep(item, item.issue.workaround(chosen), helps=item.after.workarounds[chosen]) if chosen else None
 
 
-def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:
+def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, Sentence | None]) -> Iterator[WorkaroundStep]:
     for item in items:
         for one in item.issue.workarounds:
             turn = item.turns.get(one.id)
             if turn is not None and turn in wanted:
                 finding = item.after.workarounds.get(one.id)
-                note = finding.note if finding and wanted[turn] else ""
-                yield WorkaroundStep(item, one, ": ".join(part for part in (wanted[turn], note) if part))
+                why = wanted[turn]
+                if why and finding and finding.note:
+                    why = Sentence("because", first=why, said=finding.note)
+                yield WorkaroundStep(item, one, why)

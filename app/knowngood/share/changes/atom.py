@@ -13,9 +13,10 @@ from typing import cast
 from xml.etree import ElementTree as ET
 
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import Message, clauses, english, joined
 from knowngood.domain.verdicts.changes import Cause, CellTurn, Change, CureNews, CureTurn
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.domain.vocabulary import VERDICTS, WORKAROUNDS, many
+from knowngood.domain.vocabulary import VERDICTS
 from knowngood.share.exports.extract import Links, utc, xml_text
 
 MEDIA = "application/atom+xml"
@@ -57,7 +58,7 @@ def _add(parent: ET.Element, tag: str, text: str, **attributes: str) -> None:
 def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: str, about: str) -> ET.Element:
     entry = ET.Element("entry")
     _add(entry, "id", _id(f"knowngood change {change.key} {about}".rstrip()))
-    _add(entry, "title", title_of(change))
+    _add(entry, "title", english(title_of(change)))
     _add(entry, "updated", utc(change.at))
     alternate = links.issue(change.issues[0]) if len(change.issues) == 1 else page
     ET.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": xml_text(alternate)})
@@ -67,13 +68,15 @@ def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: s
     return entry
 
 
-def title_of(change: Change) -> str:
+def title_of(change: Change) -> Message:
     """`pytorch-151290: fails on 2 builds`; several issues by their number."""
-    named = change.issues
-    return f"{named[0] if len(named) == 1 else f'{len(named)} issues'}: {summary(change.turns)}"
+    named, said = change.issues, summary(change.turns)
+    return (
+        Message("issue", issue=named[0], said=said) if len(named) == 1 else Message("issues", n=len(named), said=said)
+    )
 
 
-def summary(turns: Iterable[CellTurn]) -> str:
+def summary(turns: Iterable[CellTurn]) -> Message:
     """`fails on 2 cells, passes on 1 cell; workaround eager_mask stopped working on 1 cell`.
 
     First measurements come last, and are said to be that.
@@ -81,18 +84,18 @@ def summary(turns: Iterable[CellTurn]) -> str:
     turned = [turn for turn in turns if turn.is_turned]
     cures = [(id_, one) for turn in turns for id_, one in turn.workarounds.items()]
     told = Counter(cure_words(id_, one) for id_, one in cures if one.news in _WORTH_A_TITLE)
-    helped = [f"{words} on {many(n, 'cell')}" for words, n in told.items()]
+    helped = [Message("on_cells", said=words, n=n) for words, n in told.items()]
     tried = len({id_ for id_, one in cures if one.news is CureNews.FIRST_MEASURED})
     first = [
         *_counted(turn.after for turn in turned if turn.is_first),
-        *([f"{tried} {'workaround' if tried == 1 else 'workarounds'}"] if tried else []),
+        *([Message("workarounds", n=tried)] if tried else []),
     ]
-    parts = [
-        ", ".join(_counted(turn.after for turn in turned if not turn.is_first)),
-        ", ".join([*helped[:_NAMED], *([f"{len(helped) - _NAMED} more workarounds"] if len(helped) > _NAMED else [])]),
-        f"measured for the first time: {', '.join(first)}" if first else "",
-    ]
-    return "; ".join(part for part in parts if part) or "workarounds to be verified anew"
+    more = [Message("more_workarounds", n=len(helped) - _NAMED)] if len(helped) > _NAMED else []
+    others = _counted(turn.after for turn in turned if not turn.is_first)
+    parts = [joined("then", some) for some in (others, [*helped[:_NAMED], *more]) if some]
+    if first:
+        parts.append(Message("first_measured", said=joined("then", first)))
+    return clauses(parts) if parts else Message("workarounds_open")
 
 
 _NAMED = 4  # workarounds in a title
@@ -101,22 +104,18 @@ _WORTH_A_TITLE = frozenset(
 )
 
 
-def cure_words(id_: str, turn: CureTurn) -> str:
+def cure_words(id_: str, turn: CureTurn) -> Message:
     """`workaround flags stopped working (does harm)`."""
-    return f"workaround {id_} {_NEWS_WORDS.get(turn.news, '{after}').format(after=WORKAROUNDS[turn.after].as_clause)}"
+    after = Message(f"workaround_{turn.after}")
+    if turn.news not in _WORTH_A_TITLE:
+        return Message("workaround_is", name=id_, clause=after)
+    aside = {"verdict": after} if turn.news is CureNews.STOPPED_WORKING else {}
+    return Message(turn.news.value, name=id_, **aside)
 
 
-_NEWS_WORDS = {
-    CureNews.NO_LONGER_NEEDED: "is no longer needed",
-    CureNews.STOPPED_WORKING: "stopped working ({after})",
-    CureNews.NOW_WORKS: "works now",
-    CureNews.NOW_HELPS_IN_PART: "helps in part now",
-}
-
-
-def _counted(verdicts: Iterable[Verdict]) -> list[str]:
+def _counted(verdicts: Iterable[Verdict]) -> list[Message]:
     counts = Counter(verdicts)
-    return [f"{VERDICTS[one].as_clause} on {many(n, 'cell')}" for one in map(Verdict, VERDICTS) if (n := counts[one])]
+    return [Message("on_cells", said=Message(f"it_{one}"), n=n) for one in map(Verdict, VERDICTS) if (n := counts[one])]
 
 
 def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:
@@ -161,5 +160,5 @@ def _told(turn: CellTurn) -> str:
     elif turn.is_turned:
         was = f" (it last said: {VERDICTS[turn.earlier].as_clause})" if turn.earlier else ""
         said.append(f"{VERDICTS[turn.before].as_clause}{was} → <b>{VERDICTS[turn.after].as_clause}</b>")
-    said += [escape(cure_words(id_, one)) for id_, one in turn.workarounds.items()]
-    return "; ".join(said) + (f". {escape(turn.reason)}" if turn.reason else "")
+    said += [escape(english(cure_words(id_, one))) for id_, one in turn.workarounds.items()]
+    return "; ".join(said) + (f". {escape(english(turn.reason))}" if turn.reason else "")

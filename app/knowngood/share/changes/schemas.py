@@ -5,10 +5,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CureTurn
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.share.changes.atom import summary as in_summary
-from knowngood.web.json_body import Body, CellUrl, OfCellBody, read_from
+from knowngood.web.json_body import Body, CellUrl, English, OfCellBody, read_from
 from knowngood.web.urls import run_address
 
 
@@ -23,7 +24,7 @@ class CellTurnBody(OfCellBody):
     after: Verdict
     first: bool = read_from("is_first")
     earlier: Verdict | None
-    reason: str
+    reason: English
     at: datetime
     workarounds: dict[str, CureTurn]
     url: CellUrl = read_from("key")
@@ -39,7 +40,7 @@ class ChangeBody(Body):
     run_url: Annotated[str | None, BeforeValidator(lambda run: run_address(run) if run else None)] = read_from("run")
     origin: str
     issues: list[str]
-    summary: Annotated[str, BeforeValidator(in_summary)] = read_from("turns")
+    summary: Annotated[str, BeforeValidator(lambda turns: english(in_summary(turns)))] = read_from("turns")
     cells: list[CellTurnBody] = read_from("turns")
 
 

@@ -11,6 +11,7 @@ from io import StringIO
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Cell, is_silent
@@ -88,7 +89,7 @@ def _row(extract: Extract, issue: Issue, build: Build, cell: Cell) -> dict[str, 
         "verdict": cell.verdict,
         "stale": _bool(extract.is_stale(cell)),
         "measured_at": utc(cell.measured_at) if cell.measured_at else "",
-        "reason": cell.reason,
+        "reason": english(cell.reason),
         "control": cell.control or "",
         "attempts": _pairs(cell.attempts),
         "signature_line": cell.line,

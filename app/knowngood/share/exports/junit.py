@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.serialization.junit import junit_case, junit_suite
@@ -52,7 +53,8 @@ def _suite(extract: Extract, name: str, cells: Sequence[Cell], issues: dict[str,
 
 def _case(extract: Extract, issue: Issue, cell: Cell) -> ET.Element:
     named = {"classname": xml_text(f"{issue.component}.{cell.hardware}"), "name": xml_text(issue.id), "time": "0"}
-    kind, message = ("inferred", f"{cell.verdict}, {cell.reason}") if cell.basis else (cell.verdict, cell.reason)
+    reason = english(cell.reason)
+    kind, message = ("inferred", f"{cell.verdict}, {reason}") if cell.basis else (cell.verdict, reason)
     element = "skipped" if cell.basis else _ELEMENTS.get(cell.verdict, "")
     text = xml_text("\n".join(_details(extract, issue, cell)))
     return junit_case(named, element, text, {"message": xml_text(message), "type": kind})
@@ -64,7 +66,7 @@ def _details(extract: Extract, issue: Issue, cell: Cell) -> Iterator[str]:
     if cell.line:
         yield cell.line
     for id_, finding in cell.workarounds.items():
-        yield f"workaround {id_}: {finding.verdict}" + (f" ({finding.note})" if finding.note else "")
+        yield f"workaround {id_}: {finding.verdict}" + (f" ({english(finding.note)})" if finding.note else "")
     address = extract.evidence_address(cell)
     if address:
         yield f"evidence: {address}"

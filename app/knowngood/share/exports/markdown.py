@@ -10,6 +10,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.matrix import Column, concerns_cpu_path
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.domain.vocabulary import many
@@ -80,7 +81,7 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     silent = f" {SILENT.sign}" if issue.silent else ""
     caveat = f" ({escaped(issue.caveat)})" if issue.caveat else ""
     classes = dict.fromkeys(cell.hardware for cell in cells)
-    history = "; ".join(extract.known.told(issue, class_) for class_ in classes)
+    history = "; ".join(english(extract.known.told(issue, class_)) for class_ in classes)
     signs = (sign_of(cell) + (STALE.sign if extract.is_stale(cell) else "") for cell in cells)
     return _line([f"{named} {escaped(issue.id)}{silent}{caveat}", *map(escaped, signs), escaped(history)])
 

@@ -19,6 +19,7 @@ from packaging.version import Version
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue, LinkKind, inapplicable
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.history import FAILING, FailingSpan
 from knowngood.domain.verdicts.status import status_of
@@ -137,8 +138,8 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
         **({"ranges": ranges} if ranges else {}),
         "ecosystem_specific": {"hardware": hardware, "beside": list(issue.packages.requirements)},
         "database_specific": {
-            "history": history.sentence,
-            "beside": list(doubts_about(issue, history)),
+            "history": english(history.sentence),
+            "beside": list(map(english, doubts_about(issue, history))),
             "intervals": [_interval(span) for span in history.spans],
         },
     }

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, binding, digest, environment_request, variants_of
 from knowngood.domain.measuring.job import Attempt
+from knowngood.domain.message import Message
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import Judgement, Outcome, classify, heeds_log, search_key
 from knowngood.domain.verdicts.verdict import Judged
@@ -199,13 +200,13 @@ def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searche
     Of all that counts, what looking for the signature came to is kept; of the rest, somebody may have to look now.
     """
     if attempt.arm not in {arm.id for arm in issue.arms}:
-        return Judgement(Outcome.NOT_APPLICABLE, f"{attempt.arm} is no longer an arm of this issue; not judged")
+        return Judgement(Outcome.NOT_APPLICABLE, Message("no_longer_an_arm", name=attempt.arm))
     judged = classify(
         attempt.record, issue, attempt.arm, build, log, searched, hardware=attempt.hardware, limit_s=_SHOWN_LIMIT_S
     )
     is_missed = attempt.log_digest and not log and heeds_log(attempt.record, issue.signature)
     if is_missed and judged.searched is not searched:
-        return replace(judged, reason=f"{judged.reason} (judged without its log, which is not kept any more)")
+        return replace(judged, reason=Message("without_its_log", said=judged.reason))
     return judged
 
 

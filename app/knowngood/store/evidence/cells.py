@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import isa_classes, whole_class
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.notes import Note, NoteKind, standing_void, voided
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Judged, derive_cell, judge, over_isas
 from knowngood.serialization import codec
@@ -426,12 +427,14 @@ def _announce_changes(s: Session, changes: Iterable[CellChange], now: datetime, 
 
 def _news(change: CellChange) -> dict[str, Any]:
     before, after = change.verdicts
+    reason = change.after.reason if change.after else None
     return {
         "issue": change.issue,
         "build": change.build,
         "hardware": change.hardware,
         "before": before,
         "after": after,
-        "reason": change.after.reason if change.after else "",
+        "reason": english(reason),
+        "message": codec.MESSAGE.dump_python(reason, mode="json") if reason else None,
         "workarounds": dict(change.turned_workarounds),
     }

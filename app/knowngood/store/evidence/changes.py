@@ -6,8 +6,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.changes import Cause, CellNews, Earlier, Place
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.serialization.by_type import read_value
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
 from knowngood.store.evidence.cells import CHANGED, IMPORTED, UNVOIDED, VOIDED
@@ -123,7 +125,7 @@ def _news(row: Any, origin: str, otherwise: Cause) -> CellNews:  # noqa: ANN401 
         hardware=data["hardware"],
         before=_verdict(data["before"]),
         after=_verdict(data["after"]),
-        reason=data.get("reason", ""),  # events from before 0.2 told neither this nor workarounds
+        reason=read_value(Message, data.get("message") or data.get("reason", "")),  # older events have a text, or none
         workarounds=_turned(data),
         run=row.run,
         origin="" if row.run else origin,

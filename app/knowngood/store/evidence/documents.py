@@ -1,16 +1,19 @@
 """Issues, builds and cells as the store keeps them: JSON read back, whatever the database. Nothing here knows SQL."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC
 from functools import lru_cache
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.verdict import FLAKY_WORDS, Cell, CellPlace, Verdict, is_flaky
 from knowngood.domain.watch_list import WatchListContent
 from knowngood.serialization import codec
+from knowngood.serialization.by_type import read_value
 from knowngood.store import unreadable
 
 CONTENT = TypeAdapter(WatchListContent)
@@ -33,7 +36,10 @@ def parse_cell(doc: str) -> Cell:
 
     Times come back in `datetime.UTC`, not in pydantic's own zone: two of these compare in 0.06 us, not in 1.
     """
-    cell = codec.CELL.validate_json(doc)
+    try:
+        cell = codec.CELL.validate_json(doc)
+    except ValidationError:  # derived before reasons were messages
+        cell = read_value(Cell, json.loads(doc))
     if cell.measured_at:
         # Nobody else has it yet. To make another one took a third of reading it (20 us of 55; 2026-11-23).
         object.__setattr__(cell, "measured_at", cell.measured_at.astimezone(UTC))
@@ -48,13 +54,10 @@ def read_cell(place: tuple[str, str, str], doc: str) -> Cell:
         return parse_cell(doc)
     except unreadable.FAULTS:
         unreadable.tell("cells", " ".join(place))
-        return Cell(*place, Verdict.INCONCLUSIVE, _UNREADABLE_CELL)
+        return Cell(*place, Verdict.INCONCLUSIVE, Message("unreadable"))
 
 
 def flaky_places(docs: Mapping[CellPlace, str]) -> frozenset[CellPlace]:
     """The places of flaky cells. Only texts that speak of it are decoded: all of them take seconds in a large store."""
     told = ((place, doc) for place, doc in docs.items() if any(word in doc for word in FLAKY_WORDS))
     return frozenset(place for place, doc in told if is_flaky(read_cell(place, doc)))
-
-
-_UNREADABLE_CELL = "what was derived for this cell cannot be read; `knowngood reclassify` derives it anew"

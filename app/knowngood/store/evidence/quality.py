@@ -13,7 +13,7 @@ from knowngood.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.domain.measuring.job import LOCAL
 from knowngood.domain.verdicts.false_changes import AttemptTime, ProvisioningTime, Trial
 from knowngood.domain.verdicts.outcome import Ending, Outcome
-from knowngood.domain.verdicts.verdict import Judged, judge
+from knowngood.domain.verdicts.verdict import NOT_RUN, Judged, judge
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
 from knowngood.store.evidence import attempt_codec
@@ -59,7 +59,7 @@ def _trial(row: Any) -> Trial:  # noqa: ANN401 - a row of the driver
             arm=arm,
             variant=variant,
             outcome=Outcome(counts_as),
-            reason="",
+            reason=NOT_RUN,
             line="",
             measured_at=finished_at,
             wall_s=(finished_at - started_at).total_seconds(),

@@ -1,6 +1,6 @@
 """A snapshot: what the gate knows in one file, dated and signed, for machines that reach no server.
 
-    line 1   {"format": "knowngood-snapshot", "version": 2, "product": "knowngood", "needs": "0.2",
+    line 1   {"format": "knowngood-snapshot", "version": 3, "product": "knowngood", "needs": "0.2",
               "made_at": "...", "key": "ed25519:...", "sha256": "..."}
     line 2   the Ed25519 signature of line 1 and its line end, in base64; empty where it is not signed
     the rest gzip of two lines, each one JSON object: what decisions are made of, and what `explain` and prices need
@@ -17,17 +17,18 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.issue import Issue, SignatureKind
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, is_flaky
 from knowngood.domain.watch_list import WatchList
@@ -37,7 +38,8 @@ from knowngood.store.knowledge.model import Knowledge, Recorded
 
 FORMAT = "knowngood-snapshot"
 PRODUCT = "knowngood"
-VERSION = 2
+VERSION = 3
+"""Since 3 the reasons in it are messages; before, they were English sentences, which are read as such."""
 _OLD_VERSIONS = frozenset({1})
 NEEDS = "0.2"
 """The oldest release that reads what this one writes."""
@@ -88,7 +90,7 @@ def write_unsigned(knowledge: Knowledge, recorded: Recorded | None = None) -> by
 def make_parts(knowledge: Knowledge, recorded: Recorded | None, key: str) -> tuple[bytes, bytes]:
     """Line 1 with its end, to be signed by `key`, and what comes after line 2."""
     lines = (_body(knowledge), _beside(recorded or Recorded()))
-    text = b"\n".join(json.dumps(one, default=_fields, separators=(",", ":")).encode() for one in lines)
+    text = b"\n".join(_dumped(one).encode() for one in lines)
     payload = gzip.compress(text, compresslevel=9, mtime=0)
     header = {
         "format": FORMAT,
@@ -124,7 +126,7 @@ def read_contents(opened: Opened, key: str, *, is_trusted: bool) -> Snapshot:
         made_at = datetime.fromisoformat(opened.header["made_at"])
         if made_at.tzinfo is None:
             raise ValueError("made_at has no zone")  # noqa: TRY301 - told like all else that cannot be read
-        knowledge = _knowledge(json.loads(body), made_at)
+        knowledge = _knowledge(json.loads(body), made_at, opened.header["version"])
         return Snapshot(knowledge, key, is_trusted, beside or b"{}")
     except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise BadSnapshot(f"the snapshot is whole, but holds what this release cannot read ({error!r:.100})") from None
@@ -173,6 +175,7 @@ def _unpacked(payload: bytes) -> bytes:
 
 def _body(knowledge: Knowledge) -> dict[str, Any]:
     known = knowledge.known
+    messages: dict[Message, int] = {}
     flaky = known.flaky
     if flaky is None:
         flaky = frozenset(place for place, cell in known.cells.items() if is_flaky(cell))
@@ -183,12 +186,31 @@ def _body(knowledge: Knowledge) -> dict[str, Any]:
             for issue in known.issues.values()
         ],
         "builds": list(known.builds.values()),
-        # Without the names of fields, which would be most of it before it is packed.
-        "cells": [list(_fields(known.cells[place]).values()) for place in sorted(known.cells)],
+        "cells": [_cell_row(known.cells[place], messages) for place in sorted(known.cells)],
+        "messages": list(messages),
         "flaky": sorted(flaky),
         "wheels": [known.wheels[torch] for torch in sorted(known.wheels)],
         "lists": list(knowledge.lists.values()),
     }
+
+
+def _cell_row(cell: Cell, messages: dict[Message, int]) -> list[Any]:
+    """Place, verdict, and the text of the rest, which nobody parses before the cell is asked for. Without the names of
+    fields, which would be most of it before it is packed, and with the numbers of its messages: few are its own.
+    """
+
+    def numbered(value: Any) -> Any:  # noqa: ANN401 - as `_fields`
+        return {_MESSAGE: messages.setdefault(value, len(messages))} if isinstance(value, Message) else _fields(value)
+
+    values = list(_fields(cell).values())
+    return [*values[:_KNOWN_AT_ONCE], json.dumps(values[_KNOWN_AT_ONCE:], default=numbered, separators=(",", ":"))]
+
+
+_MESSAGE = ""  # no workaround has this name
+
+
+def _dumped(value: Any) -> str:  # noqa: ANN401 - domain values
+    return json.dumps(value, default=_fields, separators=(",", ":"))
 
 
 def _beside(recorded: Recorded) -> dict[str, Any]:
@@ -220,23 +242,37 @@ _BEFORE: Mapping[str, Any] = {
 """Fields that the first snapshots of this format left out too."""
 
 
-_VERDICT = tuple(Cell.__dataclass_fields__).index("verdict")
+_FIELDS = tuple(Cell.__dataclass_fields__)
+_KNOWN_AT_ONCE = 1 + _FIELDS.index("verdict")
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
 
 
-def _knowledge(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
-    cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in body["cells"]}
+def _knowledge(body: Mapping[str, Any], as_of: datetime, version: int) -> Knowledge:
+    rows, messages = body["cells"], body.get("messages", ())
+
+    @cache
+    def message(at: int) -> Message:
+        found: Message = read_value(Message, messages[at])
+        return found
+
+    def read_cell(_place: CellPlace, row: Sequence[Any]) -> Cell:
+        *first, rest = row
+        told = json.loads(rest, object_hook=lambda one: message(one[_MESSAGE]) if _MESSAGE in one else one)
+        cell: Cell = read_value(Cell, dict(zip(_FIELDS, [*first, *told], strict=False)))
+        return cell
+
+    if version < VERSION:
+        rows = [[*one[:_KNOWN_AT_ONCE], _dumped(one[_KNOWN_AT_ONCE:])] for one in rows]
+    cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in rows}
     known = Known(
         issues={fields["id"]: read_value(Issue, {**_LEFT_OUT, **_BEFORE, **fields}) for fields in body["issues"]},
         builds={fields["id"]: read_value(Build, fields) for fields in body["builds"]},
-        cells=LazyCells(
-            lambda _place, values: read_value(Cell, dict(zip(Cell.__dataclass_fields__, values, strict=False))), cells
-        ),
+        cells=LazyCells(read_cell, cells),
         hardware=tuple(body["hardware"]),
         as_of=as_of,
         flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
         wheels={one["torch"]: read_value(WheelCode, one) for one in body.get("wheels", ())},
-        verdicts={place: _VERDICTS[one[_VERDICT]] for place, one in cells.items()},
+        verdicts={place: _VERDICTS[one[_KNOWN_AT_ONCE - 1]] for place, one in cells.items()},
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}
     return Knowledge(known, frozenset(build for _, build, _ in cells), lists)
