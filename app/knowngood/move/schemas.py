@@ -16,10 +16,10 @@ from knowngood.matrix.issues.build_schemas import BuildBody
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
 from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Missing, Rating, Tally
-from knowngood.move.upgrade.ranking import UpgradeAdvice
+from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice
 from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import answer, requirements
-from knowngood.web.json_body import Body, CellUrl, English, TitledIssueBody, read_from, rounded
+from knowngood.web.json_body import Body, CellUrl, TitledIssueBody, read_from, rounded
 from knowngood.web.urls import build_address, compare_address, issue_address
 
 
@@ -162,13 +162,6 @@ class FindOutBody(Body):
     commands: list[str]
 
 
-class LeftOutBody(Body):
-    """A newer build that breaks a constraint, and how."""
-
-    build: str
-    reasons: list[English]
-
-
 class UpgradeBody(Body):
     """`base` is the build one is on, held to the same standard as the `candidates`, which stand best first. `build` and
     `requirements` are those of the recommended one.
@@ -187,7 +180,7 @@ class UpgradeBody(Body):
     find_out: list[FindOutBody]
     base: CandidateBody
     candidates: list[CandidateBody]
-    left_out: list[LeftOutBody]
+    left_out: tuple[LeftOut, ...]
     notes: list[str]
 
 
@@ -207,6 +200,6 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         find_out=[FindOutBody.of(one) for one in advice.find_out],
         base=CandidateBody.of(advice.base),
         candidates=[CandidateBody.of(one) for one in advice.candidates],
-        left_out=[LeftOutBody.of(one) for one in advice.left_out],
+        left_out=advice.left_out,
         notes=list(map(english, advice.notes)),
     )

@@ -49,6 +49,7 @@ from knowngood.move.upgrade.candidates import (
 )
 from knowngood.move.upgrade.constraints import Constraints, violations
 from knowngood.move.upgrade.reasons import FindOut, UpgradeDecision, decide, find_out_on, reason_of, unmeasured_gpu
+from knowngood.serialization.told import Told
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class LeftOut:
     """A newer build that breaks a constraint, and how."""
 
     build: str
-    reasons: tuple[Sentence, ...]
+    reasons: tuple[Told, ...]
 
 
 @dataclass(frozen=True)
