@@ -6,6 +6,7 @@ from pathlib import Path
 ALLOWED = {
     "knowngood.domain.builds.build",
     "knowngood.domain.issue",
+    "knowngood.domain.message",
     "knowngood.gate.policy",
     "knowngood.domain.verdicts.verdict",
 }
