@@ -745,12 +745,10 @@ def _workaround(
     harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
     failing = [one for one in trials if one.baseline.verdict in _SEEN]
     found = _over_failing(issue, failing) if failing else _over_passing(trials)
-    if harm:
-        return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note)
     planned = {variant.id for variant in variants_of(issue, arm)}
     if failing and planned.isdisjoint(found.untried) and found.verdict is WorkaroundVerdict.UNVERIFIED:
-        return replace(found, note=Message("does_not_apply", said=_partial_note(issue, failing)), applies=False)
-    return found
+        found = replace(found, note=Message("does_not_apply", said=_partial_note(issue, failing)), applies=False)
+    return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note, applies=True) if harm else found
 
 
 _SEEN = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
