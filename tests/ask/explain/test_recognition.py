@@ -45,7 +45,6 @@ FROM_THE_REPORTS = {
     "triton-6124": (
         "WrongResult: expected the product of float32 matmuls, got a relative error of 2e-2 (rows, columns, width)"
     ),
-    "triton-7835": "ImportError: cannot import name 'triton_key' from 'triton.compiler.compiler' (/x/compiler.py)",
     "unsloth-4001": "AttributeError: 'KernelMetadata' object has no attribute 'cluster_dims'",
 }
 """Issues that have not failed on any machine of ours yet: their words as upstream has them."""
@@ -71,7 +70,6 @@ ALSO = {
 POSSIBLE = {
     "pytorch-142399",
     "fla-160-deltanet",  # its own was never recorded here: it stands behind its twins
-    "triton-7835",  # states no version, and a Triton that is too old says the same
 }
 
 

@@ -22,7 +22,6 @@ NO_VERSION = "says no version, and a Triton that is too old fails in the same wo
 ENDS_ALIKE = "the end of its message is anybody's, and the frame that the signature asks for is not quoted"
 MISSED = {
     "https://github.com/pytorch/pytorch/pull/157242": NO_VERSION,
-    "https://github.com/Comfy-Org/ComfyUI/issues/10470": NO_VERSION,
     "https://github.com/fla-org/flash-linear-attention/issues/160": "possible: it quotes neither frame nor package",
     "https://github.com/pytorch/pytorch/issues/143649": "the message stands in its title alone, in other letters",
     "https://github.com/intel/torch-xpu-ops/issues/4474": "sure, though a single word says that it is of an XPU",
