@@ -210,6 +210,7 @@ SENTENCES: Mapping[str, str] = {
     # Where an issue came and went, and for which GPUs a wheel holds code.
     "releases": "{names} {clause}",
     "fails_since": "fails since {interval}",
+    "fails_on": "fails on {names}",
     "fails_up_to": "fails up to {last}",
     "fails_in": "fails in {first}",
     "fails_in_many": "fails in {first} to {last}",

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 
@@ -15,8 +15,8 @@ from knowngood.domain.identity_key import remembered
 from knowngood.domain.issue import Device, Issue, Requires, default_device, unmet
 from knowngood.domain.issue_selectors import Names, names_of
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.message import Message, clauses
-from knowngood.domain.verdicts.history import FAILING, Fix, History, first_fix, history_of, releases_of
+from knowngood.domain.message import Message, aside, clauses
+from knowngood.domain.verdicts.history import FAILING, Fix, History, first_fix, history_of, listed, releases_of
 from knowngood.domain.verdicts.inference import Claims
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, WorkaroundVerdict
 
@@ -137,8 +137,14 @@ class Known:
 
     @remembered
     def history(self, issue: str, hardware: str) -> History:
-        """Where an issue came and went on a class, over every release of the catalogue, by what was measured."""
-        return history_of(self._said(issue, hardware))
+        """Where an issue came and went on a class, over every release of the catalogue, by what was measured. Where no
+        release fails, builds with another Triton than torch's own that do are named beside it.
+        """
+        found, measured = history_of(self._said(issue, hardware)), self.measured(issue, hardware)
+        failing = [build.id for build, cell in measured if build.is_mismatched and cell.verdict in FAILING]
+        if found.spans or not failing:
+            return found
+        return replace(found, sentence=aside(found.sentence, [Message("fails_on", names=listed(sorted(failing)))]))
 
     def _said(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
         """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
