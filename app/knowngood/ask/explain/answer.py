@@ -12,7 +12,7 @@ from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from knowngood.environments.log_cleaning import VersionMention
 from knowngood.move.upgrade.candidates import Message
-from knowngood.serialization.told import Told
+from knowngood.serialization.message_field import MessageField
 from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 METHOD = (
@@ -65,7 +65,7 @@ class SeenCell:
     build: str
     hardware: str
     verdict: Verdict
-    reason: Told
+    reason: MessageField
     signature_line: str
     assurance: Assurance
     inferred_from: str
@@ -83,7 +83,7 @@ class TriedWorkaround:
     id: str
     title: str
     verdict: WorkaroundVerdict
-    note: Told
+    note: MessageField
     trade_off: str
     body: str
 
@@ -112,7 +112,7 @@ class Match:
     url: str
     report_url: str | None
     caveat: str
-    history: Mapping[str, Told] = field(default_factory=dict)
+    history: Mapping[str, MessageField] = field(default_factory=dict)
     seen: tuple[SeenCell, ...] = ()
     here: SeenCell | None = None
     cures_on: SeenCell | None = None
@@ -149,8 +149,8 @@ class Explanation:
     versions: tuple[VersionMention, ...] = ()
     build: str | None = None
     asked: str = ""
-    note: Told = NOTHING
-    wheel: tuple[Told, ...] = ()
+    note: MessageField = NOTHING
+    wheel: tuple[MessageField, ...] = ()
     matches: tuple[Match, ...] = ()
     nearest: tuple[NearIssue, ...] = ()
     silent: tuple[NearIssue, ...] = ()

@@ -39,7 +39,7 @@ from knowngood.move.upgrade.candidates import Message
 from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import ALIASES, FIELDS
 from knowngood.query.parser import And, BadQuery, Query, Text, parse
-from knowngood.serialization.told import Told
+from knowngood.serialization.message_field import MessageField
 from knowngood.web.urls import (
     ERRORS,
     asking,
@@ -69,7 +69,7 @@ class Hit:
     name: str
     title: Message
     told: Message = NOTHING
-    history: Told = UNTOLD
+    history: MessageField = UNTOLD
     url: str = ""
     command: str = ""
     verdict: str = ""

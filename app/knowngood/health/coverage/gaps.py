@@ -19,7 +19,7 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.serialization.told import Told
+from knowngood.serialization.message_field import MessageField
 from knowngood.web.urls import cell_address, issue_address
 
 DOUBTFUL = (Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE)
@@ -39,7 +39,7 @@ class Pattern:
     applicable: int
     measured: int
     conclusive: int
-    history: Told
+    history: MessageField
     url: str
 
 
@@ -69,7 +69,7 @@ class Gap(OfCell):
     """A workaround nobody can judge yet on a cell that its issue affects, or not with every variant, and why not."""
 
     workaround: str
-    note: Told
+    note: MessageField
     url: str
 
 

@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.matrix import Columns, choose_columns
 from knowngood.domain.verdicts.verdict import OfCell, Verdict
 from knowngood.health.coverage.gaps import UNMEASURED, Gap, Pattern, doubtful, gaps_of, patterns_of
 from knowngood.health.coverage.hygiene import MismatchKind, Remark, remarks_of
-from knowngood.serialization.told import Told
+from knowngood.serialization.message_field import MessageField
 from knowngood.store.engine import Session
 from knowngood.store.jobs.capacity import load_offers
 from knowngood.store.jobs.job_queue import DISPATCHER
@@ -27,7 +27,7 @@ from knowngood.web.urls import cell_address, issue_address
 class LinkedRemark(Remark):
     """`hardware` is empty where the remark is about every class; `about` names workarounds or the claim's source."""
 
-    sentence: Told
+    sentence: MessageField
     url: str
 
 
@@ -43,7 +43,7 @@ class DoubtfulCell(OfCell):
     """A cell that was measured and does not say whether the issue is there."""
 
     verdict: Verdict
-    reason: Told
+    reason: MessageField
     url: str
 
 

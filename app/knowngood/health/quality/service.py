@@ -18,7 +18,7 @@ from knowngood.domain.verdicts.false_changes import (
 from knowngood.domain.verdicts.inference import Claims, holds
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.serialization.told import Told
+from knowngood.serialization.message_field import MessageField
 from knowngood.store.engine import Session
 from knowngood.store.evidence.quality import load_outcomes, load_provisioned, load_times, load_trials
 from knowngood.web.json_body import AttemptUrl, Body, CellUrl, OfCellBody, read_from
@@ -59,7 +59,7 @@ class ComparedBody(LinkedCellBody):
 
 
 class FlakyBody(LinkedCellBody):
-    reason: Told
+    reason: MessageField
 
 
 class SideBody(Body):

@@ -49,7 +49,7 @@ from knowngood.move.upgrade.candidates import (
 )
 from knowngood.move.upgrade.constraints import Constraints, violations
 from knowngood.move.upgrade.reasons import FindOut, UpgradeDecision, decide, find_out_on, reason_of, unmeasured_gpu
-from knowngood.serialization.told import Told
+from knowngood.serialization.message_field import MessageField
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LeftOut:
     """A newer build that breaks a constraint, and how."""
 
     build: str
-    reasons: tuple[Told, ...]
+    reasons: tuple[MessageField, ...]
 
 
 @dataclass(frozen=True)

@@ -13,4 +13,4 @@ class _InEnglish:
         return {"type": "any", "serialization": written}
 
 
-Told = Annotated[Message, _InEnglish]
+MessageField = Annotated[Message, _InEnglish]
