@@ -557,14 +557,32 @@ def test_a_fork_server_that_an_arm_wrote_to_is_not_used_again(place: RunLocation
     assert ["forked" in record.sandbox for record in records] == [True, False]
 
 
-def test_a_fork_server_that_has_threads_is_not_forked(place: RunLocation, tmp_path: Path, toy_python: Path) -> None:
-    environment = tmp_path / "threaded"
+def with_torch_that_also(does: str, place: RunLocation, toy_python: Path, folder: Path) -> RunLocation:
+    """The place with a copy of the toy environment whose torch does more while it is imported."""
+    environment = folder / "changed"
     shutil.copytree(toy_python.parents[1], environment, symlinks=True)
     site = next(environment.glob("lib/*/site-packages"))
-    busy = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     with (site / "torch" / "__init__.py").open("a") as module:
-        module.write(busy)
-    threaded = replace(place, python=environment / "bin" / "python", sandbox_spec=SandboxSpec())
+        module.write(does)
+    return replace(place, python=environment / "bin" / "python", sandbox_spec=SandboxSpec())
+
+
+def test_an_arm_that_is_cancelled_while_it_is_forked_hears_of_it(
+    place: RunLocation, tmp_path: Path, toy_python: Path
+) -> None:
+    """A child has its parent's handlers until it has its own, here for a while: the signal was lost in them."""
+    slow = "import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(0.3))\n"
+    slow_place = with_torch_that_also(slow, place, toy_python, tmp_path)
+    with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(slow_place, folder) as own:
+        first = run_body("def baseline(): return {'a': 1}", tmp_path, slow_place, fork_server=own).record
+        second = run_body(HANG.format(first=""), tmp_path, slow_place, fork_server=own, is_cancelled=lambda: True).record
+    assert (first.ending, second.ending) == (Ending.RETURNED, Ending.CANCELLED)
+    assert (second.signal, "forked" in second.sandbox) == ("SIGTERM", True)
+
+
+def test_a_fork_server_that_has_threads_is_not_forked(place: RunLocation, tmp_path: Path, toy_python: Path) -> None:
+    busy = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    threaded = with_torch_that_also(busy, place, toy_python, tmp_path)
     with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(threaded, folder) as own:
         record = run_body("def baseline(): return {'a': 1}", tmp_path, threaded, fork_server=own).record
     assert record.ending is Ending.RETURNED
@@ -576,12 +594,8 @@ def test_arms_that_see_a_gpu_never_come_from_a_fork_server_that_asked_cuda(
     place: RunLocation, tmp_path: Path, toy_python: Path, gpu: str, *, is_forked: bool
 ) -> None:
     """As importing Inductor does since torch 2.7; torch then refuses CUDA to every fork."""
-    environment = tmp_path / "asked"
-    shutil.copytree(toy_python.parents[1], environment, symlinks=True)
-    site = next(environment.glob("lib/*/site-packages"))
-    with (site / "torch" / "__init__.py").open("a") as module:
-        module.write("class _C:\n    _cuda_isInBadFork = staticmethod(lambda: True)\n")
-    asked = replace(place, python=environment / "bin" / "python", gpu=gpu, sandbox_spec=SandboxSpec())
+    told = "class _C:\n    _cuda_isInBadFork = staticmethod(lambda: True)\n"
+    asked = replace(with_torch_that_also(told, place, toy_python, tmp_path), gpu=gpu)
     with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(asked, folder) as own:
         record = run_body("def baseline(): return {'a': 1}", tmp_path, asked, fork_server=own).record
         assert psutil.pid_exists(own.pid) is is_forked or psutil.Process(own.pid).status() == psutil.STATUS_ZOMBIE

@@ -43,6 +43,8 @@ else:  # by their place: there is no package where the supervisor runs in the bu
 # Free for applications, and neither used by torch nor by Python: the arm answers with the stacks of all its threads.
 DUMP_SIGNAL = signal.SIGRTMIN + 7
 
+_ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -219,17 +221,20 @@ class _SupervisedArm:
         self._started = time.monotonic()
         self._steps.append((self._started + self._limits["timeout_s"], self._time_out))
         spec = self._order["sandbox"]
+        # A child answers a signal with this process's handlers until it has its own: one would be lost there.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED_TO_END)
         if sandbox.NAMESPACES in spec["steps"]:
             self._init, _ = sandbox.start_init(spec["mount"])
         self._pid = os.fork()
         if self._pid == 0:
             self._become(begin, supervisor)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED_TO_END)
         os.close(self._log_write)
         os.close(self._observed_write)
 
     def _listen(self) -> None:
         self._wake_write.setblocking(False)  # noqa: FBT003
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        for number in (signal.SIGCHLD, *_ASKED_TO_END):
             signal.signal(number, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write.fileno(), warn_on_full_buffer=False)
         for fd in (self._log_read, self._observed_read):
@@ -249,6 +254,7 @@ class _SupervisedArm:
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(DUMP_SIGNAL, signal.SIG_IGN)  # until the harness answers it, it must not kill
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED_TO_END)
             os.setsid()
             if not self._init:  # else the kernel ends it with its init, and its parent has no number here
                 die_with_parent(signal.SIGKILL, supervisor)
