@@ -1,9 +1,10 @@
-"""The pytest plugin in a small project with a real torch: the release before the bug, and the one that has it."""
+"""The pytest plugin and single scripts with a real torch: the release before a bug, and the one that has it."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -53,66 +54,94 @@ def test_what_the_library_says_is_what_torch_does():
 """
 MENDED = TESTS.replace("check(small_library.compiled)", "check(small_library.count_positive)")
 
-Run = Callable[..., str]
+# What ten rows say on the faulty release, each in seconds of processor, most of them torch's import.
+VERDICTS = {
+    "pytorch-133762": "THE ISSUE",
+    "pytorch-152262": "THE ISSUE",
+    "pytorch-169253": "THE ISSUE",
+    "pytorch-195488": "THE ISSUE",
+    "pytorch-198056": "THE ISSUE",
+    "pytorch-106893": "GOOD",
+    "pytorch-113539": "GOOD",
+    "pytorch-131411": "GOOD",
+    "pytorch-142399": "GOOD",
+    "pytorch-193793": "GOOD",
+}
+
+# Each script as a program of its own; torch is imported once, before them all.
+FORKED = """
+import os, runpy, sys
+import torch
+
+for script in sys.argv[1:]:
+    if os.fork() == 0:
+        sys.argv, sys.stdout = [script], open(script + ".txt", "w")
+        runpy.run_path(script, run_name="__main__")
+    os.wait()
+"""
+
+
+@dataclass(frozen=True)
+class Release:
+    """An environment with this release of torch, pytest and the project."""
+
+    version: str
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "venv" / "bin" / "python"
+
+    def pytest(self, tests: str, *flags: str) -> str:
+        (self.folder / "small_library.py").write_text(LIBRARY)
+        (self.folder / "test_small_library.py").write_text(tests)
+        command: list[str | Path] = [
+            self.python,
+            "-m",
+            "pytest",
+            "-rA",
+            "--strict-markers",
+            "-p",
+            "no:cacheprovider",
+            *flags,
+            "--rootdir",
+            self.folder,
+        ]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder / "home"),
+            "PYTHONPATH": str(self.folder),
+            "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor"),
+        }
+        done = subprocess.run(
+            [*command, self.folder / "test_small_library.py"],
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module", params=[pytest.param(HEALTHY, marks=pytest.mark.soak), FAULTY])
-def release(request: pytest.FixtureRequest) -> Iterator[tuple[str, Run]]:
-    """One at a time, because each takes gigabytes; and how pytest runs in it."""
+def release(request: pytest.FixtureRequest) -> Iterator[Release]:
+    """One at a time, because each takes gigabytes."""
     with data_folder() as folder:
-        python = folder / "venv" / "bin" / "python"
+        made = Release(request.param, folder)
         uv = find_uv_bin()
         subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder / "venv"], check=True)
         wanted = [f"torch=={request.param}", "numpy", "setuptools", "pytest", "pytest-xdist", "-e", str(ROOT)]
-        subprocess.run([uv, "pip", "install", "-q", "--python", python, *wanted], check=True)
-
-        def run(tests: str, *flags: str) -> str:
-            return run_pytest(python, folder, tests, *flags)
-
-        yield request.param, run
-
-
-def run_pytest(python: Path, folder: Path, tests: str, *flags: str) -> str:
-    (folder / "small_library.py").write_text(LIBRARY)
-    (folder / "test_small_library.py").write_text(tests)
-    command: list[str | Path] = [
-        python,
-        "-m",
-        "pytest",
-        "-rA",
-        "--strict-markers",
-        "-p",
-        "no:cacheprovider",
-        *flags,
-        "--rootdir",
-        folder,
-    ]
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder / "home"),
-        "PYTHONPATH": str(folder),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
-    }
-    done = subprocess.run(
-        [*command, folder / "test_small_library.py"],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout + done.stderr
+        subprocess.run([uv, "pip", "install", "-q", "--python", made.python, *wanted], check=True)
+        yield made
 
 
 @pytest.mark.parametrize(
     "workers", [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.soak)]
 )
-def test_a_bug_of_torch_fails_where_it_is_and_runs_where_it_is_not(
-    release: tuple[str, Run], workers: tuple[str, ...]
-) -> None:
-    version, run = release
-    told = run(TESTS, *workers)
-    if version == HEALTHY:
+def test_a_bug_of_torch_fails_where_it_is_and_runs_where_it_is_not(release: Release, workers: tuple[str, ...]) -> None:
+    told = release.pytest(TESTS, *workers)
+    if release.version == HEALTHY:
         assert " 3 passed in" in told
         assert "pytorch-151290: passes here" in told
     else:
@@ -120,11 +149,26 @@ def test_a_bug_of_torch_fails_where_it_is_and_runs_where_it_is_not(
         assert "XFAIL test_small_library.py::test_it_counts_when_compiled - pytorch-151290: passes as " in told
 
 
-def test_a_fix_is_noticed(release: tuple[str, Run]) -> None:
-    version, run = release
-    told = run(MENDED)
-    if version == HEALTHY:
+def test_a_fix_is_noticed(release: Release) -> None:
+    told = release.pytest(MENDED)
+    if release.version == HEALTHY:
         assert " 3 passed in" in told
     else:
         assert "[XPASS(strict)] pytorch-151290: passes as reported, fails here" in told
         assert " 1 failed, 2 passed in" in told
+
+
+def test_a_script_as_it_is_handed_out_needs_a_torch_and_nothing_else(release: Release, tmp_path: Path) -> None:
+    if release.version == HEALTHY:
+        pytest.skip("the verdicts are the faulty release's")
+    for id_ in VERDICTS:
+        handed_out = [sys.executable, "-m", "knowngood", "issue", id_, "--script"]
+        script = subprocess.run(handed_out, cwd=ROOT, capture_output=True, check=True).stdout
+        (tmp_path / f"{id_}.py").write_bytes(script)
+    alone, *others = (f"{id_}.py" for id_ in VERDICTS)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    with (tmp_path / f"{alone}.txt").open("w") as output:
+        subprocess.run([release.python, alone], env=environment, cwd=tmp_path, stdout=output, check=False)
+    subprocess.run([release.python, "-c", FORKED, *others], env=environment, cwd=tmp_path, check=True)
+    last_lines = {id_: (tmp_path / f"{id_}.py.txt").read_text().splitlines()[-1] for id_ in VERDICTS}
+    assert {id_: line.partition(":")[0] for id_, line in last_lines.items()} == VERDICTS

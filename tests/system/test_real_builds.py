@@ -16,12 +16,13 @@ import pytest
 from uv import find_uv_bin
 
 from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.measuring.job import ArmSpec
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome, classify
 from knowngood_workers.agent.arm_runner import Limits, RunLocation, arm_environment, execute, scratch_folder
 from knowngood_workers.provision.index_config import read_index
-from knowngood_workers.provision.provisioner import Environment, host_trouble
+from knowngood_workers.provision.provisioner import Environment, Provisioner, host_trouble
 from tests.system.real_builds import MARKS, NEW, OLD, ROOT, data_folder, run
 
 pytestmark = MARKS
@@ -103,38 +104,16 @@ def test_an_operator_that_ignores_strides_is_wrong_on_every_torch() -> None:
     }
 
 
-# What ten rows say on NEW, each in 5 s of processor, most of it torch's import.
-SAID = {
-    "pytorch-133762": "THE ISSUE",
-    "pytorch-152262": "THE ISSUE",
-    "pytorch-169253": "THE ISSUE",
-    "pytorch-195488": "THE ISSUE",
-    "pytorch-198056": "THE ISSUE",
-    "pytorch-106893": "GOOD",
-    "pytorch-113539": "GOOD",
-    "pytorch-131411": "GOOD",
-    "pytorch-142399": "GOOD",
-    "pytorch-193793": "GOOD",
-}
-
-
-def test_a_script_as_it_is_handed_out_needs_a_torch_and_nothing_else(measured: Any, data: Path, tmp_path: Path) -> None:
-    """In a folder of its own, by the Python of an environment that stands here anyway."""
-    torch = next(data.glob("environments/*/lib/python*/site-packages/torch-2.7.1*.dist-info"))
-    said = {}
-    for id_ in SAID:
-        asked = [sys.executable, "-m", "knowngood", "issue", id_, "--script"]
-        (tmp_path / "mine.py").write_bytes(subprocess.run(asked, cwd=ROOT, capture_output=True, check=True).stdout)
-        told = subprocess.run(
-            [torch.parents[3] / "bin" / "python", "mine.py"],
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        said[id_] = told.stdout.splitlines()[-1].partition(":")[0] if told.stdout else told.stderr
-    assert said == SAID
+def test_a_second_environment_of_a_build_shares_the_files_of_the_first(measured: Any, data: Path) -> None:
+    build = next(one for one in read_catalogue([shipped_catalogue()]).builds if one.id == NEW)
+    files = "environments/*/lib/python*/site-packages/torch"
+    first = next(torch for torch in data.glob(files) if list(torch.parent.glob("torch-2.7.1*.dist-info")))
+    request = EnvironmentRequest(NEW, ("einops==0.8.1",), (), mutates=False)
+    with Provisioner(data, limit_bytes=1 << 60).provision(build, request, lambda *_: None) as second:
+        torch = next(second.root.glob("lib/python*/site-packages/torch"))
+        assert torch != first
+        assert (torch / "__init__.py").samefile(first / "__init__.py")
+        assert list(torch.glob("__pycache__/__init__.*.pyc"))
 
 
 # -- machines that lack something ------------------------------------------------------------------------------------

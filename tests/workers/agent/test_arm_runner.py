@@ -575,7 +575,9 @@ def test_an_arm_that_is_cancelled_while_it_is_forked_hears_of_it(
     slow_place = with_torch_that_also(slow, place, toy_python, tmp_path)
     with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(slow_place, folder) as own:
         first = run_body("def baseline(): return {'a': 1}", tmp_path, slow_place, fork_server=own).record
-        second = run_body(HANG.format(first=""), tmp_path, slow_place, fork_server=own, is_cancelled=lambda: True).record
+        second = run_body(
+            HANG.format(first=""), tmp_path, slow_place, fork_server=own, is_cancelled=lambda: True
+        ).record
     assert (first.ending, second.ending) == (Ending.RETURNED, Ending.CANCELLED)
     assert (second.signal, "forked" in second.sandbox) == ("SIGTERM", True)
 

@@ -796,29 +796,3 @@ def test_what_does_not_fit_on_the_disk_is_said(free: int, kept: int, limit: int,
     gb = 1_000_000_000
     space = Space(free * gb, kept * gb, limit * gb)
     assert Estimate(space, download_bytes=6 * gb, guessed_bytes=3 * gb, largest_bytes=3 * gb).fit is expected
-
-
-# -- the real thing ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.system
-@pytest.mark.timeout(1200)
-def test_a_real_torch_is_provisioned_twice_and_the_second_time_nearly_free(tmp_path: Path) -> None:
-    build = Build(
-        id="torch-2.7.1+cu126",
-        torch="2.7.1+cu126",
-        requirement="2.7.1",
-        cuda="12.6",
-        triton="3.3.1",
-        pinned_triton="3.3.1",
-        python="3.11",
-        origin="default",
-        as_of=date(2025, 6, 30),
-    )
-    provisioner = Provisioner(tmp_path / "root", limit_bytes=HUGE)
-    with provisioner.provision(build, request_of(build), silent) as first:
-        assert first.imported["torch"] == "2.7.1+cu126"
-        assert first.packages["numpy"].startswith("2.3.")
-    with provisioner.provision(build, request_of(build, "einops==0.8.1"), silent) as second:
-        assert file_in(first, "torch/__init__.py").samefile(file_in(second, "torch/__init__.py"))
-        assert file_in(second, "torch/__pycache__/__init__.cpython-311.pyc").exists()
