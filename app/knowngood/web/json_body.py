@@ -1,9 +1,11 @@
 """JSON that is read off values: a field takes the attribute of its own name, or the one that `read_from` names.
 
 Where the JSON of a value is all of it, the value's own dataclass is the field's type, and there is no body for it.
+Where it is most of it, `fields_of` takes the fields from the dataclass, and the body declares the others.
 """
 
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Collection
+from typing import Annotated, Any, Self, TypeVar, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -12,10 +14,11 @@ from pydantic import (
     BeforeValidator,
     Field,
     WrapSerializer,
+    create_model,
 )
 
 from knowngood.domain.issue import Severity
-from knowngood.domain.message import english
+from knowngood.domain.message import Message, english
 from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 
@@ -54,6 +57,26 @@ def read_from(first: str, *path: str | int, default: Any = ...) -> Any:  # noqa:
     Without a default it has to be there.
     """
     return Field(default, validation_alias=AliasPath(first, *path))
+
+
+_B = TypeVar("_B", bound=Body)
+
+
+def fields_of(value: type, *path: str, without: Collection[str] = ()) -> Callable[[type[_B]], type[_B]]:
+    """Give a body the fields of a dataclass, read from the attribute at `path`, but for those `without` and those that
+    it has already. They stand before its own; a message becomes its sentence.
+    """
+
+    def extend(body: type[_B]) -> type[_B]:
+        fields: dict[str, Any] = {
+            name: (English if kind in {Message, Message | None} else kind, read_from(*path, name))
+            for name, kind in get_type_hints(value).items()
+            if name not in {*without, *body.model_fields}
+        }
+        first: Any = create_model(value.__name__, __base__=body.__mro__[1], **fields)
+        return create_model(body.__name__, __base__=(body, first), __doc__=body.__doc__, __module__=body.__module__)
+
+    return extend
 
 
 IssueUrl = Annotated[str, AfterValidator(issue_address)]

@@ -6,9 +6,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 
 from knowngood.domain.measuring.isolation import Isolation
-from knowngood.domain.verdicts.outcome import Ending, Outcome, ProofLevel, Raised, SeenPath, Trouble
-from knowngood.domain.verdicts.verdict import Difference
-from knowngood.web.json_body import AttemptUrl, Body, English, read_from
+from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, RunRecord
+from knowngood.domain.verdicts.verdict import Difference, OfCell
+from knowngood.web.json_body import AttemptUrl, Body, English, fields_of, read_from
 
 
 class AttemptSummaryBody(Body):
@@ -32,12 +33,9 @@ class AttemptSummaryBody(Body):
     url: AttemptUrl = read_from("attempt", "id")
 
 
+@fields_of(OfCell, "attempt")
 class AttemptListedBody(AttemptSummaryBody):
     """A line of a list over several cells."""
-
-    issue: str = read_from("attempt", "issue")
-    build: str = read_from("attempt", "build")
-    hardware: str = read_from("attempt", "hardware")
 
 
 class AttemptsBody(Body):
@@ -55,19 +53,9 @@ class GpuBody(Body):
     memory_bytes: int
 
 
+@fields_of(Machine)
 class MachineBody(Body):
-    cpu_model: str
-    isa: str
-    cores: int
-    memory_bytes: int
-    os: str
-    kernel: str
-    glibc: str
-    compiler: str
-    driver: str
-    driver_cuda: str
     gpus: list[GpuBody]
-    sandbox: list[str]
 
 
 class VoidedBody(Body):
@@ -78,6 +66,7 @@ class VoidedBody(Body):
     reason: str
 
 
+@fields_of(RunRecord, "attempt", "record")
 class AttemptBody(AttemptListedBody, json_schema_serialization_defaults_required=True):
     """All evidence of one attempt, as measured, with today's judgement of it.
 
@@ -86,28 +75,13 @@ class AttemptBody(AttemptListedBody, json_schema_serialization_defaults_required
     control, for which it does not count as one (null: nothing).
     """
 
-    ending: Ending = read_from("attempt", "record", "ending")
-    exit_code: int | None = read_from("attempt", "record", "exit_code")
-    signal: str = read_from("attempt", "record", "signal")
-    observed: dict[str, str] = read_from("attempt", "record", "observed")
     differs: Difference | None = read_from("difference")
-    probes: dict[str, int] = read_from("attempt", "record", "probes")
-    seen: list[SeenPath] = read_from("attempt", "record", "seen")
-    harness: int = read_from("attempt", "record", "harness")
-    raised: Raised | None = read_from("attempt", "record", "raised")
-    trouble: Trouble | None = read_from("attempt", "record", "trouble")
-    imported: dict[str, str] = read_from("attempt", "record", "imported")
-    own_s: float = read_from("attempt", "record", "own_s")
-    peak_bytes: int = read_from("attempt", "record", "peak_bytes")
-    threads: int = read_from("attempt", "record", "threads")
     isolation: Isolation = read_from("attempt", "record", "isolation")
-    sandbox: list[str] = read_from("attempt", "record", "sandbox")
     binding: str = read_from("attempt", "binding")
     origin: str = read_from("attempt", "origin")
     packages: dict[str, str]
     machine: Annotated[MachineBody | None, BeforeValidator(lambda machine: machine and machine.brief)]
     log: str
-    log_cut_bytes: int = read_from("attempt", "record", "log_cut_bytes")
     log_url: Annotated[AttemptUrl, AfterValidator(lambda url: f"{url}/log.txt")] = read_from("attempt", "id")
     lock_url: Annotated[
         str | None, BeforeValidator(lambda lock, info: f"{info.data['url']}/pylock.toml" if lock else None)

@@ -3,25 +3,19 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CellNews
-from knowngood.domain.verdicts.verdict import Difference, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundVerdict
 from knowngood.domain.verdicts.workaround_cost import Cost
 from knowngood.matrix.evidence.attempt_schemas import AttemptSummaryBody
-from knowngood.matrix.evidence.cell_schemas import CellBody, cell_fields
+from knowngood.matrix.evidence.cell_schemas import LEFT_OUT, CellBody, cell_fields
 from knowngood.matrix.evidence.service import CellEvidence, cell_sentence, timed_of
 from knowngood.matrix.issues.workarounds import costs_on
-from knowngood.web.json_body import Body, English
+from knowngood.web.json_body import Body, English, fields_of
 
 
+@fields_of(VariantFinding)
 class VariantFindingBody(Body):
     """The baseline's verdict with one variant: `k` of `n` attempts that said anything ended with the signature."""
-
-    variant: str
-    verdict: Verdict
-    reason: English
-    k: int
-    n: int
 
 
 class WorkaroundFindingBody(Body):
@@ -32,7 +26,7 @@ class WorkaroundFindingBody(Body):
 
     id: str
     verdict: WorkaroundVerdict
-    note: str
+    note: English
     applies: bool
     cost: Cost | None
 
@@ -49,6 +43,7 @@ class CellStepBody(Body):
     origin: str
 
 
+@fields_of(Cell, without=LEFT_OUT - {"superseded", "voided", "differences"})
 class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True):
     """`superseded` counts attempts of an older repro, `voided` those of a worker whose results were voided: they stand
     in `evidence`, the newest 100 attempts, and do not count. `differences` are passes that do not count as such: their
@@ -61,9 +56,6 @@ class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True)
     caveat: str = ""
     variants: list[VariantFindingBody]
     findings: list[WorkaroundFindingBody]
-    superseded: int
-    voided: int
-    differences: list[Difference]
     changes: list[CellStepBody]
     evidence: list[AttemptSummaryBody]
 
@@ -73,23 +65,15 @@ def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) ->
     cell = found.cell
     costs = costs_on(found.issue, cell, timed_of(found.supporting))
     return CellDetailBody(
-        **cell_fields(cell, found.build, now),
-        sentence=cell_sentence(found),
-        caveat=found.issue.caveat,
-        variants=[VariantFindingBody.of(one) for one in cell.variants],
-        findings=[
-            WorkaroundFindingBody(
-                id=id_,
-                verdict=finding.verdict,
-                note=english(finding.note),
-                applies=finding.applies,
-                cost=costs.get(id_),
-            )
-            for id_, finding in cell.workarounds.items()
-        ],
-        superseded=cell.superseded,
-        voided=cell.voided,
-        differences=list(cell.differences),
-        changes=[CellStepBody.of(one) for one in reversed(list(news))],
-        evidence=[AttemptSummaryBody.of(row) for row in found.attempts],
+        **cell_fields(cell, found.build, now)
+        | {
+            "sentence": cell_sentence(found),
+            "caveat": found.issue.caveat,
+            "findings": [
+                WorkaroundFindingBody(id=id_, cost=costs.get(id_), **vars(finding))
+                for id_, finding in cell.workarounds.items()
+            ],
+            "changes": list(news)[::-1],
+            "evidence": found.attempts,
+        }
     )

@@ -4,11 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.message import english
-from knowngood.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import (
     Assurance,
+    Basis,
     Cell,
     Verdict,
     WorkaroundFinding,
@@ -16,38 +15,34 @@ from knowngood.domain.verdicts.verdict import (
     is_stale,
 )
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.web.json_body import Body, OfCellBody
+from knowngood.web.json_body import Body, fields_of
 from knowngood.web.urls import attempt_address
 
 
+@fields_of(Basis)
 class GroundBody(Body):
     """A measured cell that an inferred one stands on: by which rule, and in how many of the pairs that were measured on
     both sides the rule held.
     """
 
-    rule: str
-    build: str
-    hardware: str
     measured_at: datetime | None
-    agreed: int
-    compared: int
 
 
+@fields_of(WorkaroundFinding, without={"applies", "ground"})
 class WorkaroundVariantsBody(Body):
     """A workaround over the variants that are affected or flaky in the cell; `runs` is the least number of passes with
     one of `helped`.
     """
 
-    verdict: WorkaroundVerdict
     assurance: Assurance
-    helped: list[str]
-    failed: list[str]
-    untried: list[str]
-    runs: int
-    note: str
 
 
-class CellBody(OfCellBody):
+LEFT_OUT = frozenset({"line", "variants", "superseded", "voided", "evidence", "reported", "basis", "differences"})
+"""Of a cell: what its short form says in another way, or not at all."""
+
+
+@fields_of(Cell, without=LEFT_OUT)
+class CellBody(Body):
     """(issue, build, hardware class) and what is claimed of it. `attempts` counts the baseline's outcomes.
 
     `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
@@ -62,14 +57,9 @@ class CellBody(OfCellBody):
     and none helps) or `variant` (passes as reported).
     """
 
-    verdict: Verdict
-    reason: str
     reason_key: str
     reason_values: dict[str, Any]
     stale: bool
-    measured_at: datetime | None
-    control: Outcome | None
-    attempts: dict[str, int]
     signature_line: str
     evidence_url: str | None
     workarounds: dict[str, WorkaroundVerdict]
@@ -78,9 +68,6 @@ class CellBody(OfCellBody):
     grounds: list[GroundBody]
     runs: int
     as_reported: Verdict | None
-    silent: bool | None
-    proof: ProofLevel | None
-    not_covered: list[str]
     sign: StatusLabel
 
 
@@ -90,51 +77,23 @@ def cell_body(cell: Cell, build: Build, now: datetime) -> CellBody:
 
 def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
     return {
-        "issue": cell.issue,
-        "build": cell.build,
-        "hardware": cell.hardware,
-        "verdict": cell.verdict,
-        "reason": english(cell.reason),
+        **vars(cell),
         "reason_key": cell.reason.key,
         "reason_values": cell.reason.values,
         "stale": is_stale(cell, build, now),
-        "measured_at": cell.measured_at,
-        "control": cell.control,
-        "attempts": cell.attempts,
         "signature_line": cell.line,
         "evidence_url": attempt_address(cell.evidence) if cell.evidence else None,
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
         "workaround_findings": {id_: _over_variants(cell, one) for id_, one in cell.workarounds.items()},
         "assurance": cell.assurance,
-        "grounds": [
-            GroundBody(
-                rule=cell.basis.rule,
-                build=cell.basis.build,
-                hardware=cell.basis.hardware,
-                measured_at=cell.measured_at,
-                agreed=cell.basis.agreed,
-                compared=cell.basis.compared,
-            )
-        ]
-        if cell.basis
-        else [],
+        "grounds": [GroundBody(**vars(cell.basis), measured_at=cell.measured_at)] if cell.basis else [],
         "runs": cell.runs,
         "as_reported": cell.as_reported.verdict if cell.as_reported else None,
-        "silent": cell.silent,
-        "proof": cell.proof,
-        "not_covered": list(cell.not_covered),
         "sign": status_of(cell),
     }
 
 
 def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBody:
     is_known = found.verdict is not WorkaroundVerdict.UNVERIFIED
-    return WorkaroundVariantsBody(
-        verdict=found.verdict,
-        assurance=Assurance.NOT_KNOWN if not is_known else Assurance.INFERRED if found.ground else cell.assurance,
-        helped=list(found.helped),
-        failed=list(found.failed),
-        untried=list(found.untried),
-        runs=found.runs,
-        note=english(found.note),
-    )
+    assurance = Assurance.NOT_KNOWN if not is_known else Assurance.INFERRED if found.ground else cell.assurance
+    return WorkaroundVariantsBody(**vars(found), assurance=assurance)

@@ -1,7 +1,7 @@
 """A build as JSON."""
 
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -10,30 +10,18 @@ from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
-from knowngood.web.json_body import Body, read_from
+from knowngood.web.json_body import Body, fields_of, read_from
 from knowngood.web.urls import build_address
 
 
+@fields_of(Build, without={"companions"})
 class BuildBody(Body):
     """`torch` is the version as imported, `requirement` as asked of the index.
 
     `mismatched` says that Triton is not that torch's own pin; `git` is torch's revision, empty where nobody knows it.
     """
 
-    id: str
-    torch: str
-    requirement: str
-    cuda: str | None
-    triton: str | None
-    pinned_triton: str | None
     mismatched: bool = read_from("is_mismatched")
-    python: str
-    origin: str
-    as_of: date
-    released: date | None
-    default: bool
-    note: str
-    git: str
     url: Annotated[str, AfterValidator(build_address)] = read_from("id")
 
 

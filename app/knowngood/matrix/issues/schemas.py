@@ -1,91 +1,59 @@
 """An issue and its history as JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import Claim, Issue, Left, Link, Signature
+from knowngood.domain.issue import Issue, Packages, Requires, Variant, Workaround
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.claims import Standing, doubts_about, held_claims
-from knowngood.domain.verdicts.history import Answer, History
+from knowngood.domain.verdicts.claims import ClaimStanding, doubts_about, held_claims
+from knowngood.domain.verdicts.history import FailingSpan, History, Release
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
-from knowngood.web.json_body import Body, English, IssueUrl, read_from
+from knowngood.web.json_body import Body, English, IssueUrl, fields_of, read_from
 
 
+@fields_of(Variant, without={"is_reported"})
 class VariantBody(Body):
-    id: str
-    title: str
-    params: dict[str, str | int | float | bool]
-    arms: list[str]
-    why_not: str
     reported: bool = read_from("is_reported")
 
 
+@fields_of(Workaround, without={"is_decoy"})
 class WorkaroundBody(Body):
     """`body` is Markdown with the snippet to paste; `applies_to` a torch specifier (empty: all); a `decoy`
     is listed because it looks like a workaround and is none.
     """
 
-    id: str
-    title: str
-    body: str
-    trade_off: str
     applies_to: Annotated[str, BeforeValidator(lambda arm, info: info.context.arm(arm).applies_to)] = read_from("id")
-    title_zh: str
-    body_zh: str
-    trade_off_zh: str
     decoy: bool = read_from("is_decoy")
 
 
+@fields_of(Requires)
 class RequiresBody(Body):
-    device: str
-    torch: str
-    python: str
     compute_capability: Annotated[str, BeforeValidator(lambda parts: ".".join(map(str, parts or ())))]
-    package: str
-    vector_isas: list[str]
 
 
+@fields_of(Packages, without={"requirements", "mutates"})
 class PackagesBody(Body):
     requires: list[str] = read_from("requirements")
-    per_release: dict[str, list[str]]
-    no_deps: list[str]
 
 
+@fields_of(Issue, without={"arms", "script", "default", "is_smoke", "observed", "suspect", "is_of_team"})
 class IssueBody(Body, json_schema_serialization_defaults_required=True):
     """`caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others), and
     `warnings` what `knowngood check` warns of in it.
     """
 
-    id: str
-    title: str
-    summary: str
-    title_zh: str
-    summary_zh: str
-    component: str
-    culprit: str
-    severity: str
-    silent: bool
-    fidelity: str
-    status: str
-    reported_on: date | None
-    links: list[Link]
-    claims: list[Claim]
     requires: RequiresBody
     packages: PackagesBody
-    signature: Signature
     variants: list[VariantBody]
-    left: list[Left]
     workarounds: list[WorkaroundBody]
-    timeout_s: float
     url: IssueUrl = read_from("id")
     repro_url: Annotated[IssueUrl, AfterValidator(lambda url: f"{url}/repro.py")] = read_from("id")
     caveat: str = ""
-    warnings: list[str]
 
 
 class IssuesBody(Body):
@@ -95,13 +63,14 @@ class IssuesBody(Body):
     next: str | None = None
 
 
+@fields_of(Release, without={"name", "released"})
 class ReleaseBody(Body):
     """A release that neither passes nor fails, and what it says instead."""
 
     release: str = read_from("name")
-    answer: Answer
 
 
+@fields_of(FailingSpan, without={"good_before", "good_after"})
 class SpanBody(Body):
     """A run of failing releases; intervals name the two builds that were measured.
 
@@ -109,8 +78,6 @@ class SpanBody(Body):
     one is null: all that are older, or newer), and `within` those between the first and the last that fail.
     """
 
-    first_bad: str
-    last_bad: str
     broke_in: str | None
     fixed_in: str | None
     before: list[ReleaseBody]
@@ -122,18 +89,15 @@ class HistoryBody(Body):
     """`measured` counts releases that pass or fail; `beside` is what upstream says against it, a clause each."""
 
     hardware: str
-    sentence: str
+    sentence: English
     beside: list[str]
     measured: int
     spans: list[SpanBody]
 
 
+@fields_of(ClaimStanding)
 class ClaimStandingBody(Body):
     """How a claim stands on one hardware class; `sentence` says what was measured (empty: nothing that bears on it)."""
-
-    standing: Standing
-    sentence: English
-    hardware: str
 
 
 class HeldClaimBody(Body, json_schema_serialization_defaults_required=True):
@@ -178,12 +142,6 @@ def held_claim_bodies(issue: Issue, known: Sequence[tuple[Build, Cell]]) -> list
 
 def history_bodies(issue: Issue, histories: Mapping[str, History]) -> list[HistoryBody]:
     return [
-        HistoryBody(
-            hardware=hardware,
-            sentence=english(history.sentence),
-            beside=list(map(english, doubts_about(issue, history))),
-            measured=history.measured,
-            spans=[SpanBody.of(span) for span in history.spans],
-        )
+        HistoryBody(hardware=hardware, beside=list(map(english, doubts_about(issue, history))), **vars(history))
         for hardware, history in histories.items()
     ]

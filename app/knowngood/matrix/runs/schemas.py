@@ -1,26 +1,18 @@
 """A run and its jobs, as JSON."""
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator
 
-from knowngood.store.queries import JobRow, RunState
-from knowngood.web.json_body import Body, read_from
+from knowngood.store.queries import RunRow
+from knowngood.web.json_body import Body, fields_of, read_from
 from knowngood.web.urls import run_address
 
 
+@fields_of(RunRow)
 class RunBody(Body):
     """`request` is what was asked for, as the asker put it."""
 
-    id: str
-    state: RunState
-    created_at: datetime
-    finished_at: datetime | None
-    request: dict[str, Any]
-    arms_total: int
-    arms_done: int
-    jobs: list[JobRow]
     url: Annotated[str, AfterValidator(run_address)] = read_from("id")
 
 
