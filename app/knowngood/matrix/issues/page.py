@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from knowngood.domain.builds.build import Build, parse_build_id
+from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import isa_of, whole_classes
 from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
 from knowngood.domain.message import Message, clauses
@@ -25,15 +25,14 @@ from knowngood.domain.verdicts.matrix import (
     telling_build,
     telling_class,
 )
-from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Cell, CellPlace
 from knowngood.domain.verdicts.workaround_cost import Cost
-from knowngood.domain.vocabulary import SEVERITY
 from knowngood.matrix.charts.drawing import LifespanChart, lifespan_chart
 from knowngood.matrix.charts.lifespans import lifespans_by_class
 from knowngood.matrix.evidence.reproduce import Commands, Subject, commands
 from knowngood.matrix.evidence.service import how_known
 from knowngood.matrix.issues.cell_sections import CellSections, sections_of
+from knowngood.matrix.issues.evidence_table import SortHead, make_heads, sort_evidence
 from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.lookups import find_issue
 from knowngood.matrix.overview.selection import Words, asked_builds, named_builds, one_class
@@ -43,7 +42,6 @@ from knowngood.store.queries import load_builds
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.html.grid import CellGlyph, Choice, heads_of, squares_of
-from knowngood.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
 from knowngood.web.html.status_labels import whole_word
 from knowngood.web.my_build import remember
 from knowngood.web.request_context import Context, RequestContext
@@ -194,6 +192,11 @@ def issue_page(
     workarounds = workarounds_of(issue, build, cell, context, telling.costs)
     strips = _strips(context, issue, releases, measured or (hardware,), cells, telling.known)
     leading = tuple(strip for strip in strips if not isa_of(strip.hardware)) or strips
+
+    def address_of(order: str) -> str:
+        chosen = hardware if wanted else ""
+        return f"{asking(issue_address(issue.id), build=wanted, hardware=chosen, sort=order)}#evidence"
+
     return IssuePage(
         issue=issue,
         strips=strips,
@@ -216,9 +219,9 @@ def issue_page(
         known=how_known(cell.basis, context.language) if cell.basis else "",
         claims=held_claims(issue, [(builds[one.build], one) for one in cells]),
         links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
-        evidence=_evidence(cells, sort),
+        evidence=sort_evidence(cells, sort),
         stale=stale_cells(cells, builds, context.now),
-        evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
+        evidence_heads=make_heads(context, sort, address_of, has_classes=len(measured) > 1),
         attempts=telling.attempts,
         commands=commands(Subject(issue, build, hardware), context.base),
         sections=sections_of(context, issue, telling.known, workarounds) if context.is_file else None,
@@ -247,51 +250,3 @@ def _strips(
             sentence = Message("on_class", hardware=hardware, said=sentence)
         strips.append(Strip(hardware, history, sentence, squares))
     return tuple(strips)
-
-
-HEAD_WORDS = {
-    "build": "Build",
-    "hardware": "Hardware",
-    "verdict": "Verdict",
-    "failed": "Failed",
-    "measured": "Measured",
-}
-
-
-def _share(cell: Cell) -> tuple[float, int]:
-    """Of the baselines that said anything, those that showed the issue, over all variants."""
-    n = sum(one.n for one in cell.variants)
-    return sum(one.k for one in cell.variants) / n if n else -1, n
-
-
-_EVIDENCE: Mapping[str, SortColumn[Cell]] = {
-    "build": SortColumn(HEAD_WORDS["build"], lambda cell: parse_build_id(cell.build), begins_high=True),
-    "hardware": SortColumn(HEAD_WORDS["hardware"], lambda cell: cell.hardware),
-    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda cell: SEVERITY[status_of(cell)]),
-    "failed": SortColumn(HEAD_WORDS["failed"], _share, begins_high=True, is_number=True),
-    "measured": SortColumn(
-        HEAD_WORDS["measured"],
-        lambda cell: cell.measured_at.timestamp() if cell.measured_at else 0,
-        begins_high=True,
-    ),
-}
-
-
-def _evidence(cells: Sequence[Cell], sort: str) -> Sequence[Cell]:
-    """Where nothing is asked: newest releases first, one hardware class after the other."""
-    newest_first = sorted(cells, key=lambda cell: parse_build_id(cell.build), reverse=True)
-    return sorted_rows(sorted(newest_first, key=lambda cell: cell.hardware), _EVIDENCE, sort)
-
-
-def _heads(
-    context: RequestContext, issue: Issue, chosen: Chosen, wanted: str, sort: str, *, has_classes: bool
-) -> tuple[SortHead, ...]:
-    """Without a column of classes where there is but one."""
-    columns = {name: column for name, column in _EVIDENCE.items() if has_classes or name != "hardware"}
-    said = {name: replace(column, label=context.say(column.label)) for name, column in columns.items()}
-
-    def address_of(asked: str) -> str:
-        hardware = chosen.hardware if wanted else ""
-        return f"{asking(issue_address(issue.id), build=wanted, hardware=hardware, sort=asked)}#evidence"
-
-    return tuple(sort_heads(said, sort, address_of))
