@@ -26,21 +26,17 @@ from knowngood.health import page as health_page
 from knowngood.health.annotations import notes_api as api_notes
 from knowngood.health.annotations import page as annotations_page
 from knowngood.health.annotations import voids_api as api_voids
-from knowngood.matrix import api_reference_page, signs_page
+from knowngood.matrix import reference_page
 from knowngood.matrix.charts import api as api_charts
-from knowngood.matrix.charts import embed_page
 from knowngood.matrix.charts import page as charts_page
-from knowngood.matrix.evidence import attempt_page, cell_page
-from knowngood.matrix.evidence import attempts_api as api_attempts
-from knowngood.matrix.evidence import cells_api as api_cells
+from knowngood.matrix.evidence import api as api_evidence
+from knowngood.matrix.evidence import page as evidence_page
 from knowngood.matrix.issues import api as api_issues
 from knowngood.matrix.issues import build_page
-from knowngood.matrix.issues import builds_api as api_builds
 from knowngood.matrix.issues import page as issues_page
 from knowngood.matrix.overview import api as api_matrix
 from knowngood.matrix.overview import page as matrix_page
 from knowngood.matrix.runs import api as api_runs
-from knowngood.matrix.runs import event_stream as api_events
 from knowngood.matrix.runs import page as runs_page
 from knowngood.move.compare import api as api_compare
 from knowngood.move.compare import page as compare_page
@@ -138,12 +134,10 @@ def create_app(
         front_page,
         my_build_page,
         issues_page,
-        cell_page,
-        attempt_page,
+        evidence_page,
         build_page,
         compare_page,
         charts_page,
-        embed_page,
         upgrade_page,
         runs_page,
         changes_page,
@@ -153,8 +147,7 @@ def create_app(
         annotations_page,
         sign_in_page,
         preferences_page,
-        api_reference_page,
-        signs_page,
+        reference_page,
         diagnose_page,
         search_page,
     )
@@ -218,9 +211,7 @@ def _api() -> APIRouter:
         api_search.router,
         api_upgrade.router,
         api_issues.router,
-        api_builds.router,
-        api_cells.router,
-        api_attempts.router,
+        api_evidence.router,
         api_compare.router,
         api_charts.router,
         api_runs.router,
@@ -233,7 +224,6 @@ def _api() -> APIRouter:
         api_voids.router,
         api_whoami.router,
         api_audit.router,
-        api_events.router,
     ):
         api.include_router(router)
     return api

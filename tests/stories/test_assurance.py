@@ -19,7 +19,7 @@ from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Basis, CellKey, Verdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.health.quality.service import Quality
-from knowngood.matrix.evidence.cell_page import CellPage
+from knowngood.matrix.evidence.page import CellPage
 from knowngood.matrix.evidence.service import how_known
 from knowngood.matrix.issues.build_page import BuildPage
 from knowngood.matrix.issues.page import IssuePage

@@ -11,8 +11,7 @@ from knowngood.domain.issue import Severity
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
-from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
-from knowngood.matrix.issues.build_schemas import BuildBody
+from knowngood.matrix.schemas import BuildBody, CellBody, cell_body
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
 from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Missing, Rating, Tally

@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.verdicts.outcome import Outcome, SeenPath
-from knowngood.matrix.evidence.attempt_page import AttemptPage
+from knowngood.matrix.evidence.page import AttemptPage
 from knowngood.store.engine import Engine, reading
 from knowngood.store.queries import load_attempts
 from tests.fixtures.databases import CountStatements

@@ -19,7 +19,7 @@ from knowngood.domain.verdicts.outcome import Outcome, RunRecord
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Verdict, is_stale
 from knowngood.domain.vocabulary import OUTCOMES, VERDICTS, StatusLabel
-from knowngood.matrix.evidence.cell_page import CellPage
+from knowngood.matrix.evidence.page import CellPage
 from knowngood.matrix.evidence.service import ATTEMPTS_SHOWN
 from knowngood.share.bundles.format import BundleHeader, write_bundle
 from knowngood.share.bundles.store import take_in_bundle

@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.matrix.evidence.cell_page import CellPage
+from knowngood.matrix.evidence.page import CellPage
 from knowngood.matrix.issues.page import IssuePage
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX, issue_feed

@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
-from knowngood.matrix.runs import event_stream
+from knowngood.matrix.runs import api
 from knowngood.store.engine import Engine
 from knowngood.store.records import EventRow
 from tests.web import given
@@ -55,7 +55,7 @@ def test_more_events_than_one_look_takes_are_all_sent(
     client: TestClient, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = stream(client, f"/api/v1/events?run={finished}&after=0")
-    monkeypatch.setattr(event_stream, "_AT_ONCE", 2)
+    monkeypatch.setattr(api, "_AT_ONCE", 2)
     assert stream(client, f"/api/v1/events?run={finished}&after=0") == whole
 
 

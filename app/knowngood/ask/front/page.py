@@ -11,7 +11,7 @@ from knowngood.domain.hardware_names import class_named
 from knowngood.domain.message import Message as Sentence
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.drawing import lifespan_chart, pass_rate_chart
-from knowngood.matrix.overview.moved import moved
+from knowngood.matrix.overview.page import redirect_old_address
 from knowngood.move.upgrade.candidates import Message
 from knowngood.move.upgrade.wording import because, verdict
 from knowngood.store.engine import Session
@@ -30,7 +30,7 @@ def front(context: Context, request: Request) -> Response:
         overview = load_overview(session, context.state, context.now, own.build, own.hardware)
         return overview, own, load_active_run(session)
 
-    return moved(request) or context.answer(load, lambda loaded: _page(context, *loaded))
+    return redirect_old_address(request) or context.answer(load, lambda loaded: _page(context, *loaded))
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospe
 from knowngood.domain.verdicts.verdict import Cell, is_silent
 from knowngood.gate.request import BadField
 from knowngood.matrix.charts.lifespans import Lifespans, lifespans_of
-from knowngood.matrix.charts.pass_rate import PassRate, pass_rate
-from knowngood.matrix.charts.releases import measured_releases
+from knowngood.matrix.charts.releases import PassRate, measured_releases, pass_rate
 from knowngood.move.upgrade.candidates import weight_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade

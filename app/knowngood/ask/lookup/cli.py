@@ -106,7 +106,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
     answer = search(text, known, SearchIndex(known.issues))
     issues = _issues_of(text, answer, known)
     if as_json:
-        from knowngood.matrix.issues.schemas import issues_body
+        from knowngood.matrix.schemas import issues_body
 
         sys.stdout.write(_dumped({**issues_body(issues).model_dump(mode="json"), "search": answer}))
     else:
@@ -150,7 +150,7 @@ def _classes_here() -> list[str]:
 
 def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, Any]:
     """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
-    from knowngood.matrix.issues.schemas import issue_detail
+    from knowngood.matrix.schemas import issue_detail
 
     cells = known.stored(answer.issue.id)
     return {

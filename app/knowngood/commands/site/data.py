@@ -15,12 +15,13 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import told_builds
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell
-from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
-from knowngood.matrix.issues.build_schemas import BuildBody
-from knowngood.matrix.issues.schemas import (
+from knowngood.matrix.schemas import (
+    BuildBody,
+    CellBody,
     HeldClaimBody,
     HistoryBody,
     IssueBody,
+    cell_body,
     held_claim_bodies,
     history_bodies,
     issue_body,

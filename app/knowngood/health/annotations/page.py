@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from knowngood.domain.access import Scope
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.notes import NoteKind, standing_void
-from knowngood.matrix.evidence.cell_page import NOTE_WORDS
+from knowngood.matrix.evidence.page import NOTE_WORDS
 from knowngood.matrix.evidence.service import load_cell_evidence
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.engine import reading, unit_of_work

@@ -1,16 +1,150 @@
-"""`/api/v1/charts`: the numbers that the charts draw. `/api/v1/lifespans`: those of the issues' bars."""
+"""`/api/v1/charts`: the numbers that the charts draw. `/api/v1/lifespans`: those of the issues' bars.
 
+Their page and its CSV have the same questions and the same numbers.
+"""
+
+import csv
+from collections.abc import Iterable, Sequence
+from io import StringIO
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
 
-from knowngood.matrix.charts.pass_rate import pass_rate
-from knowngood.matrix.charts.schemas import ChartsBody, ClassChartsBody, LifespansBody, lifespan_body
-from knowngood.matrix.charts.service import ChartsQuery, LifespansQuery, lifespans_asked
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.status import Prospect
+from knowngood.matrix.charts.lifespans import Lifespan, lifespans_of
+from knowngood.matrix.charts.releases import PassRate, ReleaseTally, pass_rate
+from knowngood.matrix.overview.selection import Names, known_classes, named_issues
 from knowngood.store.engine import Session
+from knowngood.web.json_body import Body, read_from, rounded
 from knowngood.web.request_context import Context
+from knowngood.web.urls import cell_address
 
 router = APIRouter(tags=["charts"])
+
+
+class ChartsQuery(BaseModel):
+    hardware: Annotated[
+        Names, Field(description="Hardware classes, or names of GPUs such as H100; none means every measured one")
+    ]
+
+    def classes(self, known: Known) -> tuple[str, ...]:
+        """Raises InvalidParameter for one that was never measured."""
+        return known_classes(self.hardware, known.hardware)
+
+
+class LifespansQuery(ChartsQuery):
+    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated; all of them unless said")]
+
+
+def lifespans_asked(known: Known, query: LifespansQuery) -> tuple[Lifespan, ...]:
+    """One class after the other. Raises InvalidParameter for names we do not have."""
+    issues = named_issues(tuple(known.issues.values()), query.issues)
+    return tuple(row for class_ in query.classes(known) for row in lifespans_of(issues, known, class_).rows)
+
+
+class ReleaseTallyBody(Body):
+    """How many issues stand how on a release; `rate` is the share of those with an answer that passes."""
+
+    release: str
+    build: str = read_from("build", "id")
+    counts: dict[Prospect, int]
+    answered: int
+    rate: Annotated[float | None, rounded(4)]
+
+
+class ClassChartsBody(Body):
+    """The charts of one hardware class, over its measured releases, oldest first."""
+
+    hardware: str
+    pass_rate: list[ReleaseTallyBody] = read_from("releases")
+
+
+class ChartsBody(Body):
+    classes: list[ClassChartsBody]
+
+
+class SegmentBody(Body):
+    """One release: `mixed` where some variants or Pythons fail and others pass, or it fails now and then."""
+
+    release: str
+    build: str
+    standing: Prospect = read_from("prospect")
+    mixed: bool = read_from("is_mixed")
+    inferred: bool = read_from("is_inferred")
+    url: str
+
+
+class LifespanBody(Body):
+    """How an issue stands on each measured release of a hardware class, and where it came and went, in brief."""
+
+    issue: str
+    title: str
+    hardware: str
+    sentence: str
+    segments: list[SegmentBody]
+
+
+class LifespansBody(Body):
+    lifespans: list[LifespanBody]
+
+
+def lifespan_body(one: Lifespan) -> LifespanBody:
+    return LifespanBody(
+        issue=one.issue.id,
+        title=one.issue.title,
+        hardware=one.hardware,
+        sentence=one.sentence,
+        segments=[
+            SegmentBody(
+                release=segment.release,
+                build=segment.build,
+                standing=segment.prospect,
+                mixed=segment.is_mixed,
+                inferred=segment.is_inferred,
+                url=cell_address(one.issue.id, segment.build, one.hardware),
+            )
+            for segment in one.segments
+        ],
+    )
+
+
+def pass_rate_csv(rates: Iterable[PassRate]) -> bytes:
+    head = ("hardware", "release", "build", *Prospect, "answered", "rate")
+    return _csv(head, (_tally_row(one.hardware, release) for one in rates for release in one.releases))
+
+
+def _tally_row(hardware: str, one: ReleaseTally) -> Sequence[object]:
+    rate = "" if one.rate is None else f"{one.rate:.4f}"
+    return (hardware, one.release, one.build.id, *(one.counts[prospect] for prospect in Prospect), one.answered, rate)
+
+
+def lifespans_csv(spans: Iterable[Lifespan]) -> bytes:
+    """A line for each issue and release. Ids and figures alone: nothing in it is text that a spreadsheet computes."""
+    head = ("issue", "hardware", "release", "build", "standing", "mixed", "inferred")
+    return _csv(
+        head,
+        (
+            (
+                one.issue.id,
+                one.hardware,
+                segment.release,
+                segment.build,
+                segment.prospect,
+                str(segment.is_mixed).lower(),
+                str(segment.is_inferred).lower(),
+            )
+            for one in spans
+            for segment in one.segments
+        ),
+    )
+
+
+def _csv(head: Sequence[object], rows: Iterable[Sequence[object]]) -> bytes:
+    out = StringIO(newline="")
+    csv.writer(out, lineterminator="\r\n").writerows([head, *rows])
+    return out.getvalue().encode()
 
 
 @router.get("/charts", response_model=ChartsBody)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.matrix.charts.lifespans import Lifespan, Lifespans, Run, Segment
-from knowngood.matrix.charts.pass_rate import PassRate, ReleaseTally
-from knowngood.matrix.charts.releases import SIGNS, WORDS, short_labels
+from knowngood.matrix.charts.releases import SIGNS, WORDS, PassRate, ReleaseTally, short_labels
 from knowngood.web.request_context import RequestContext
 from knowngood.web.urls import API, build_address, cell_address, issue_address
 

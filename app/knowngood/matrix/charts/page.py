@@ -1,4 +1,7 @@
-"""`/charts`: what is known as pictures, each with its table and its data; and the data as CSV."""
+"""`/charts`: what is known as pictures, each with its table and its data; and the data as CSV.
+
+`/embed/issues/{id}`: an issue's lifespan to be shown in other pages. The one page that others may frame.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,15 +9,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
-from knowngood.matrix.charts.drawing import CHARTS, BarChart, pass_rate_chart
-from knowngood.matrix.charts.pass_rate import pass_rate
-from knowngood.matrix.charts.schemas import lifespans_csv, pass_rate_csv
-from knowngood.matrix.charts.service import ChartsQuery, LifespansQuery, lifespans_asked
+from knowngood.matrix.charts.api import ChartsQuery, LifespansQuery, lifespans_asked, lifespans_csv, pass_rate_csv
+from knowngood.matrix.charts.drawing import CHARTS, BarChart, lifespan_chart, pass_rate_chart
+from knowngood.matrix.charts.lifespans import lifespans_by_class
+from knowngood.matrix.charts.releases import pass_rate
+from knowngood.matrix.lookups import find_issue
+from knowngood.store.engine import Session
 from knowngood.web.html.grid import Choice
+from knowngood.web.middleware.headers import FRAMED_CONTENT_SECURITY_POLICY
 from knowngood.web.request_context import Context, RequestContext
 
 router = APIRouter(include_in_schema=False)
+
 
 _CSV = "text/csv; charset=utf-8"
 
@@ -66,3 +74,20 @@ def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> Ch
         ),
         address=f"{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else CHARTS,
     )
+
+
+@router.get("/embed/issues/{issue}")
+def embed(context: Context, issue: str) -> Response:
+    def load(session: Session) -> tuple[Issue, Known]:
+        return find_issue(session, issue), context.known(session)
+
+    def show(read: tuple[Issue, Known]) -> Response:
+        found, known = read
+        classes = [one for one in known.hardware if known.was_measured(found.id, one)]
+        chart = lifespan_chart(context, lifespans_by_class(found, known, classes), has_cells=False, by_class=True)
+        return context.page("_embed.html", {"issue": found, "lifespans": chart})
+
+    response = context.answer(load, show)
+    # Also on a 304: a browser takes its headers over into the copy that it keeps.
+    response.headers["Content-Security-Policy"] = FRAMED_CONTENT_SECURITY_POLICY
+    return response

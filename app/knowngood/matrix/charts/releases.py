@@ -1,13 +1,18 @@
-"""The columns of charts: the measured releases of a hardware class, each with the cell that stands for it."""
+"""The columns of charts: the measured releases of a hardware class, each with the cell that stands for it.
 
+And the share of the issues that pass on each.
+"""
+
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from knowngood.domain.builds.build import DEFAULT_PYTHON
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.history import releases_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, rows_of
-from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.domain.vocabulary import PROSPECTS, StatusLabel
 
@@ -49,3 +54,48 @@ def short_labels(releases: Iterable[str]) -> tuple[str, ...]:
         labels.append(f".{patch}" if minor == before else minor)
         before = minor
     return tuple(labels)
+
+
+@dataclass(frozen=True)
+class ReleaseTally:
+    """One release: how many issues stand how, the zeros too."""
+
+    build: Build
+    counts: Mapping[Prospect, int]
+
+    @property
+    def release(self) -> str:
+        return self.build.build_id.release
+
+    @property
+    def answered(self) -> int:
+        failing = sum(self.counts[one] for one in FAILING_PROSPECTS)
+        return self.counts[Prospect.PASSES] + failing
+
+    @property
+    def rate(self) -> float | None:
+        """The share of the issues with an answer that pass; None where none has one."""
+        return self.counts[Prospect.PASSES] / self.answered if self.answered else None
+
+
+@dataclass(frozen=True)
+class PassRate:
+    hardware: str
+    releases: tuple[ReleaseTally, ...]
+
+
+def pass_rate(known: Known, hardware: str) -> PassRate:
+    columns = measured_releases(known, [hardware])
+    rows = cells_by_release(known.issues.values(), columns, hardware, known)
+    return PassRate(
+        hardware,
+        tuple(
+            ReleaseTally(column.asked, _tally(prospect_of(cells[at]) for cells in rows.values()))
+            for at, column in enumerate(columns)
+        ),
+    )
+
+
+def _tally(prospects: Iterable[Prospect]) -> Mapping[Prospect, int]:
+    found = Counter(prospects)
+    return {prospect: found[prospect] for prospect in Prospect}

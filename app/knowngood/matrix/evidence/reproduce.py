@@ -1,8 +1,13 @@
-"""Commands that measure something again: ours, and the same by hand with nothing but uv and python."""
+"""Commands that measure something again: ours, and the same by hand with nothing but uv and python.
+
+And a stored lock in the form that these install.
+"""
 
 import shlex
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue, environment_request, variants_of
@@ -79,3 +84,30 @@ def _arguments(arm: str, params: Mapping[str, str | int | float | bool]) -> str:
     chosen = [] if arm == BASELINE else ["--arm", arm]
     words = [*chosen, *(f"{name}={value}" for name, value in params.items())]
     return f" {shlex.join(words)}" if words else ""
+
+
+def hashed_requirements(lock: str) -> str:
+    """A stored lock as hashed requirements: one line per package. Empty where the text is no lock, or one that holds
+    something without a SHA-256.
+
+    Stored locks name no addresses (they are shipped), and uv refuses a pylock.toml whose wheels have none: "relative
+    URL without a base" (uv 0.13.8, measured 2026-11-21). The hashes are what matters: only these very wheels are
+    installed.
+    """
+    try:
+        packages = tomllib.loads(lock).get("packages", [])
+    except tomllib.TOMLDecodeError:
+        return ""
+    lines = [_line(package) for package in packages]
+    return "".join(f"{line}\n" for line in lines) if all(lines) else ""
+
+
+def _line(package: Mapping[str, Any]) -> str:
+    archive, wheels = package.get("archive"), package.get("wheels", [])
+    files = [archive] if archive else wheels
+    hashes = [file.get("hashes", {}).get("sha256", "") for file in files]
+    if not hashes or not all(hashes):
+        return ""
+    name = package["name"]
+    what = f"{name} @ {archive['url']}" if archive and archive.get("url") else f"{name}==={package.get('version', '')}"
+    return f"{what} {' '.join(f'--hash=sha256:{one}' for one in hashes)}"

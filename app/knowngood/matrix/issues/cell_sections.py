@@ -11,7 +11,7 @@ from knowngood.domain.verdicts.matrix import told_builds
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.matrix.evidence.cell_page import CellPage, cell_page
+from knowngood.matrix.evidence.page import CellPage, cell_page
 from knowngood.matrix.evidence.service import CellEvidence
 from knowngood.matrix.issues.workarounds import WorkaroundView
 from knowngood.web.html.status_labels import bare_word

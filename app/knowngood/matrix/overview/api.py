@@ -9,10 +9,9 @@ from pydantic import Field
 
 from knowngood.domain.verdicts.matrix import Columns, stale_cells
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.matrix.evidence.cell_schemas import CellBody
 from knowngood.matrix.overview.row_order import WORST_FIRST, RowOrder, newest_first, number_in
-from knowngood.matrix.overview.schemas import MatrixPageBody, matrix_body
 from knowngood.matrix.overview.selection import MatrixQuery, Names, Selection, Several, known_classes, select
+from knowngood.matrix.schemas import CellBody, MatrixBody, matrix_body
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_hardware
 from knowngood.web.datetime_parameters import Written, first_moment, last_moment
@@ -86,7 +85,7 @@ class MatrixApiQuery(MatrixQuery, Paging):
         return bool(self.verdicts) or self.since is not None or self.stale is not None or self.is_paged
 
 
-@router.get("/matrix", response_model=in_parts(MatrixPageBody, "cells"))
+@router.get("/matrix", response_model=in_parts(MatrixBody, "cells"))
 def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Response:
     """Every cell of a selection, not_run ones too, with the issues and builds they are of."""
     then = None if query.at is None else last_moment(query.at, "at", context.now)
@@ -103,7 +102,7 @@ def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Respo
         if query.narrows:
             issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in part.rows})
             builds = [build for build in builds if build.id in {cell.build for cell in part.rows}]
-        body = MatrixPageBody(**vars(matrix_body(issues, builds, part.rows, now)), next=part.next)
+        body = matrix_body(issues, builds, part.rows, now, part.next)
         return answer(context, body, "cells", query.fields, part.next, is_paged=query.is_paged)
 
     return (context.answer_in_turn if query.q else context.answer)(load, show)

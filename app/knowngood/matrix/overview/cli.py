@@ -91,11 +91,11 @@ def _own_hardware() -> tuple[str, ...]:
 def show(known: Known, chosen: Chosen, *, as_json: bool) -> None:
     """The matrix of what is chosen; `run` ends with it too."""
     if as_json:
-        from knowngood.matrix.overview.schemas import matrix_body
+        from knowngood.matrix.schemas import matrix_body
 
         cells = complete(chosen.issues, chosen.builds, chosen.hardware, known)
         body = matrix_body(chosen.issues, chosen.builds, cells.values(), datetime.now(UTC))
-        print_json(body.model_dump(mode="json"))
+        print_json(body.model_dump(mode="json", exclude={"next"}))
         return
     for hardware in chosen.hardware:
         print_matrix(out, chosen.issues, chosen.builds, hardware, known)

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from http import HTTPStatus
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Annotated, Self
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
@@ -239,6 +241,15 @@ def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Resp
 
     answer = context.answer_in_turn if query.q else context.answer
     return answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
+
+
+def redirect_old_address(request: Request) -> Response | None:
+    """Lead an address of a part of the grid, which stood at `/` until 0.2, on to `/matrix` with all that it says.
+    None for any other address. What the grid does not know either is for it to refuse.
+    """
+    if not request.query_params.keys() & MatrixPageQuery.model_fields.keys():
+        return None
+    return RedirectResponse(f"{MATRIX}?{request.url.query}", HTTPStatus.PERMANENT_REDIRECT)
 
 
 def matrix_page(

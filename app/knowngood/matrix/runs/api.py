@@ -1,28 +1,62 @@
-"""`/api/v1/runs`: what was asked to be measured, newest first."""
+"""`/api/v1/runs`: what was asked to be measured, newest first. `/api/v1/events`: what happens, as server-sent events.
 
-from collections.abc import Sequence
+The table of events is asked again and again, which works on every database and across processes. A reader that comes
+back says where it was (`Last-Event-ID`) and misses nothing. Each event's `data` is an EventRow as JSON.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
-from pydantic import Field
+import anyio
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import AfterValidator, Field, TypeAdapter
+from starlette.responses import StreamingResponse
 
+from knowngood.domain.errors import Busy
 from knowngood.matrix.lookups import find_run
-from knowngood.matrix.overview.selection import Names
-from knowngood.matrix.runs.schemas import RunBody, RunDetailBody, RunsBody
+from knowngood.matrix.overview.selection import Names, Words
 from knowngood.matrix.runs.time_left import load_time_left
-from knowngood.store.engine import Session
-from knowngood.store.queries import RunRow, load_runs
+from knowngood.store.engine import Session, reading
+from knowngood.store.queries import EventRow, RunRow, load_events, load_last_event, load_runs
+from knowngood.web.app_state import AppState, state_of
+from knowngood.web.errors import InvalidParameter
+from knowngood.web.json_body import Body, fields_of, read_from
+from knowngood.web.middleware.rate_limit import TooMany, asker_at
 from knowngood.web.pagination import Paging, answer, in_parts, newest_after, next_of, one_of
 from knowngood.web.request_context import Context
+from knowngood.web.urls import run_address
 
-router = APIRouter(tags=["runs"])
+router = APIRouter()
+
+
+@fields_of(RunRow)
+class RunBody(Body):
+    """`request` is what was asked for, as the asker put it."""
+
+    url: Annotated[str, AfterValidator(run_address)] = read_from("id")
+
+
+class RunDetailBody(RunBody):
+    """`left_s` is about how many seconds it still takes (null: it is over, or no arm has ended yet)."""
+
+    left_s: float | None = None
+
+
+class RunsBody(Body):
+    """Newest first. `next` is the address of older runs (null: there are none)."""
+
+    runs: list[RunBody]
+    next: str | None = None
 
 
 class RunsQuery(Paging):
     fields: Annotated[Names, one_of(RunBody.model_fields), Field(description="Only these fields of each run")]
 
 
-@router.get("/runs", response_model=in_parts(RunsBody, "runs"))
+@router.get("/runs", response_model=in_parts(RunsBody, "runs"), tags=["runs"])
 def runs(context: Context, query: Annotated[RunsQuery, Query()]) -> Response:
     """The newest runs, 100 where no limit is given."""
     after = newest_after(context.request, query.cursor)
@@ -35,7 +69,7 @@ def runs(context: Context, query: Annotated[RunsQuery, Query()]) -> Response:
     return context.answer(lambda session: load_runs(session, query.most + 1, after=after), show)
 
 
-@router.get("/runs/{run}", response_model=RunDetailBody)
+@router.get("/runs/{run}", response_model=RunDetailBody, tags=["runs"])
 def run(context: Context, run: str) -> Response:
     """One run with its jobs, and the time that it still takes."""
 
@@ -47,3 +81,108 @@ def run(context: Context, run: str) -> Response:
         return context.json(RunDetailBody.of(found[0]).model_copy(update={"left_s": found[1]}))
 
     return context.answer(load, show)
+
+
+MEDIA = "text/event-stream"
+_EVENT = TypeAdapter(EventRow)
+_SHAPE = {
+    "schema": {
+        "type": "string",
+        "description": "Events whose data is a JSON object each: id, at, kind, run, and data, which goes with the kind",
+    }
+}
+
+_POLL_S = 1.0
+_PING_S = 15.0
+_AT_ONCE = 200
+_LAST_ID = 2**63 - 1  # of what both databases count
+_MOST_STREAMS, _MOST_OF_ONE = 100, 20  # each asks the database once a second
+
+
+def _after(last_event_id: str) -> int:
+    """A reader that comes back sends the id that we sent: anything else is not from here."""
+    if not (last_event_id.isascii() and last_event_id.isdigit()) or int(last_event_id) > _LAST_ID:
+        raise InvalidParameter("is no id of an event", "Last-Event-ID")
+    return int(last_event_id)
+
+
+class Following:
+    """Where one stream stands: the events of `run` (empty: of all) after `after`."""
+
+    def __init__(self, state: AppState, asker: str, run: str, after: int, *, is_over: bool) -> None:
+        self.state = state
+        self.asker = asker
+        self.run = run
+        self.after = after
+        self.is_over = is_over
+
+    def next_events(self) -> tuple[EventRow, ...]:
+        with reading(self.state.engine) as session:
+            found = load_events(session, self.after, self.run or None, _AT_ONCE)
+        if found:
+            self.after = found[-1].id
+        return found
+
+
+def following(
+    request: Request,
+    run: Annotated[Words, Query(description="Only the events of this run; the stream then ends with it")] = "",
+    after: Annotated[
+        int | None, Query(ge=0, le=_LAST_ID, description="Only events after this one; none means from now on")
+    ] = None,
+    last_event_id: Annotated[str, Header(max_length=40)] = "",
+) -> Following:
+    """Checked before the stream begins, so that a refusal is still a problem with its status."""
+    state = state_of(request.app)
+    if state.streams.count >= _MOST_STREAMS:
+        raise Busy(f"{_MOST_STREAMS} event streams are open already; ask /api/v1/runs instead")
+    asker = asker_at(request.client.host if request.client else "")
+    if state.streams.by_asker[asker] >= _MOST_OF_ONE:
+        raise TooMany(
+            f"{_MOST_OF_ONE} event streams are open from your address already; close one, or ask /api/v1/runs", 10
+        )
+    with reading(state.engine) as session:
+        is_over = bool(run) and find_run(session, run).finished_at is not None
+        start = _after(last_event_id) if last_event_id else after
+        return Following(state, asker, run, load_last_event(session) if start is None else start, is_over=is_over)
+
+
+# FastAPI's own event route ends in a logged exception whenever a reader leaves with events on their way (measured with
+# 0.165: the pipe between its producer and its keep-alive breaks), so the stream is written here.
+@router.get("/events", tags=["events"], response_class=StreamingResponse, responses={200: {"content": {MEDIA: _SHAPE}}})
+async def events(follower: Annotated[Following, Depends(following)]) -> StreamingResponse:
+    """Events as they happen, as server-sent events; `Last-Event-ID` goes on where a reader left off."""
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_stream(follower), media_type=MEDIA, headers=headers)
+
+
+async def _stream(follower: Following) -> AsyncIterator[bytes]:
+    """Polls until the run is over or the reader goes. Says `: ping` now and then, so that proxies keep the line."""
+    streams = follower.state.streams
+    streams.count += 1
+    streams.by_asker[follower.asker] += 1
+    quiet_s = 0.0
+    try:
+        while not streams.is_closing:
+            found = await to_thread.run_sync(follower.next_events)
+            if found:
+                yield b"".join(
+                    format_sse_event(data_str=_EVENT.dump_json(event).decode(), id=str(event.id)) for event in found
+                )
+            follower.is_over = follower.is_over or _ends(follower.run, found)
+            if follower.is_over and not found:
+                return
+            quiet_s = 0.0 if found else quiet_s + _POLL_S
+            if quiet_s >= _PING_S:
+                quiet_s = 0.0
+                yield KEEPALIVE_COMMENT
+            if len(found) < _AT_ONCE:
+                await anyio.sleep(_POLL_S)
+    finally:
+        streams.count -= 1
+        streams.by_asker[follower.asker] -= 1
+        streams.by_asker += Counter()  # forgets who has none
+
+
+def _ends(run: str, found: tuple[EventRow, ...]) -> bool:
+    return bool(run) and any(event.kind == "run_finished" for event in found)

@@ -1,13 +1,22 @@
-"""`/api/docs`: the API reference, made from the same document that `/openapi.json` serves. No script, no other host."""
+"""`/signs`: what the signs of the matrix mean.
+
+`/api/docs`: the API reference, made from the same document that `/openapi.json` serves. No script, no other host.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Response
 
+from knowngood.web.html.status_labels import LEGEND
 from knowngood.web.request_context import Context
 
 router = APIRouter(include_in_schema=False)
+
+
+@router.get("/signs")
+def signs(context: Context) -> Response:
+    return context.page("signs.html", LEGEND)
 
 
 @router.get("/api/docs")

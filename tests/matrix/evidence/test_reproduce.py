@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowngood.matrix.evidence.hashed_requirements import hashed_requirements
+from knowngood.matrix.evidence.reproduce import hashed_requirements
 
 A, B = "a" * 64, "b" * 64
 

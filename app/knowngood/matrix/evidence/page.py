@@ -1,6 +1,9 @@
-"""`/cells/{issue}/{build}`: why this verdict, from which attempts, and how to see it again."""
+"""`/cells/{issue}/{build}`: why this verdict, from which attempts, and how to see it again.
 
-from collections.abc import Iterable, Iterator, Sequence
+`/attempts/{id}`: one execution as measured: its log with the telling line lit, its environment, how to repeat it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -8,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
+from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, CONTROL, Issue, Workaround
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message
@@ -18,8 +22,7 @@ from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict
 from knowngood.domain.vocabulary import OUTCOMES
 from knowngood.matrix.charts.costs import CostRow, Moment, Timeline, cost_rows, costs_csv, timeline
-from knowngood.matrix.evidence.hashed_requirements import hashed_requirements
-from knowngood.matrix.evidence.reproduce import Commands, Subject, commands
+from knowngood.matrix.evidence.reproduce import Commands, Subject, commands, hashed_requirements
 from knowngood.matrix.evidence.service import (
     ATTEMPTS_SHOWN,
     CHANGES_SHOWN,
@@ -30,13 +33,15 @@ from knowngood.matrix.evidence.service import (
     timed_of,
 )
 from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
+from knowngood.matrix.lookups import find_attempt, find_build, find_issue
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.engine import Session
 from knowngood.store.evidence.cells import load_notes
 from knowngood.store.evidence.changes import load_cell_news
 from knowngood.store.queries import AttemptDetail, AttemptRow
+from knowngood.web.errors import NotFound
 from knowngood.web.html.grid import Choice
-from knowngood.web.html.markdown import excerpt
+from knowngood.web.html.markdown import excerpt, marked
 from knowngood.web.html.status_labels import whole_word
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import (
@@ -46,6 +51,7 @@ from knowngood.web.urls import (
 )
 
 router = APIRouter(include_in_schema=False)
+
 
 NOTE_WORDS = {
     NoteKind.ANNOTATE: "noted",
@@ -180,3 +186,85 @@ def _log(telling: AttemptDetail | None, line: str) -> Markup:
         return Markup()
     raised = telling.attempt.record.raised
     return excerpt(telling.log, line) or excerpt(raised.text if raised else "", line)
+
+
+@dataclass(frozen=True)
+class AttemptPage:
+    """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it. With
+    `is_pinned` its lock can be installed by hash.
+
+    `controls` are the control's values that are others, for which it does not count as the pass that it was.
+    """
+
+    detail: AttemptDetail
+    issue: Issue
+    controls: Mapping[str, str]
+    log: Markup
+    traceback: Markup
+    has_mark: bool
+    is_pinned: bool
+    commands: Commands
+
+
+@router.get("/attempts/{attempt}")
+def attempt(context: Context, attempt: str) -> Response:
+    def load(session: Session) -> tuple[AttemptDetail, Issue, Build]:
+        detail = find_attempt(session, attempt)
+        return detail, find_issue(session, detail.attempt.issue), find_build(session, detail.attempt.build)[0]
+
+    return context.answer(load, lambda found: context.page("attempt.html", attempt_page(context, *found)))
+
+
+@router.get("/attempts/{attempt}/log.txt")
+def log(context: Context, attempt: str) -> Response:
+    return context.answer(
+        lambda session: find_attempt(session, attempt),
+        lambda detail: context.text(detail.log, "text/plain; charset=utf-8", "log.txt"),
+    )
+
+
+@router.get("/attempts/{attempt}/pylock.toml")
+def lock(context: Context, attempt: str) -> Response:
+
+    def show(detail: AttemptDetail) -> Response:
+        if not detail.lock:
+            raise _unpinned(f'the lock of attempt "{attempt}" is not stored here', attempt)
+        return context.text(detail.lock, "application/toml", "pylock.toml")
+
+    return context.answer(lambda session: find_attempt(session, attempt), show)
+
+
+@router.get("/attempts/{attempt}/requirements.txt")
+def pins(context: Context, attempt: str) -> Response:
+    """The pins of its lock, by hash: for `uv pip install --require-hashes -r`, from whatever index."""
+
+    def show(detail: AttemptDetail) -> Response:
+        found = hashed_requirements(detail.lock)
+        if not found:
+            raise _unpinned(f'no lock of attempt "{attempt}" is stored here that pins by hash', attempt)
+        return context.text(found, "text/plain; charset=utf-8", "requirements.txt")
+
+    return context.answer(lambda session: find_attempt(session, attempt), show)
+
+
+def _unpinned(message: str, attempt: str) -> NotFound:
+    return NotFound(message, [("the attempt, with its packages by name and version", attempt_address(attempt))])
+
+
+def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
+    one, line = detail.attempt, detail.judgement.line
+    raised = one.record.raised.text.strip() if one.record.raised else ""
+    in_log = raised in detail.log
+    is_pinned = bool(hashed_requirements(detail.lock))
+    return AttemptPage(
+        detail=detail,
+        issue=issue,
+        controls={one.key: one.control for one in detail.difference.values} if detail.difference else {},
+        log=marked(detail.log, line),
+        traceback=Markup() if in_log else marked(raised, "" if line in detail.log else line),
+        has_mark=bool(line) and (line in detail.log or line in raised),
+        is_pinned=is_pinned,
+        commands=commands(
+            Subject(issue, build, one.hardware, one.arm, one.variant, one.id if is_pinned else ""), context.base
+        ),
+    )
