@@ -59,7 +59,7 @@ def commands(subject: Subject, base: str) -> Commands:
 
 
 def _from_lock(subject: Subject, base: str, python: str) -> list[str]:
-    """Its very wheels, by hash. Not `uv pip sync pylock.toml`: a lock of ours holds no addresses (`formats.pins`)."""
+    """Its very wheels, by hash. Not `uv pip sync pylock.toml`: see `hashed_requirements`."""
     install = f"uv pip install --python {python} --no-deps --require-hashes{_backend(subject.build)}"
     return [f"curl -O {base}{pins_address(subject.locked_by)}", f"{install} -r requirements.txt"]
 
