@@ -85,7 +85,7 @@ def parts_of(issue: Issue) -> Iterable[Part]:
         issue.summary_zh,
         re.sub(r"\\.|[^\w\s.]", " ", issue.signature.pattern),
         " ".join(f"{link.title} {link.name}" for link in issue.links),
-        " ".join(f"{one.id} {one.title} {one.title_zh}" for one in issue.workarounds),
+        " ".join(f"{workaround.id} {workaround.title} {workaround.title_zh}" for workaround in issue.workarounds),
         " ".join(claim.text for claim in issue.claims),
         "silent" if issue.silent else "",
     )
@@ -227,7 +227,11 @@ class TextIndex:
             return {term: _EXACT} | ({also: _MISSPELT} if also in self._postings else {}), ""
         if also in self._postings:
             return {also: _EXACT}, ""
-        begun = [one for one in self._postings if one.startswith(term)] if len(term) >= _SHORTEST_BEGINNING else []
+        begun = (
+            [posting for posting in self._postings if posting.startswith(term)]
+            if len(term) >= _SHORTEST_BEGINNING
+            else []
+        )
         if begun:
             return dict.fromkeys(begun, _BEGUN), ""
         if near := self._near(term):

@@ -43,9 +43,9 @@ _ENDS = "\0", "\n\0"  # what hardly any part matches: a character that is not in
 def slow_signatures(folders: Iterable[Path], issues: Iterable[Issue]) -> Iterator[FileProblem]:
     """One problem for each of these issues, found in these folders, whose signature can be made slow."""
     files = {place.name: place / "issue.toml" for folder in folders for place in (folder, *folder.iterdir())}
-    for one in issues:
-        if one.signature.pattern and is_slow(one.signature.pattern):
-            yield read_toml(files[one.id]).problem((("signature", "pattern"), _SLOW))
+    for issue in issues:
+        if issue.signature.pattern and is_slow(issue.signature.pattern):
+            yield read_toml(files[issue.id]).problem((("signature", "pattern"), _SLOW))
 
 
 def is_slow(pattern: str) -> bool:
@@ -114,7 +114,9 @@ def hostile_texts(pattern: str) -> Iterator[Hostile]:
     characters = dict.fromkeys(
         [*_TELLING, *map(chr, range(33, 127)), *(character for one in classes for character in _named(one))]
     )
-    shared = ([*(character for character in characters if _is_member(character, one)), *characters] for one in classes)
+    shared = (
+        [*(character for character in characters if _is_member(character, class_)), *characters] for class_ in classes
+    )
     writers = [_Writer(first, optional) for first in (list(characters), *shared) for optional in (1, 0)]
     made = dict.fromkeys(shape for writer in writers for shape in _shapes(writer, tree))
     return (_repeated(*shape) for shape in made if shape[1])
@@ -226,7 +228,9 @@ class _Writer:
     def _members(self, part: tuple[Any, Any]) -> Sequence[str]:
         name, given = str(part[0]), part[1]
         tests = given if name == "IN" else [part]
-        return list(islice((one for one in self.characters if _is_member(one, tests)), _MEMBERS)) or ["a"]
+        return list(islice((character for character in self.characters if _is_member(character, tests)), _MEMBERS)) or [
+            "a"
+        ]
 
 
 def _is_member(character: str, tests: Sequence[tuple[Any, Any]]) -> bool:

@@ -40,7 +40,7 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     if not problems and not catalogue.issues and not catalogue.builds:
         out.print(f"{', '.join(map(str, asked))}: no issue and no builds.toml stands here", soft_wrap=True)
         return Exit.FINDING
-    warnings = [one for one in found_warnings if not one.reason]
+    warnings = [found_warning for found_warning in found_warnings if not found_warning.reason]
     for warning in warnings:
         out.print(f"warning: {warning}", markup=False, soft_wrap=True)
     waived = len(found_warnings) - len(warnings)

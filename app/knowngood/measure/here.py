@@ -111,7 +111,7 @@ def look(python: str, builds: Iterable[Build]) -> Here:
     except ProvisionFailure as failure:
         advice = "name the environment's interpreter: knowngood here --python /path/to/venv/bin/python"
         raise BadRequest(f"{path} cannot be used: {failure.trouble.sentence}; {advice}") from failure
-    column = next((one for one in builds if difference(one, found.imported, {}) is None), None)
+    column = next((build for build in builds if difference(build, found.imported, {}) is None), None)
     name = digest(f"{path} {found.imported} {found.lock}")[:16]
     return Here(path, column or _build_of(found), found.in_words, name, column is not None)
 
@@ -215,4 +215,4 @@ def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
 
 
 def _title(issue: Issue, id_: str) -> str:
-    return next((one.title for one in issue.workarounds if one.id == id_), id_)
+    return next((workaround.title for workaround in issue.workarounds if workaround.id == id_), id_)

@@ -77,7 +77,7 @@ def conditions_on_cells(query: Query) -> int:
 def of_issues(query: Query) -> Callable[[Issue], bool]:
     """The conditions on an issue whatever its cells: true of every issue that `matching` can select."""
     parts = query.queries if isinstance(query, And) else (query,)
-    tests = [_combined(one, about_issue) for one in parts if not needs_cells(one)]
+    tests = [_combined(part, about_issue) for part in parts if not needs_cells(part)]
     return lambda issue: all(test(issue) for test in tests)
 
 
@@ -87,7 +87,7 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
     Raises BadQuery where they leave none of some: a name that is no build's, a range that nothing is in.
     """
     places = [one for one in (query.queries if isinstance(query, And) else (query,)) if _is_place(one)]
-    tests = [_combined(one, about_build) for one in places]
+    tests = [_combined(place, about_build) for place in places]
     left = tuple(build for build in builds if all(test(build) for test in tests))
     if builds and not left:
         raise _no_columns(next(atoms_of(places[0])), builds)
@@ -97,7 +97,7 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
 def classes_left(query: Query, classes: Iterable[str]) -> tuple[str, ...]:
     """The hardware classes that the query's own conditions on hardware leave; every one where it has none."""
     parts = query.queries if isinstance(query, And) else (query,)
-    tests = [_combined(one, about_class) for one in parts if _is_plain(one) and _is_of_hardware(one)]
+    tests = [_combined(part, about_class) for part in parts if _is_plain(part) and _is_of_hardware(part)]
     return tuple(class_ for class_ in classes if all(test(class_) for test in tests))
 
 
@@ -199,14 +199,14 @@ def _test(query: Query, scope: Scope, view: View) -> _Test:
 
 def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
     """Columns first, then issues, which are quick to ask, then one cell for all that is asked of a cell."""
-    places = [_combined(one, about_build) for one in queries if _is_place(one)]
+    places = [_combined(query, about_build) for query in queries if _is_place(query)]
     scope = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
     if places and not scope:
         return lambda _issue, _lines: False
     rest = [one for one in queries if not _is_place(one)]
     of_cells = [one for one in rest if _is_of_a_cell(one)]
     others = [one for one in rest if not _is_of_a_cell(one)]
-    tests = [_test(one, scope, view) for one in sorted(others, key=needs_cells)]
+    tests = [_test(other, scope, view) for other in sorted(others, key=needs_cells)]
     if of_cells:
         tests.append(_some(_range(scope, of_cells, view)))
     return lambda issue, lines: all(test(issue, lines) for test in tests)
@@ -310,11 +310,11 @@ def _standing(family: Scope, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]
 
 def _range(scope: Scope, of_cells: Iterable[Query], view: View) -> _Range:
     verdicts = frozenset(Verdict)
-    for one in of_cells:
-        if isinstance(one, Atom) and one.field == "status":
-            verdicts &= _verdicts(one)
+    for of_cell in of_cells:
+        if isinstance(of_cell, Atom) and of_cell.field == "status":
+            verdicts &= _verdicts(of_cell)
     others = (one for one in of_cells if not (isinstance(one, Atom) and one.field == "status"))
-    tests = tuple(_told(one, view) for one in sorted(others, key=_price))
+    tests = tuple(_told(other, view) for other in sorted(others, key=_price))
     return _Range(scope, _families(scope, view), verdicts, tests, _picker(scope, view))
 
 

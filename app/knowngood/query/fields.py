@@ -305,7 +305,7 @@ def _is_exercised(issue: Issue, probe: str) -> bool:
     exercises = next((arm.exercises for arm in issue.arms if arm.id == BASELINE), ())
     if probe == "operator":
         return any(one.startswith(OPERATOR_PROBE) for one in exercises)
-    return probe in {one.casefold() for one in exercises}
+    return probe in {exercise.casefold() for exercise in exercises}
 
 
 def _upstream(issue: Issue) -> str:
@@ -351,7 +351,9 @@ _TEXTS_OF: dict[str, Callable[[Issue], Iterable[str]]] = {
         *issue.packages.no_deps,
         *(text for texts in issue.packages.per_release.values() for text in texts),
     ),
-    "workaround": lambda issue: (text for one in issue.workarounds for text in (one.id, one.title, one.title_zh)),
+    "workaround": lambda issue: (
+        text for workaround in issue.workarounds for text in (workaround.id, workaround.title, workaround.title_zh)
+    ),
 }
 
 
@@ -498,7 +500,7 @@ _ALL = (
     _words("culprit", Kind.ISSUE, "the layer at fault", (one.value for one in Culprit)),
     Field("severity", Kind.ISSUE, "how bad, also compared: >=high", _severity, _SEVERITIES),
     _words("silent", Kind.ISSUE, "wrong numbers without an error", _YES_NO),
-    _words("kind", Kind.ISSUE, "what upstream calls it", (one.value for one in Status)),
+    _words("kind", Kind.ISSUE, "what upstream calls it", (Statu.value for Statu in Status)),
     _words("fidelity", Kind.ISSUE, "how near the repro is to the report", (one.value for one in Fidelity)),
     _words("device", Kind.ISSUE, "what it runs on", (one.value for one in Device)),
     _words("signature", Kind.ISSUE, "how its failure is recognised", (one.value for one in SignatureKind)),

@@ -426,10 +426,12 @@ def _is_observation(told: Mapping[str, Any]) -> bool:
     if not all(isinstance(one, dict) and one.keys() == {*_PATH_WORDS, *_PATH_COUNTS} for one in paths):
         return False
     texts = [*told.get("versions", {}).values(), *told.get("observed", {}).values()]
-    texts += [one[word] for one in paths for word in _PATH_WORDS]
+    texts += [path[word] for path in paths for word in _PATH_WORDS]
     numbers = [told.get("threads", 0), *told.get("counts", {}).values()]
     numbers += [one[count] for one in paths for count in _PATH_COUNTS]
-    return all(isinstance(one, str) for one in texts) and all(type(one) is int and 0 <= one < _MOST for one in numbers)
+    return all(isinstance(text, str) for text in texts) and all(
+        type(number) is int and 0 <= number < _MOST for number in numbers
+    )
 
 
 def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
@@ -472,7 +474,7 @@ def _interpreter_home(place: RunLocation) -> Path:
 
 
 def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]], foreign: int) -> RunRecord:
-    saw = {one["saw"]: one for one in observations}
+    saw = {observation["saw"]: observation for observation in observations}
     imported, returned = saw.get("imported", {}), saw.get("returned", {})
     own_s = observations[-1]["at"] - imported["at"] if imported else 0.0
     first_seen = {one["name"]: 1 for one in observations if one["saw"] == "probe"}

@@ -88,7 +88,7 @@ class DispatchOptions:
             room = self.room()
         else:
             room = {one: self.cuda_jobs if one.startswith("cuda-") else self.jobs for one in self.hardware}
-        return {one: room[whole_class(one)] for one in with_isa_classes(room)}
+        return {class_: room[whole_class(class_)] for class_ in with_isa_classes(room)}
 
 
 def process_of(holder: str) -> str:

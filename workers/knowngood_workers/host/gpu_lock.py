@@ -94,7 +94,12 @@ def _memory(handle: object) -> tuple[int, int]:
 def _processes(handle: object) -> tuple[int, ...]:
     """None is shown where the driver cannot list them: only a device that is gone makes that an error."""
     try:
-        return tuple(sorted(int(one.pid) for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)))
+        return tuple(
+            sorted(
+                int(nvmlDeviceGetComputeRunningProcess.pid)
+                for nvmlDeviceGetComputeRunningProcess in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+            )
+        )
     except pynvml.NVMLError_GpuIsLost:
         raise
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):

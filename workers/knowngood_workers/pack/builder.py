@@ -285,7 +285,9 @@ def _metadata(text: str) -> str:
     """Its extra is what the worker in a pack needs, so there it has none."""
     head, blank, description = text.partition("\n\n")
     kept = [line for line in head.splitlines() if not line.startswith(("Requires-Dist:", "Provides-Extra:"))]
-    return "\n".join([*kept, *(f"Requires-Dist: {one}" for one in _requirements())]) + blank + description
+    return (
+        "\n".join([*kept, *(f"Requires-Dist: {requirement}" for requirement in _requirements())]) + blank + description
+    )
 
 
 def zip_wheel(files: Mapping[str, bytes], record: str) -> bytes:

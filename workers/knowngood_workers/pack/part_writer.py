@@ -34,7 +34,9 @@ class Fetcher:
         self._variables = variables
         words = " ".join(value for name, value in variables.items() if name.startswith("UV_")).replace(",", " ").split()
         addresses = [urlsplit(word) for word in words if "@" in word and "://" in word]
-        self._logins = {one.hostname: one.netloc.rpartition("@")[0] for one in addresses if one.username}
+        self._logins = {
+            address.hostname: address.netloc.rpartition("@")[0] for address in addresses if address.username
+        }
 
     def chunks(self, url: str) -> Iterator[bytes]:
         """The bytes at an `http`, `https` or `file` address. Raises BadPack for another one, and OSError."""

@@ -229,7 +229,11 @@ def _rewrap_installed(expected: list[list[str]], target: Path) -> None:
 
     Raises PackProblem naming all that is not installed here in the version that was counted on.
     """
-    here = {_canonical(one.metadata["Name"]): one for one in distributions(path=sys.path) if one.metadata["Name"]}
+    here = {
+        _canonical(distribution.metadata["Name"]): distribution
+        for distribution in distributions(path=sys.path)
+        if distribution.metadata["Name"]
+    }
     absent = [f"{name} {version}" for name, version in expected if name not in here or here[name].version != version]
     if absent:
         raise PackProblem(

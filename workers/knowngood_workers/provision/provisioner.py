@@ -457,7 +457,7 @@ class _Survey:
             pair
             for pair, lock in self.new
             if lock is None
-            or any(one.key not in self.sizes and self.cached.isdisjoint(one.hashes) for one in lock.wheels)
+            or any(wheel.key not in self.sizes and self.cached.isdisjoint(wheel.hashes) for wheel in lock.wheels)
         ]
         return sorted(asked, key=lambda pair: (pair[0].origin != "default", bool(pair[1].packages)))
 

@@ -75,7 +75,7 @@ def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, boo
     """Where something helps before where it helps in part, that before where nothing does; releases before other
     wheels, newer before older.
     """
-    found = {one.verdict for one in cell.workarounds.values()}
+    found = {workaround.verdict for workaround in cell.workarounds.values()}
     helps = WorkaroundVerdict.EFFECTIVE in found, WorkaroundVerdict.PARTIAL in found
     return *helps, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
 
@@ -94,7 +94,11 @@ def tried_workarounds(issue: Issue, cell: Cell | None) -> tuple[TriedWorkaround,
     """The workarounds that apply to a cell with what was found of them, those that work first; without one all of them,
     as not measured.
     """
-    unknown = {one.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED) for one in issue.workarounds if not one.is_decoy}
+    unknown = {
+        workaround.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED)
+        for workaround in issue.workarounds
+        if not workaround.is_decoy
+    }
     tried = cell.workarounds if cell else unknown
     found = [(one, tried[one.id]) for one in issue.workarounds if one.id in tried and tried[one.id].applies]
     found.sort(key=lambda pair: _BEST_FIRST.index(pair[1].verdict))

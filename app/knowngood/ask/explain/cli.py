@@ -97,7 +97,7 @@ def _stored_failures() -> Mapping[str, Sequence[str]]:
 def _lines(body: Explanation) -> Iterator[str]:
     yield from (f"Note: {english(one)}" for one in body.wheel)
     yield _verdict(body)
-    yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
+    yield from (f"  {version.name} {version.value}   ({version.line})" for version in body.versions)
     yield (
         f"Build: {body.build}" + (f" ({english(body.note)})" if body.note else "")
         if body.build

@@ -89,7 +89,7 @@ def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[Part]:
         issue.summary,
         issue.signature.pattern,
         " ".join(claim.text for claim in issue.claims),
-        " ".join(one.title for one in issue.workarounds),
+        " ".join(workaround.title for workaround in issue.workarounds),
         "\n".join(_own_lines(failures)),
     )
     return [(text, 0.0) for text in texts]
@@ -291,7 +291,7 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
 
 def _told_first(found: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
     """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
-    is_missed = WINDOWS in resolved.platforms and any(one.name == "working Triton" for one in found.versions)
+    is_missed = WINDOWS in resolved.platforms and any(version.name == "working Triton" for version in found.versions)
     return (*_told_of_wheel(resolved, known), *([Sentence("no_triton")] if is_missed else []))
 
 
@@ -299,8 +299,8 @@ def _told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
     """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
     nobody knows.
     """
-    wheel, classes = known.builds.get(found.build or ""), (class_named(one, ()) for one in found.gpus)
-    said = [known.against(wheel, one) for one in classes] if wheel or found.nearest else []
+    wheel, classes = known.builds.get(found.build or ""), (class_named(gpu, ()) for gpu in found.gpus)
+    said = [known.against(wheel, class_) for class_ in classes] if wheel or found.nearest else []
     return (*(one for one in said if one), *several_gpus(found.gpus))
 
 
@@ -315,7 +315,7 @@ def complete(found: Explanation, issues: Mapping[str, Issue], knowledge: Knowled
         named = resolve_build(build, known.builds, knowledge.tested, platforms=resolved.platforms)
         resolved = replace(named, gpus=resolved.gpus)
     elsewhere = bool(why_not_tested(resolved.platforms))
-    weakened = [_weakened(one, issues[one.issue], found, resolved, known) for one in found.matches]
+    weakened = [_weakened(match, issues[match.issue], found, resolved, known) for match in found.matches]
     matches = [advise(one, issues[one.issue], resolved.build, known, elsewhere=elsewhere) for one in weakened]
     return replace(
         found,
@@ -341,7 +341,7 @@ def _is_ruled_out(issue: Issue, found: Explanation) -> bool:
     """
     first = _first_triton(issue)
     can_be = {"torch": issue.requires.torch, "Python": issue.requires.python, "Triton": first and f">={first}"}
-    stated = {name: [one.value for one in found.versions if one.name == name] for name in (*can_be, "CUDA")}
+    stated = {name: [version.value for version in found.versions if version.name == name] for name in (*can_be, "CUDA")}
     is_for_cpu = stated["CUDA"] == ["None"] or {one.partition("+")[2] for one in stated["torch"]} == {"cpu"}
     return (issue.requires.device is Device.CUDA and is_for_cpu) or not all(
         _is_any_within(specifier, stated[name]) for name, specifier in can_be.items()
@@ -356,7 +356,7 @@ def _first_triton(issue: Issue) -> str:
 def _is_any_within(specifier: str, versions: Sequence[str]) -> bool:
     """True where they say nothing: none is stated, or one that is no version."""
     try:
-        return not versions or any(is_within(specifier, one) for one in versions)
+        return not versions or any(is_within(specifier, version) for version in versions)
     except InvalidVersion:
         return True
 
@@ -463,10 +463,10 @@ def _operator_of_a_crash(text: str, issue: Issue) -> tuple[int, int] | None:
     """
     if issue.signature.kind is not SignatureKind.SIGNAL or not _died(issue, text):
         return None
-    exercised = {one for arm in issue.arms for one in arm.exercises if one.startswith(OPERATOR_PROBE)}
+    exercised = {exercise for arm in issue.arms for exercise in arm.exercises if exercise.startswith(OPERATOR_PROBE)}
     operators = (one.rpartition("::")[2].replace("_", "_?") for one in sorted(exercised))
     names = [*map(re.escape, _NAME.findall(issue.title)), *operators]
-    named = (re.search(rf"(?<![\w/\\-]){one}(?!\w)", text, re.IGNORECASE) for one in names)
+    named = (re.search(rf"(?<![\w/\\-]){name}(?!\w)", text, re.IGNORECASE) for name in names)
     return next((one.span() for one in named if one), None)
 
 
@@ -485,7 +485,7 @@ def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMen
     if own := [name for name in names if name not in said]:
         return any(re.search(rf"(?<![\w/\\-]){re.escape(name)}", rest) for name in own)  # a file's name says less
     titled = _VERSION_OF_TITLE.findall(issue.title)
-    return any((one.name, ".".join(one.value.split(".")[:2])) in titled for one in versions)
+    return any((version.name, ".".join(version.value.split(".")[:2])) in titled for version in versions)
 
 
 def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ...]:

@@ -116,7 +116,7 @@ def _address_of(found: Explanation) -> str:
     """The address that shows the same again, but for what the text alone has."""
     return asking(
         PASTE,
-        issue=",".join(one.issue for one in found.matches if one.strength is Strength.SURE),
+        issue=",".join(match.issue for match in found.matches if match.strength is Strength.SURE),
         maybe=",".join(one.issue for one in found.matches if one.strength is not Strength.SURE),
         near=",".join(one.issue for one in found.nearest),
         silent=",".join(one.issue for one in found.silent),

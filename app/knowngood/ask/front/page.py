@@ -58,7 +58,7 @@ def _page(context: RequestContext, found: Overview, own: ReaderBuild, active: Ru
         found,
         own=own,
         active=active,
-        rates=[pass_rate_chart(context, one) for one in found.rates],
+        rates=[pass_rate_chart(context, rate) for rate in found.rates],
         json_address=asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
         **(_values_of(context, found.yours) if found.yours else {}),
     )

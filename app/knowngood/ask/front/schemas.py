@@ -78,7 +78,11 @@ def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:
             cells=news.cells,
             issues=list(dict.fromkeys(issue for change in news.changes for issue in change.issues)),
         ),
-        releases=[standing_of(one.build, rate.hardware, one.counts) for rate in found.rates for one in rate.releases],
+        releases=[
+            standing_of(release.build, rate.hardware, release.counts)
+            for rate in found.rates
+            for release in rate.releases
+        ],
     )
 
 

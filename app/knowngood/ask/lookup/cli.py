@@ -158,9 +158,9 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
         "here": answer.ruling,
         "is_example": answer.is_example,
         "elsewhere": [
-            {"hardware": one.hardware, "build": one.works_on, "workaround": one.elsewhere}
-            for one in answer.ruling.reasons
-            if one.elsewhere
+            {"hardware": reason.hardware, "build": reason.works_on, "workaround": reason.elsewhere}
+            for reason in answer.ruling.reasons
+            if reason.elsewhere
         ],
     }
 

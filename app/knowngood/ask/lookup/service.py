@@ -42,7 +42,7 @@ class EnvironmentAnswer:
     ruling: Ruling
 
     def of(self, *verdicts: Verdict) -> tuple[Reason, ...]:
-        return tuple(one for one in self.ruling.reasons if one.verdict in verdicts)
+        return tuple(reason for reason in self.ruling.reasons if reason.verdict in verdicts)
 
 
 def answer_issue(issue: Issue, asked: GateRequest | None, knowledge: Knowledge, now: datetime) -> IssueAnswer:
@@ -67,7 +67,7 @@ def answer_environment(asked: GateRequest, knowledge: Knowledge, now: datetime) 
     known = knowledge.known
     question = read_question(replace(asked, issues=(ALL,)), knowledge, now)
     ruling = decide(question)
-    reasons = (one for one in ruling.reasons if not known.issues[one.issue].is_smoke)
+    reasons = (reason for reason in ruling.reasons if not known.issues[reason.issue].is_smoke)
     packages = question.resolved.packages
     concerned = {issue.requires.package for issue in known.issues.values()} & set(packages)
     return EnvironmentAnswer(
@@ -90,4 +90,4 @@ def _worst_first(reason: Reason) -> tuple[bool, int, bool, bool, str, str]:
 
 
 def has_workaround(reason: Reason) -> bool:
-    return any(one.verdict == WorkaroundVerdict.EFFECTIVE for one in reason.workarounds)
+    return any(workaround.verdict == WorkaroundVerdict.EFFECTIVE for workaround in reason.workarounds)

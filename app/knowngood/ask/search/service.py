@@ -396,7 +396,7 @@ class _Question:
         """For the components and packages that are named, else for the `issues` that the words found. Of a GPU that
         nobody measured the page says by the wheels' lists what it can; other hardware it takes as it was measured.
         """
-        packages = [one for one in asked.packages if one in self._index.names.packages]
+        packages = [package for package in asked.packages if package in self._index.names.packages]
         url = upgrade_address(
             build.id,
             hardware=class_ if class_.startswith("cuda-") else self._shown(class_),

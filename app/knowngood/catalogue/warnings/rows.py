@@ -68,7 +68,9 @@ def row_warnings(folders: Sequence[Path], issues: Sequence[str]) -> tuple[RowWar
 
 def open_warnings(place: Path) -> tuple[str, ...]:
     """Those that the row which stands there does not waive, each in a sentence with its code."""
-    return tuple(f"{one.message} [{one.code}]" for one in row_warnings([place], [place.name]) if not one.reason)
+    return tuple(
+        f"{warning.message} [{warning.code}]" for warning in row_warnings([place], [place.name]) if not warning.reason
+    )
 
 
 def read_answers(folder: Path) -> Measured:

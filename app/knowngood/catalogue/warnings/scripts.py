@@ -105,7 +105,7 @@ def _late_refusals(statement: ast.stmt, refusing: Collection[str]) -> Iterator[S
         calls = [node for node in _own(function) if isinstance(node, ast.Call)]
         suspect = min((call.lineno for call in calls if _is_suspect_call(call, function)), default=None)
         for refusal in refusals:
-            around = next((one for one in handlers if refusal in set(ast.walk(one))), None)
+            around = next((handler for handler in handlers if refusal in set(ast.walk(handler))), None)
             if around is not None:
                 where = f"in {_handler_name(around)}"
                 yield _warning(WarningCode.LATE_NOT_APPLICABLE, refusal.lineno, where)
@@ -156,7 +156,7 @@ def _switched(statement: ast.stmt) -> Iterator[ScriptWarning]:
 
 def _suppressed(script: Script, statements: Iterable[ast.stmt]) -> Iterator[ScriptWarning]:
     acting = [node for node in script.body if isinstance(node, ast.Expr | ast.Assign | ast.With | ast.If | ast.For)]
-    for line, words in sorted({found for node in (*statements, *acting) for found in _settings(node)}):
+    for line, words in sorted({setting for node in (*statements, *acting) for setting in _settings(node)}):
         yield _warning(WarningCode.SUPPRESS_ERRORS, line, words)
     for arm, variables in script.environment.items():
         for name in variables:
@@ -168,11 +168,13 @@ def _settings(statement: ast.stmt) -> Iterator[tuple[int, str]]:
     """Where suppress_errors is set: by assignment, as a keyword, or as a text handed to something."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Assign) and not _is_false(node.value):
-            yield from ((node.lineno, ast.unparse(one)) for one in node.targets if _SUPPRESS.search(ast.unparse(one)))
+            yield from (
+                (node.lineno, ast.unparse(target)) for target in node.targets if _SUPPRESS.search(ast.unparse(target))
+            )
         elif isinstance(node, ast.keyword) and node.arg and _SUPPRESS.search(node.arg) and not _is_false(node.value):
             yield node.value.lineno, node.arg
         elif isinstance(node, ast.Call):
-            texts = (one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str))
+            texts = (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
             yield from ((node.lineno, text) for text in texts if _SUPPRESS.search(text))
 
 
@@ -262,7 +264,7 @@ def _unused(function: Function) -> Iterator[ast.expr]:
     for node in _own(function):
         if isinstance(node, ast.Expr) or (
             isinstance(node, ast.Assign)
-            and all(isinstance(one, ast.Name) and one.id not in read for one in node.targets)
+            and all(isinstance(target, ast.Name) and target.id not in read for target in node.targets)
         ):
             yield node.value
 

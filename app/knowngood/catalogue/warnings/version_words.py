@@ -53,7 +53,7 @@ class MeasuredReleases:
 
     @property
     def in_order(self) -> Sequence[tuple[Release, bool]]:
-        told = [*((_release(one), True) for one in self.fails), *((_release(one), False) for one in self.passes)]
+        told = [*((_release(fail), True) for fail in self.fails), *((_release(one), False) for one in self.passes)]
         return sorted(told)
 
     @property

@@ -133,6 +133,6 @@ def _words(issue: Issue) -> str:
         issue.summary_zh,
         issue.signature.pattern,
         *(link.url for link in issue.links),
-        *(text for one in issue.workarounds for text in (one.title, one.title_zh)),
+        *(text for workaround in issue.workarounds for text in (workaround.title, workaround.title_zh)),
     )
     return " ".join(" ".join(parts).lower().split())

@@ -38,7 +38,7 @@ def pages_of(known: Known) -> Iterator[SitePage]:
     for issue in known.issues:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
     for build in told_builds(known):
-        for hardware in (one for one in classes if one == first or _says_something(known, build, one)):
+        for hardware in (class_ for class_ in classes if class_ == first or _says_something(known, build, class_)):
             yield SitePage(build_address(_name(build), hardware), f"builds/{build.id}.{hardware}.html", "builds")
     yield SitePage("/charts", "charts.html", "charts")
     for hardware in classes:

@@ -73,7 +73,7 @@ class BisectResult:
         if self.answer.kind is not SearchOutcome.FOUND:
             return ""
         ran = {*self.asked} - self.kept.keys()
-        if any(one.fails is not None and one.build.id in ran for one in self.answer.search.points[1:-1]):
+        if any(point.fails is not None and point.build.id in ran for point in self.answer.search.points[1:-1]):
             return ""
         return next(
             (self.kept[one.build.id] for one in self.answer.changes[0].between if one.build.id in self.kept), ""

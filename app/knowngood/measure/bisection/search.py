@@ -68,7 +68,7 @@ class Point:
         the one asked least where it passes.
         """
         deciding = FAILING if self.fails else {Verdict.NOT_AFFECTED}
-        counts = [one.n for one in self.cell.variants if one.verdict in deciding]
+        counts = [variant.n for variant in self.cell.variants if variant.verdict in deciding]
         return (max if self.fails else min)(counts, default=0)
 
 
@@ -119,7 +119,7 @@ class ChangePoint:
         """
         sides = (self.before, self.after)
         wanted = needed_attempts(self)
-        few = [f"{one.label} rests on {many(one.attempts, 'attempt')}" for one in sides if one.attempts < wanted]
+        few = [f"{side.label} rests on {many(side.attempts, 'attempt')}" for side in sides if side.attempts < wanted]
         if few:
             return f"{' and '.join(few)}, of {wanted} that a change asks for"
         failing, passing = (self.after, self.before) if self.breaks else (self.before, self.after)

@@ -60,7 +60,7 @@ def add_builds(file: Path, additions: Sequence[BuildProposal]) -> None:
         shutil.copymode(place, partial)
         os.replace(partial, place)  # noqa: PTH105 - one step, whoever reads meanwhile
     except CatalogueProblems as found:
-        words = "; ".join(f"line {one.line}: {one.message}" for one in found.problems)
+        words = "; ".join(f"line {problem.line}: {problem.message}" for problem in found.problems)
         raise BadRequest(f"{file} cannot take the new builds: {words}") from None
     except OSError as error:
         raise BadRequest(f"{file} cannot be written: {error.strerror}") from None

@@ -120,27 +120,29 @@ def look(index: SimpleIndex, builds: Sequence[Build], today: date, since: Versio
 
 
 def _yanked(project: str, releases: Mapping[Version, Release]) -> dict[str, str]:
-    return {f"{project} {one.version}": one.yanked for one in releases.values() if one.yanked is not None}
+    return {
+        f"{project} {release.version}": release.yanked for release in releases.values() if release.yanked is not None
+    }
 
 
 def as_body(found: Discovery, *, written: bool) -> dict[str, Any]:
     return {
         "builds": [
             {
-                "torch": one.torch,
-                "local": one.local,
-                "cuda": one.cuda,
-                "triton": one.triton,
-                "with_triton": one.with_triton,
-                "git": one.git,
-                "python": one.python,
-                "pythons": list(one.pythons),
-                "as_of": one.as_of.isoformat(),
-                "released": one.released.isoformat() if one.released else None,
-                "remarks": list(one.remarks),
-                "toml": as_toml(one),
+                "torch": addition.torch,
+                "local": addition.local,
+                "cuda": addition.cuda,
+                "triton": addition.triton,
+                "with_triton": addition.with_triton,
+                "git": addition.git,
+                "python": addition.python,
+                "pythons": list(addition.pythons),
+                "as_of": addition.as_of.isoformat(),
+                "released": addition.released.isoformat() if addition.released else None,
+                "remarks": list(addition.remarks),
+                "toml": as_toml(addition),
             }
-            for one in found.additions
+            for addition in found.additions
         ],
         "undescribed": dict(found.undescribed),
         "older": list(found.older),
@@ -151,8 +153,8 @@ def as_body(found: Discovery, *, written: bool) -> dict[str, Any]:
 
 def _print(found: Discovery, place: Path, *, written: bool) -> None:
     """TOML on the standard output, ready to paste; what else there is to say on the standard error."""
-    for one in found.additions:
-        click.echo("\n".join([*(f"# {remark}" for remark in one.remarks), as_toml(one), ""]))
+    for addition in found.additions:
+        click.echo("\n".join([*(f"# {remark}" for remark in addition.remarks), as_toml(addition), ""]))
     for version, reason in found.undescribed.items():
         click.echo(f"torch {version} is new, and no build can be written for it: {reason}", err=True)
     for name, reason in found.yanked.items():

@@ -290,7 +290,7 @@ def pinned_triton(
 
 
 def _remarks(release: Release, facts: WheelFacts, pythons: Sequence[str]) -> tuple[str, ...]:
-    more = [one for one in release.pythons if one not in pythons]
+    more = [python for python in release.pythons if python not in pythons]
     left_out = f"left out: {', '.join(more)} (no Python of the catalogue's newest build, or no Triton for it)"
     said = (
         f"wheels for {', '.join(release.pythons)} on Linux x86-64",
@@ -307,7 +307,7 @@ def foreign_triton(
 ) -> BuildProposal | None:
     """The newest release of torch with a Triton that no build has yet, forced past the pin; None without such a one."""
     said = [text for build in builds for text in (build.triton, build.pinned_triton) if text]
-    known = {Version(text) for text in (*said, *(one.triton for one in additions if one.triton))}
+    known = {Version(text) for text in (*said, *(addition.triton for addition in additions if addition.triton))}
     fresh = [
         version for version, one in tritons.items() if one.yanked is None and version > max(known, default=version)
     ]
@@ -326,7 +326,7 @@ def foreign_triton(
         as_of=as_of,
         released=host.released,
         python=host.python,
-        pythons=tuple(one for one in host.pythons if triton.wheel(one)),
+        pythons=tuple(python for python in host.pythons if triton.wheel(python)),
         git=host.git,
         note="A Triton newer than the pin, forced past it.",
         remarks=(f"triton {triton.version} is new; no torch of the catalogue pins it",),
