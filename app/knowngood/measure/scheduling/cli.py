@@ -86,10 +86,12 @@ def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:
         }
         for proposal in proposals
     ]
-    return {"jobs": jobs, "minutes": round(sum(one.seconds for one in proposals) / 60, 1)}
+    return {"jobs": jobs, "minutes": round(sum(proposal.seconds for proposal in proposals) / 60, 1)}
 
 
 def _print(proposals: Sequence[ProposedJob]) -> None:
-    for number, one in enumerate(proposals, 1):
-        cells = f"{len(one.due)} cell{'s' if len(one.due) > 1 else ''}, {in_words(one.seconds)}"
-        click.echo(f"{number:3} {one.job.request.name} on {one.job.hardware} ({cells})\n    {one.reason}")
+    for number, proposal in enumerate(proposals, 1):
+        cells = f"{len(proposal.due)} cell{'s' if len(proposal.due) > 1 else ''}, {in_words(proposal.seconds)}"
+        click.echo(
+            f"{number:3} {proposal.job.request.name} on {proposal.job.hardware} ({cells})\n    {proposal.reason}"
+        )
