@@ -110,9 +110,9 @@ def hostile_texts(pattern: str) -> Iterator[Hostile]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a later Python may read otherwise
         tree = list(_PARSER.parse(pattern))
-    classes = {str(one): one for one in _classes(tree)}.values()
+    classes = {str(class_): class_ for class_ in _classes(tree)}.values()
     characters = dict.fromkeys(
-        [*_TELLING, *map(chr, range(33, 127)), *(character for one in classes for character in _named(one))]
+        [*_TELLING, *map(chr, range(33, 127)), *(character for class_ in classes for character in _named(class_))]
     )
     shared = (
         [*(character for character in characters if _is_member(character, class_)), *characters] for class_ in classes
@@ -199,7 +199,7 @@ class _Writer:
     def sample(self, tree: Sequence[Any]) -> str:
         """A short text that the parts match, but for what they look around for."""
         return "".join(
-            [self._known.get(id(one)) or self._known.setdefault(id(one), self._sample_of(one)) for one in tree]
+            [self._known.get(id(part)) or self._known.setdefault(id(part), self._sample_of(part)) for part in tree]
         )
 
     def _units(self, repeated: Sequence[Any]) -> Sequence[str]:
