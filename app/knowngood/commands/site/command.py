@@ -53,7 +53,7 @@ def site(output: Path) -> None:
     ground = ground_here()
     known = _with_scripts(ground.knowledge.known)
     with _replaced(output) as folder:
-        write_site(known, recorded_here(ground), folder, lambda told: err.print(told, soft_wrap=True))
+        write_site(known, recorded_here(ground), folder, lambda line: err.print(line, soft_wrap=True))
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     err.print(
         f"{output}: {many(len(sizes), 'file')}, {bytes_in_words(sum(sizes))}; open {output / 'index.html'}",
