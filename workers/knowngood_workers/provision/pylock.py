@@ -91,10 +91,10 @@ def compose_lock(main: str, bare: str, *, comment: str) -> str:
     head, *blocks = main.split(_BLOCK)
     added = bare.split(_BLOCK)[1:]
     named = {_name_of(block) for block in added}
-    kept = [block for block in blocks if _name_of(block) not in named]
-    body = "\n\n".join(part.strip("\n") for part in (head, *(_BLOCK + block for block in (*kept, *added))))
-    said = "".join(f"# {line}\n" for line in comment.splitlines())
-    return f"{said}{_CREDENTIALS.sub('', body)}\n"
+    unchanged = [block for block in blocks if _name_of(block) not in named]
+    body = "\n\n".join(part.strip("\n") for part in (head, *(_BLOCK + block for block in (*unchanged, *added))))
+    header = "".join(f"# {line}\n" for line in comment.splitlines())
+    return f"{header}{_CREDENTIALS.sub('', body)}\n"
 
 
 def _name_of(block: str) -> str:
@@ -130,9 +130,9 @@ def wrong_build(lock: Lock, build: Build) -> str | None:
     return None
 
 
-def _is_same(found: str, wanted: str) -> bool:
+def _is_same(actual: str, wanted: str) -> bool:
     try:
-        one, other = Version(found), Version(wanted)
+        have, want = Version(actual), Version(wanted)
     except InvalidVersion:
-        return found == wanted
-    return one.public == other.public and one.local in {None, other.local}
+        return actual == wanted
+    return have.public == want.public and have.local in {None, want.local}
