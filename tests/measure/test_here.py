@@ -9,7 +9,7 @@ from rich.console import Console
 
 from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.measure.here import Here, as_body, print_found
+from knowngood.measure.here import Here, as_body, print_cells
 from tests.given_toys import Installation, make_installation, make_python
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -40,7 +40,7 @@ def test_a_workaround_that_helps_in_part_is_told_apart_with_its_variants_and_the
     halves = {"aot_eager": WorkaroundFinding(WorkaroundVerdict.PARTIAL, quoted("helps with small; fails with big"))}
     found = Cell("toy-1", make_build().id, HARDWARE, Verdict.AFFECTED, quoted("2 of 2"), NOON, workarounds=halves)
     out = io.StringIO()
-    print_found(Console(file=out, width=200), here, [make_issue()], [found])
+    print_cells(Console(file=out, width=200), here, [make_issue()], [found])
     assert out.getvalue().splitlines() == [
         "1 issue fails here (0 with a workaround, 1 with one that helps in part) on cpu-x86_64: torch 2.6.0",
         "  ✕½ toy-1: toy-1 fails to compile (fails, workaround helps in part)",

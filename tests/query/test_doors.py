@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from knowngood.matrix.overview.page import MOST_COUNTED, MatrixPage
-from knowngood.query.cli import read_asked
+from knowngood.query.cli import read_query_option
 from knowngood.query.parser import MOST
 from knowngood.query.search_box import EXAMPLES
 from knowngood.store.engine import Engine, reading
@@ -69,7 +69,7 @@ def test_the_page_the_api_a_file_and_the_command_select_the_same(
 
 def by_command(engine: Engine, query: str) -> set[str]:
     """The rows that `knowngood matrix --query` prints, over the releases."""
-    asked = read_asked(query)
+    asked = read_query_option(query)
     columns = asked.columns(BUILDS, lambda build: build in {OLD, BAD, GOOD, NEW})
     with reading(engine) as s:
         known = load_known(s, NOW)

@@ -126,105 +126,105 @@ def component_key(text: str) -> str:
 
 
 def read(text: str, names: Names) -> Reading:
-    """The names in a line."""
+    """Read the names in a line."""
     tokens = _COMMAS_APART.sub(" ", plain(text)).split()
     if len(tokens) == 1 and (version := _COMMAS.fullmatch(tokens[0])):
         tokens = [".".join(part for part in version.groups() if part)]
-    asked = Reading(plain(text))
+    reading = Reading(plain(text))
     at = 0
     while at < len(tokens):
         for length in range(min(_MOST_TOKENS, len(tokens) - at), 0, -1):
             piece = " ".join(tokens[at : at + length])
-            found = next((found for take in _TAKERS if (found := take(asked, piece, names))), None)
-            if found is not None:
-                asked, at = found, at + length
+            extended = next((extended for take in _TAKERS if (extended := take(reading, piece, names))), None)
+            if extended is not None:
+                reading, at = extended, at + length
                 break
         else:
-            asked, at = _with_word(asked, tokens[at]), at + 1
-    return _settled(asked)
+            reading, at = _with_word(reading, tokens[at]), at + 1
+    return _settled(reading)
 
 
 _COMMAS_APART = re.compile(r",(?=\s)|(?<=[^\d\s]),|,(?=\D)|;")
 
 
-def _with_word(asked: Reading, token: str) -> Reading:
+def _with_word(reading: Reading, token: str) -> Reading:
     word = token.strip(_AROUND)
     if word.casefold() in PURPOSES:
-        return replace(asked, purpose=asked.purpose or PURPOSES[word.casefold()])
-    return replace(asked, words=(*asked.words, word)) if word else asked
+        return replace(reading, purpose=reading.purpose or PURPOSES[word.casefold()])
+    return replace(reading, words=(*reading.words, word)) if word else reading
 
 
-def _settled(asked: Reading) -> Reading:
-    """Names that only the whole text tells: a number that stands alone is a thread, a misspelt name hardware,
-    and words that say nothing are left out.
+def _settled(reading: Reading) -> Reading:
+    """Settle what only the whole text shows: a number that stands alone is a thread, a misspelt name is hardware, and
+    words that say nothing are left out.
     """
-    words = tuple(word for word in asked.words if word.casefold() not in SAID_BESIDE)
-    asked = replace(asked, words=words)
+    words = tuple(word for word in reading.words if word.casefold() not in SAID_BESIDE)
+    reading = replace(reading, words=words)
     numbers = [word for word in words if _BARE.fullmatch(word)]
-    if asked.thread is None and len(words) == len(numbers) == 1:
-        return replace(asked, thread=Thread("", numbers[0]), words=())
-    if asked.hardware is None and len(words) == 1 and (near := hardware_meant(words[0])):
-        return replace(asked, hardware=near, words=())
-    return _completed(asked) if asked.builds else asked
+    if reading.thread is None and len(words) == len(numbers) == 1:
+        return replace(reading, thread=Thread("", numbers[0]), words=())
+    if reading.hardware is None and len(words) == 1 and (near := hardware_meant(words[0])):
+        return replace(reading, hardware=near, words=())
+    return _completed(reading) if reading.builds else reading
 
 
-def _completed(asked: Reading) -> Reading:
+def _completed(reading: Reading) -> Reading:
     """Versions that stand beside a torch say which of its builds is meant."""
-    versions = dict(asked.versions)
+    versions = dict(reading.versions)
     cuda, python, local = versions.pop("cuda", ""), versions.pop("python", ""), versions.pop("local", "")
     local = local or (f"cu{''.join(cuda.split('.')[:2])}" if cuda else "")
     ends = (f"+{local}" if local else ""), (f"~py{python.replace('.', '')}" if python else "")
     builds = tuple(
-        f"{text}{ends[0] if '+' not in text else ''}{ends[1] if '~py' not in text else ''}" for text in asked.builds
+        f"{text}{ends[0] if '+' not in text else ''}{ends[1] if '~py' not in text else ''}" for text in reading.builds
     )
-    return replace(asked, builds=builds, versions=versions)
+    return replace(reading, builds=builds, versions=versions)
 
 
 # -- what a piece of text may be ---------------------------------------------------------------------------------------
 
 
-def _phrase(asked: Reading, piece: str, _: Names) -> Reading | None:
+def _phrase(reading: Reading, piece: str, _: Names) -> Reading | None:
     condition = CONDITIONS.get(piece.casefold().strip(_AROUND))
-    return replace(asked, conditions=(*asked.conditions, condition)) if condition else None
+    return replace(reading, conditions=(*reading.conditions, condition)) if condition else None
 
 
-def _hardware(asked: Reading, piece: str, _: Names) -> Reading | None:
-    """The first that is named; of its class another name says nothing more."""
-    found = hardware_named(piece.strip(_AROUND))
-    if found is None or (asked.hardware and asked.hardware.hardware != found.hardware):
+def _hardware(reading: Reading, piece: str, _: Names) -> Reading | None:
+    """Take the first hardware that is named; another name of the same class adds nothing."""
+    hardware = hardware_named(piece.strip(_AROUND))
+    if hardware is None or (reading.hardware and reading.hardware.hardware != hardware.hardware):
         return None
-    return replace(asked, hardware=asked.hardware or found)
+    return replace(reading, hardware=reading.hardware or hardware)
 
 
-def _thread(asked: Reading, piece: str, names: Names) -> Reading | None:
-    found = thread_named(piece, names.projects) if asked.thread is None else None
-    return replace(asked, thread=found) if found else None
+def _thread(reading: Reading, piece: str, names: Names) -> Reading | None:
+    thread = thread_named(piece, names.projects) if reading.thread is None else None
+    return replace(reading, thread=thread) if thread else None
 
 
-def _build(asked: Reading, piece: str, names: Names) -> Reading | None:
-    found = _BUILD.fullmatch(piece.strip("\"'`<>()[]{},;:!?"))
-    if found is None:
+def _build(reading: Reading, piece: str, names: Names) -> Reading | None:
+    match = _BUILD.fullmatch(piece.strip("\"'`<>()[]{},;:!?"))
+    if match is None:
         return None
-    said = (found["torch"] or "").casefold()
-    if said and (_is_package(said, names) or not get_close_matches(said, ("torch", "pytorch"), 1, _ALIKE)):
+    name = (match["torch"] or "").casefold()
+    if name and (_is_package(name, names) or not get_close_matches(name, ("torch", "pytorch"), 1, _ALIKE)):
         return None
-    return replace(asked, builds=(*asked.builds, f"{found['version']}{found['parts']}".casefold()))
+    return replace(reading, builds=(*reading.builds, f"{match['version']}{match['parts']}".casefold()))
 
 
-def _beside(asked: Reading, piece: str, _: Names) -> Reading | None:
+def _beside(reading: Reading, piece: str, _: Names) -> Reading | None:
     piece = piece.strip(_AROUND)
-    if found := _PART.fullmatch(piece):
-        told = {"python": f"{found[1]}.{found[2]}"}
-    elif found := _LOCAL.fullmatch(piece):
-        told = {"local": found[1].casefold()}
-    elif found := _BESIDE.fullmatch(piece):
-        told = {found[1].casefold(): found[2]}
+    if match := _PART.fullmatch(piece):
+        versions = {"python": f"{match[1]}.{match[2]}"}
+    elif match := _LOCAL.fullmatch(piece):
+        versions = {"local": match[1].casefold()}
+    elif match := _BESIDE.fullmatch(piece):
+        versions = {match[1].casefold(): match[2]}
     else:
         return None
-    return replace(asked, versions={**asked.versions, **told})
+    return replace(reading, versions={**reading.versions, **versions})
 
 
-def _name(asked: Reading, piece: str, names: Names) -> Reading | None:
+def _name(reading: Reading, piece: str, names: Names) -> Reading | None:
     """A component, or a package with a version of it or without. Both are words too: issues are found by these."""
     text = piece.strip(_AROUND)
     named = _PACKAGE.fullmatch(text)
@@ -234,10 +234,10 @@ def _name(asked: Reading, piece: str, names: Names) -> Reading | None:
     if not package and not component:
         return None
     return replace(
-        asked,
-        words=(*asked.words, *words.split()),
-        components=(*asked.components, component) if component else asked.components,
-        packages=(*asked.packages, package) if package else asked.packages,
+        reading,
+        words=(*reading.words, *words.split()),
+        components=(*reading.components, component) if component else reading.components,
+        packages=(*reading.packages, package) if package else reading.packages,
     )
 
 

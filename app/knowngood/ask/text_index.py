@@ -38,11 +38,11 @@ _NAME = re.compile(r"[A-Za-z0-9_]+")
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
 _SHORTEST_TERM, _LONGEST_TERM, _MOST_TERMS = 2, 60, 24
-_TITLE, _NAMED, _TOLD = 3.0, 2.0, 1.0
+_TITLE, _NAMED, _TEXT = 3.0, 2.0, 1.0
 _EXACT, _BEGUN, _PARTLY, _MISSPELT = 1.0, 0.8, 0.8, 0.7
 _SHORTEST_BEGINNING = 3
 _FEWEST_FOR_ONE, _FEWEST_FOR_TWO = 4, 8  # letters of a word that may differ by so many
-_PHRASE = {_TITLE: 4.0, _TOLD: 2.0}
+_PHRASE = {_TITLE: 4.0, _TEXT: 2.0}
 _ENOUGH = 0.5  # of the words
 _TELLING = 0.75  # of what the most telling word says
 _UNHEARD = 3  # a word that no text has tells as much as one that so many have
@@ -80,17 +80,17 @@ def _chinese_pairs(text: str) -> list[str]:
 
 def parts_of(issue: Issue) -> Iterable[Part]:
     """The texts by which an issue is found."""
-    told = (
+    texts = (
         issue.summary,
         issue.summary_zh,
         re.sub(r"\\.|[^\w\s.]", " ", issue.signature.pattern),
         " ".join(f"{link.title} {link.name}" for link in issue.links),
-        " ".join(f"{one.id} {one.title} {one.title_zh}" for one in issue.workarounds),
+        " ".join(f"{workaround.id} {workaround.title} {workaround.title_zh}" for workaround in issue.workarounds),
         " ".join(claim.text for claim in issue.claims),
         "silent" if issue.silent else "",
     )
     title, named = f"{issue.title} {issue.title_zh}", f"{issue.id} {issue.component} {issue.requires.package}"
-    return [(title, _TITLE), (named, _NAMED), *((text, _TOLD) for text in told)]
+    return [(title, _TITLE), (named, _NAMED), *((text, _TEXT) for text in texts)]
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,14 @@ class TextIndex:
         self._lengths = dict.fromkeys(texts, 0)
         self._parts: dict[str, list[Part]] = defaultdict(list)
         for name, parts in texts.items():
-            found: dict[str, tuple[int, float]] = {}
+            postings: dict[str, tuple[int, float]] = {}
             for text, weight in parts:
                 for word in set(words_of(text)):
-                    times, heaviest = found.get(word, (0, 0.0))
-                    found[word] = times + 1, max(heaviest, weight)
+                    times, heaviest = postings.get(word, (0, 0.0))
+                    postings[word] = times + 1, max(heaviest, weight)
                 self._parts[name] += [(text.casefold(), weight)] if weight else []
-            self._lengths[name] = sum(times for times, _ in found.values())
-            for word, posting in found.items():
+            self._lengths[name] = sum(times for times, _ in postings.values())
+            for word, posting in postings.items():
                 self._postings.setdefault(word, {})[name] = posting
         self._mean = sum(self._lengths.values()) / max(1, len(self._lengths)) or 1.0
         self._by_length = grouped(self._postings, len)
@@ -150,19 +150,21 @@ class TextIndex:
     def nearest(self, question: Iterable[str], among: Iterable[str] | None = None) -> list[Likeness]:
         """Every text that shares a word with the question, the most alike first."""
         rarities = {word: self._rarity(len(self._postings.get(word, ()))) for word in question}
-        asked = sorted(rarities, key=lambda word: (-rarities[word], word))[:_MOST_WORDS]
-        whole = sum(rarities[word] for word in asked) * (_K1 + 1)
+        rarest = sorted(rarities, key=lambda word: (-rarities[word], word))[:_MOST_WORDS]
+        whole = sum(rarities[word] for word in rarest) * (_K1 + 1)
         weights: dict[str, dict[str, float]] = defaultdict(dict)
-        for word in asked:
+        for word in rarest:
             for name, (times, _) in self._postings.get(word, {}).items():
                 size = 1 - _B + _B * self._lengths[name] / self._mean
                 weights[name][word] = rarities[word] * times * (_K1 + 1) / (times + _K1 * size)
-        found = [
-            Likeness(name, sum(by_word.values()) / whole, tuple(sorted(by_word, key=lambda one: (-by_word[one], one))))
+        likenesses = [
+            Likeness(
+                name, sum(by_word.values()) / whole, tuple(sorted(by_word, key=lambda term: (-by_word[term], term)))
+            )
             for name, by_word in weights.items()
             if among is None or name in among
         ]
-        return sorted(found, key=lambda one: (-one.score, one.name))
+        return sorted(likenesses, key=lambda likeness: (-likeness.score, likeness.name))
 
     # what is meant
 
@@ -172,26 +174,26 @@ class TextIndex:
         A text has half of the words at least, and nearly as many as the best; what is guessed of a word counts
         neither way. Where no text has any of the words that say most, none is about them.
         """
-        terms = {word: _terms_asked(word) for word in words}
-        asked = list(dict.fromkeys(term for each in terms.values() for term in each))[:_MOST_TERMS]
+        terms = {word: _split_terms(word) for word in words}
+        wanted = list(dict.fromkeys(term for each in terms.values() for term in each))[:_MOST_TERMS]
         named = [terms[word] for word in words if canonicalize_name(word) in packages]
         unheard = ELSEWHERE.union(*(each for each in named if each and not self._having_all(each)))
-        meant = {term: NO_MEANING if term in unheard else self._meant(term) for term in asked}
-        counting = {term for term in asked if not meant[term][1]}
+        meant = {term: NO_MEANING if term in unheard else self._meant(term) for term in wanted}
+        counting = {term for term in wanted if not meant[term][1]}
         if not counting:
-            counting, meant = set(asked), {term: self._rare(one) for term, one in meant.items()}
+            counting, meant = set(wanted), {term: self._rare(meaning) for term, meaning in meant.items()}
         scores = self._scores(meant)
-        says = {term: self._rarity(len(self._having(meant[term][0])) or _UNHEARD) for term in asked}
+        says = {term: self._rarity(len(self._having(meant[term][0])) or _UNHEARD) for term in wanted}
         shares = {name: round(len(counting & scores[name].keys()) / len(counting), 3) for name in scores}
         least = max(_ENOUGH, max(shares.values(), default=0.0) - _ENOUGH / 2)
-        is_about = any(meant[term][0] for term in asked if says[term] >= _TELLING * max(says.values()))
+        is_about = any(meant[term][0] for term in wanted if says[term] >= _TELLING * max(says.values()))
         names = [name for name in scores if shares[name] >= least] if is_about else []
-        phrase = " ".join(asked)
+        phrase = " ".join(wanted)
         names.sort(key=lambda name: (-shares[name], -sum(scores[name].values()) - self._bonus(name, phrase), name))
         guesses = {term: meant[term][1] for term in (scores[names[0]] if names else ()) if meant[term][1]}
         is_known = {term: bool(meaning) and not guess for term, (meaning, guess) in meant.items()}
         known = tuple(word for word in words if all(is_known.get(term, True) for term in terms[word]))
-        is_exact = bool(names) and not guesses and len(scores[names[0]]) == len(asked)
+        is_exact = bool(names) and not guesses and len(scores[names[0]]) == len(wanted)
         return Findings(tuple(names), known, guesses, is_exact)
 
     def _having(self, words: Iterable[str]) -> Collection[str]:
@@ -227,13 +229,17 @@ class TextIndex:
             return {term: _EXACT} | ({also: _MISSPELT} if also in self._postings else {}), ""
         if also in self._postings:
             return {also: _EXACT}, ""
-        begun = [one for one in self._postings if one.startswith(term)] if len(term) >= _SHORTEST_BEGINNING else []
+        begun = (
+            [posting for posting in self._postings if posting.startswith(term)]
+            if len(term) >= _SHORTEST_BEGINNING
+            else []
+        )
         if begun:
             return dict.fromkeys(begun, _BEGUN), ""
         if near := self._near(term):
             return dict.fromkeys(near, _MISSPELT), near[0]
         parts = [part.lower() for part in _NAME_PART.findall(term)] if "_" in term else []
-        return {one: _PARTLY for one in parts if one in self._postings and len(one) >= _SHORTEST_BEGINNING}, ""
+        return {part: _PARTLY for part in parts if part in self._postings and len(part) >= _SHORTEST_BEGINNING}, ""
 
     def _near(self, term: str) -> list[str]:
         """The known words with the fewest letters changed, of as many as a word of this length may have."""
@@ -250,5 +256,5 @@ class TextIndex:
         return [known for distance, _, known in sorted(nearest) if distance == least]
 
 
-def _terms_asked(word: str) -> list[str]:
+def _split_terms(word: str) -> list[str]:
     return [*(name.lower() for name in _NAME.findall(word) if len(name) >= _SHORTEST_TERM), *_chinese_pairs(word)]

@@ -38,10 +38,10 @@ def read_placed_builds(file: Path) -> tuple[PlacedBuild, ...]:
     for at, table in enumerate(document.build):
         problems.extend(toml.problem((("build", at, *path), words)) for path, words in _findings(table))
         for build in _builds(table):
-            one = PlacedBuild(_accompanied(build, document.packages), toml.lines.line_of(("build", at)))
+            entry = PlacedBuild(_accompanied(build, document.packages), toml.lines.line_of(("build", at)))
             if build.id in placed:
-                problems.append(already_there(file, one, f"line {placed[build.id].line}"))
-            placed[build.id] = one
+                problems.append(already_there(file, entry, f"line {placed[build.id].line}"))
+            placed[build.id] = entry
     if problems:
         raise CatalogueProblems(problems)
     return tuple(placed.values())
@@ -59,11 +59,11 @@ def _builds(table: BuildTable) -> Iterator[Build]:
 
 
 def _accompanied(build: Build, packages: Mapping[str, ReleasedPackageTable]) -> Build:
-    found = (
+    companions = (
         Companion(name, release_for(build, table.releases), table.claim.source, table.asked)
         for name, table in sorted(packages.items())
     )
-    return replace(build, companions=tuple(found))
+    return replace(build, companions=tuple(companions))
 
 
 def _build(table: BuildTable, python: str) -> Build:

@@ -69,7 +69,7 @@ class _Check:
         return text
 
 
-def _told(text: str) -> str:
+def _check_summary(text: str) -> str:
     length = len(text.strip())
     if length < SUMMARY_CHARACTERS:
         raise ValueError(
@@ -95,10 +95,10 @@ def _requirement(text: str) -> str:
     """A name with an optional specifier. A pin is compared with what was imported, so it is one whole version."""
     filled = text.replace("{torch}", "2.0.0")
     try:
-        asked = Requirement(filled)
+        requirement = Requirement(filled)
     except InvalidRequirement:
         raise ValueError(f'"{text}" is no requirement; write for example "einops==0.8.0"') from None
-    if asked.extras or asked.marker or asked.url:
+    if requirement.extras or requirement.marker or requirement.url:
         raise ValueError(f'"{text}" has extras, a marker or an address; write a name and a version alone')
     if "==" in filled and not _PIN.match(filled):
         raise ValueError(f'"{text}" pins no single version; write NAME==VERSION without spaces')
@@ -142,7 +142,7 @@ Line = Annotated[
     str, AfterValidator(_one_line), Field(json_schema_extra={"minLength": 1, "maxLength": TITLE_CHARACTERS})
 ]
 Text = Annotated[str, AfterValidator(_Check(str.strip, "must not be empty")), Field(json_schema_extra={"minLength": 1})]
-Summary = Annotated[str, AfterValidator(_told), Field(json_schema_extra={"minLength": SUMMARY_CHARACTERS})]
+Summary = Annotated[str, AfterValidator(_check_summary), Field(json_schema_extra={"minLength": SUMMARY_CHARACTERS})]
 Body = Annotated[
     str,
     AfterValidator(_Check(lambda text: "`" in text, "shows no snippet; put what a user pastes between ``` lines")),

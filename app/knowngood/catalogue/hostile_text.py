@@ -43,9 +43,9 @@ _ENDS = "\0", "\n\0"  # what hardly any part matches: a character that is not in
 def slow_signatures(folders: Iterable[Path], issues: Iterable[Issue]) -> Iterator[FileProblem]:
     """One problem for each of these issues, found in these folders, whose signature can be made slow."""
     files = {place.name: place / "issue.toml" for folder in folders for place in (folder, *folder.iterdir())}
-    for one in issues:
-        if one.signature.pattern and is_slow(one.signature.pattern):
-            yield read_toml(files[one.id]).problem((("signature", "pattern"), _SLOW))
+    for issue in issues:
+        if issue.signature.pattern and is_slow(issue.signature.pattern):
+            yield read_toml(files[issue.id]).problem((("signature", "pattern"), _SLOW))
 
 
 def is_slow(pattern: str) -> bool:
@@ -110,11 +110,13 @@ def hostile_texts(pattern: str) -> Iterator[Hostile]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a later Python may read otherwise
         tree = list(_PARSER.parse(pattern))
-    classes = {str(one): one for one in _classes(tree)}.values()
+    classes = {str(class_): class_ for class_ in _classes(tree)}.values()
     characters = dict.fromkeys(
-        [*_TELLING, *map(chr, range(33, 127)), *(character for one in classes for character in _named(one))]
+        [*_TELLING, *map(chr, range(33, 127)), *(character for class_ in classes for character in _named(class_))]
     )
-    shared = ([*(character for character in characters if _is_member(character, one)), *characters] for one in classes)
+    shared = (
+        [*(character for character in characters if _is_member(character, class_)), *characters] for class_ in classes
+    )
     writers = [_Writer(first, optional) for first in (list(characters), *shared) for optional in (1, 0)]
     made = dict.fromkeys(shape for writer in writers for shape in _shapes(writer, tree))
     return (_repeated(*shape) for shape in made if shape[1])
@@ -197,7 +199,7 @@ class _Writer:
     def sample(self, tree: Sequence[Any]) -> str:
         """A short text that the parts match, but for what they look around for."""
         return "".join(
-            [self._known.get(id(one)) or self._known.setdefault(id(one), self._sample_of(one)) for one in tree]
+            [self._known.get(id(part)) or self._known.setdefault(id(part), self._sample_of(part)) for part in tree]
         )
 
     def _units(self, repeated: Sequence[Any]) -> Sequence[str]:
@@ -226,7 +228,9 @@ class _Writer:
     def _members(self, part: tuple[Any, Any]) -> Sequence[str]:
         name, given = str(part[0]), part[1]
         tests = given if name == "IN" else [part]
-        return list(islice((one for one in self.characters if _is_member(one, tests)), _MEMBERS)) or ["a"]
+        return list(islice((character for character in self.characters if _is_member(character, tests)), _MEMBERS)) or [
+            "a"
+        ]
 
 
 def _is_member(character: str, tests: Sequence[tuple[Any, Any]]) -> bool:

@@ -91,7 +91,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         id=id_,
         title=document.title,
         summary=document.summary,
-        links=tuple(Link(one.kind, one.url, one.title, state=one.state, seen=one.seen) for one in document.link),
+        links=tuple(Link(link.kind, link.url, link.title, state=link.state, seen=link.seen) for link in document.link),
         component=document.component,
         culprit=document.culprit,
         severity=document.severity,

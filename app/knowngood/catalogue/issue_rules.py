@@ -141,7 +141,7 @@ def _left_out(variant: VariantOutline, outline: Outline) -> Iterator[Finding]:
 
 def _left(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     """Each thing that is left wrong is measured by a variant of the issue's own, or the row says why not."""
-    known = [one.id for one in outline.variants]
+    known = [variant.id for variant in outline.variants]
     for at, table in tables(data.get("left")):
         variant = table.get("variant", "")
         if bool(variant) == bool(str(table.get("why_not", "")).strip()):
@@ -181,9 +181,9 @@ def _packages(outline: Outline) -> Iterator[Finding]:
         for place, text in enumerate(texts):
             if re.split(r"[=<>!~ ]", text)[0].lower() in {"torch", "triton"}:
                 yield (*path, "requires", place), f'"{text}": torch and Triton come from the build'
-    asked = {text.partition("==")[0].strip() for text in _requirements(outline)}
+    required = {text.partition("==")[0].strip() for text in _requirements(outline)}
     for place, name in enumerate(outline.no_deps):
-        if name not in asked:
+        if name not in required:
             yield (
                 ("packages", "no_deps", place),
                 f'"{name}" is not among the packages required; write it as it stands there',

@@ -51,11 +51,11 @@ def read_catalogue(folders: Sequence[Path], *, with_drafts: bool = True) -> Cata
 
 
 def read_what_is_sound(folders: Sequence[Path], problems: list[FileProblem], *, with_drafts: bool = True) -> Catalogue:
-    """Read the folders as `read_catalogue` does, without what is wrong: that joins `problems`."""
-    found: list[FileProblem] = []
-    issues = _read_issues(folders, found)
-    drafts = () if with_drafts else tuple(sorted({one.file.parent for one in found if one.is_placeholder}))
-    problems += [one for one in found if one.file.parent not in drafts]
+    """Read the folders as `read_catalogue` does, but leave out what is wrong and add it to `problems`."""
+    faults: list[FileProblem] = []
+    issues = _read_issues(folders, faults)
+    drafts = () if with_drafts else tuple(sorted({problem.file.parent for problem in faults if problem.is_placeholder}))
+    problems += [problem for problem in faults if problem.file.parent not in drafts]
     builds = _read_builds(folders, problems)
     return Catalogue(
         issues=tuple(sorted(issues, key=lambda issue: issue.id)),
@@ -101,9 +101,9 @@ def _read_builds(folders: Sequence[Path], problems: list[FileProblem]) -> list[B
     owners: dict[str, Path] = {}
     for file in (folder / "builds.toml" for folder in folders):
         placed = collected(problems, read_placed_builds, file) if file.exists() else None
-        for one in placed or ():
-            if one.build.id in builds:
-                problems.append(already_there(file, one, str(owners[one.build.id])))
-            builds.setdefault(one.build.id, one.build)
-            owners.setdefault(one.build.id, file)
+        for entry in placed or ():
+            if entry.build.id in builds:
+                problems.append(already_there(file, entry, str(owners[entry.build.id])))
+            builds.setdefault(entry.build.id, entry.build)
+            owners.setdefault(entry.build.id, file)
     return list(builds.values())

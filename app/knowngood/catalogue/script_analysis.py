@@ -91,9 +91,9 @@ class Script:
 
     def assigned(self, name: str) -> ast.Assign | None:
         """The one plain assignment `name = ...`; None where there is none, or more than that."""
-        found = self.bound.get(name, ())
-        if len(found) == 1 and isinstance(found[0], ast.Assign) and len(found[0].targets) == 1:
-            return found[0]
+        bindings = self.bound.get(name, ())
+        if len(bindings) == 1 and isinstance(bindings[0], ast.Assign) and len(bindings[0].targets) == 1:
+            return bindings[0]
         return None
 
     @property

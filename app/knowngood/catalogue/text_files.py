@@ -58,9 +58,9 @@ def read_toml(file: Path) -> Toml:
         data = tomllib.loads(text)
         lines = map_lines(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-        line = int(found[1]) if found and found[1] else text.count("\n") + 1
-        message = str(error)[: found.start()] if found else str(error)
+        match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        line = int(match[1]) if match and match[1] else text.count("\n") + 1
+        message = str(error)[: match.start()] if match else str(error)
         raise CatalogueProblems([FileProblem(file, line, f"is not TOML: {message}")]) from None
     except (ValueError, RecursionError) as error:  # a number of 5000 digits, a thousand brackets
         raise CatalogueProblems([FileProblem(file, 1, f"is not TOML we can read: {error}")]) from None
@@ -70,7 +70,7 @@ def read_toml(file: Path) -> Toml:
 def placeholders(file: Path, text: str) -> Iterator[FileProblem]:
     """The places a scaffold left for its author."""
     for number, line in enumerate(text.split("\n"), 1):
-        found = PLACEHOLDER.search(line)
-        if found:
-            words = f"is still to be filled in: {found['what'].strip() or line.strip()}"
+        match = PLACEHOLDER.search(line)
+        if match:
+            words = f"is still to be filled in: {match['what'].strip() or line.strip()}"
             yield FileProblem(file, number, words, is_placeholder=True)

@@ -33,8 +33,8 @@ def issues_of(issues: Mapping[str, Issue], names: Sequence[str]) -> tuple[Issue,
 def builds_of(
     builds: Collection[Build], names: Sequence[str], empty: Callable[[Build], bool], *, whole: bool = False
 ) -> tuple[Build, ...]:
-    """The builds that are named, `all`, `default`, or without a word those that `empty` says. A name without a Python
-    means one build, or with `whole` all of the wheel.
+    """The builds that are named; `all` and `default` are names too, and without a name `empty` chooses. A name without
+    a Python means one build, or with `whole` all builds of the wheel.
     """
     if not names:
         return tuple(build for build in builds if empty(build))
@@ -42,12 +42,14 @@ def builds_of(
         return tuple(builds)
     known = BuildNames({build.id: build for build in builds})
     ids = {(known.asked if whole else known.find)(name).id for name in names if name != "default"}
-    return tuple(one for one in builds if {one.id, one.wheel.id} & ids or (one.default and "default" in names))
+    return tuple(
+        build for build in builds if {build.id, build.wheel.id} & ids or (build.default and "default" in names)
+    )
 
 
 def select(
     known: Known,
-    asked: QueryOption,
+    option: QueryOption,
     issues: Sequence[Issue],
     builds: Sequence[str],
     hardware: tuple[str, ...],
@@ -57,8 +59,8 @@ def select(
     on the line of releases.
     """
     is_shown = (lambda _: True) if builds else _measured_or_on_line(known)
-    columns = asked.columns(builds_of(known.builds.values(), builds, lambda _: True, whole=True), is_shown)
-    return Chosen(asked.issues(issues, columns, hardware, lambda: known, now), columns, hardware)
+    columns = option.columns(builds_of(known.builds.values(), builds, lambda _: True, whole=True), is_shown)
+    return Chosen(option.issues(issues, columns, hardware, lambda: known, now), columns, hardware)
 
 
 def _measured_or_on_line(known: Known) -> Callable[[Build], bool]:

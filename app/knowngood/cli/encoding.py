@@ -40,7 +40,7 @@ def one_printable_line(text: str) -> str:
 def defused(text: str) -> str:
     """Text in which no CI system finds a command. JSON and XML, by how they begin, are escaped and hold the same."""
     hash_, colon = _ESCAPED_HASH.get(text[:1], "# "), "&#58;" if text[:1] == "<" else ": "
-    return _COLONS.sub(rf"\1\2{colon}", _HASHES.sub(lambda found: found[1] + hash_, text))
+    return _COLONS.sub(rf"\1\2{colon}", _HASHES.sub(lambda match: match[1] + hash_, text))
 
 
 def write_what_can_be_read() -> None:

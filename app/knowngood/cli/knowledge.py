@@ -62,19 +62,19 @@ def known_here(snapshot: str = "", keys: Sequence[str] = ()) -> Known:
 
 
 def read_given(snapshot: str, keys: Sequence[str]) -> tuple[Snapshot, str]:
-    """The snapshot that somebody names, and a remark where anybody may have signed it. `keys` are as `trusted_keys`
+    """Read the named snapshot. Returns it with a remark where anybody may have signed it. `keys` are as `trusted_keys`
     takes them. Raises BadSnapshot, and BadRequest where nobody says who must have signed it.
     """
     from knowngood.store.knowledge.signed_snapshot import read_snapshot
 
     trusted = trusted_keys(keys)
     try:
-        found = read_snapshot(Path(snapshot).read_bytes(), trusted)
+        signed = read_snapshot(Path(snapshot).read_bytes(), trusted)
     except OSError as error:
         raise BadSnapshot(f"the snapshot {snapshot} cannot be read: {error.strerror}") from None
     except BadSnapshot as error:
         raise BadSnapshot(f"{snapshot}: {error}") from None
-    return found, "" if found.is_trusted else _UNCHECKED.format(key=found.key)
+    return signed, "" if signed.is_trusted else _UNCHECKED.format(key=signed.key)
 
 
 _UNCHECKED = (
@@ -84,12 +84,12 @@ _UNCHECKED = (
 
 
 def _of_snapshot(snapshot: str, keys: Sequence[str], *, quietly: bool = False) -> Ground:
-    found, remark = read_given(snapshot, keys)
-    age = age_in_words(found.made_at, datetime.now(UTC))
-    told = f"answered from {snapshot}, a snapshot of {found.made_at:%Y-%m-%d}{f', {age}' if age else ''}"
-    for line in () if quietly else (remark, told):
+    signed, remark = read_given(snapshot, keys)
+    age = age_in_words(signed.made_at, datetime.now(UTC))
+    origin = f"answered from {snapshot}, a snapshot of {signed.made_at:%Y-%m-%d}{f', {age}' if age else ''}"
+    for line in () if quietly else (remark, origin):
         sys.stderr.write(f"knowngood: {line}\n" if line else "")
-    return Ground(found.knowledge, found, has_store=False)
+    return Ground(signed.knowledge, signed, has_store=False)
 
 
 def recorded_here(ground: Ground) -> Recorded:
@@ -120,10 +120,10 @@ def _ground(*, with_catalogue: bool = False, quietly: bool = False) -> Ground:
 
 
 def _of_release(now: datetime, why: str = _NO_STORE, *, quietly: bool) -> Ground:
-    found = read_shipped()
+    shipped = read_shipped()
     if not quietly:
-        _tell(found, now, why)
-    return Ground(found.knowledge, found, has_store=False)
+        _tell(shipped, now, why)
+    return Ground(shipped.knowledge, shipped, has_store=False)
 
 
 def _without_store(store: Path, missing: str, now: datetime, *, quietly: bool) -> Ground:
@@ -163,9 +163,9 @@ def _of_files(settings: "Settings", now: datetime) -> Knowledge:
     return Knowledge(Known(issues, {build.id: build for build in catalogue.builds}, {}, (), now), frozenset())
 
 
-def _tell(found: Snapshot, now: datetime, why: str = _NO_STORE) -> None:
-    age = age_in_words(found.made_at, now)
+def _tell(snapshot: Snapshot, now: datetime, why: str = _NO_STORE) -> None:
+    age = age_in_words(snapshot.made_at, now)
     sys.stderr.write(
-        f"knowngood: answered from the results of {found.made_at:%Y-%m-%d} that come with this release; "
+        f"knowngood: answered from the results of {snapshot.made_at:%Y-%m-%d} that come with this release; "
         f"{why}{f'. They are {age}' if age else ''}\n"
     )

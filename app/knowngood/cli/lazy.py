@@ -35,13 +35,13 @@ def command(help_: str, *params: click.Parameter, example: str) -> Callable[[Cal
     return declared
 
 
-def _call(function: Callable[..., int | None], /, **asked: Any) -> int | None:  # noqa: ANN401 - what was declared
-    if "structlog" in sys.modules:  # what may log imports it; unless told otherwise it would write among the answers
+def _call(function: Callable[..., int | None], /, **parameters: Any) -> int | None:  # noqa: ANN401 - what was declared
+    if "structlog" in sys.modules:  # what may log imports it; left alone it would write among the answers
         from knowngood.logging_setup import configure
 
         configure("text", "warning")
     try:
-        return function(**asked)
+        return function(**parameters)
     except ModuleNotFoundError as error:
         raise _not_installed(error, click.get_current_context().command_path) from error
 
@@ -93,9 +93,9 @@ class LazyTable(click.Group):
             declared = vars(import_module(module)).values()
         except ModuleNotFoundError as error:
             raise _not_installed(error, f"{ctx.command_path} {name}") from error
-        found = next(one for one in declared if isinstance(one, click.Command) and one.name == name)
-        found.short_help = line
-        return found
+        entry = next(value for value in declared if isinstance(value, click.Command) and value.name == name)
+        entry.short_help = line
+        return entry
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self._rows))

@@ -14,17 +14,17 @@ logger = structlog.get_logger(__name__)
 @contextmanager
 def stoppable() -> Iterator[Callable[[], bool]]:
     """Ctrl-C and SIGTERM ask to stop; a second one insists."""
-    asked = threading.Event()
+    stopping = threading.Event()
 
     def ask(number: int, _frame: object) -> None:
-        if asked.is_set():
+        if stopping.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stopping.set()
         logger.warning("stopping; once more to insist", signal=signal.Signals(number).name)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked.is_set
+        yield stopping.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

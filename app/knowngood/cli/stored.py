@@ -22,9 +22,9 @@ def stored_knowledge(settings: Settings, now: datetime, *, with_catalogue: bool)
     what cannot be read. A store that knows no issue yet takes them in too. Raises Unreadable.
     """
     engine = opened_with_catalogue(settings) if with_catalogue else opened(settings)
-    found = _knowledge(engine, now, whole=not with_catalogue)
-    if found.known.issues or with_catalogue:
-        return found
+    knowledge = _knowledge(engine, now, whole=not with_catalogue)
+    if knowledge.known.issues or with_catalogue:
+        return knowledge
     take_in_catalogue(engine, settings)
     return _knowledge(engine, now, whole=True)
 

@@ -25,30 +25,30 @@ from knowngood.settings import read_settings
     example="check repros",
 )
 def check(folders: Sequence[Path], *, strict: bool) -> Exit:
-    asked = list(folders or read_settings().folders)
+    places = list(folders or read_settings().folders)
     problems: list[FileProblem] = []
-    catalogue = read_what_is_sound(asked, problems)
-    rows = {issue.id for issue in catalogue.issues} | {one.file.parent.name for one in problems}
-    problems += slow_signatures(asked, catalogue.issues)
+    catalogue = read_what_is_sound(places, problems)
+    rows = {issue.id for issue in catalogue.issues} | {problem.file.parent.name for problem in problems}
+    problems += slow_signatures(places, catalogue.issues)
     try:
-        found_warnings = row_warnings(asked, sorted(rows))
+        found_warnings = row_warnings(places, sorted(rows))
     except CatalogueProblems as found:
         problems += found.problems
         found_warnings = ()
     for problem in sorted(set(problems)):
         out.print(str(problem), markup=False, soft_wrap=True)
     if not problems and not catalogue.issues and not catalogue.builds:
-        out.print(f"{', '.join(map(str, asked))}: no issue and no builds.toml stands here", soft_wrap=True)
+        out.print(f"{', '.join(map(str, places))}: no issue and no builds.toml stands here", soft_wrap=True)
         return Exit.FINDING
-    warnings = [one for one in found_warnings if not one.reason]
+    warnings = [warning for warning in found_warnings if not warning.reason]
     for warning in warnings:
         out.print(f"warning: {warning}", markup=False, soft_wrap=True)
     waived = len(found_warnings) - len(warnings)
-    told = f"({len(warnings)} warnings, {waived} waived with a reason)"
+    counts = f"({len(warnings)} warnings, {waived} waived with a reason)"
     if problems:
-        out.print(f"{len(set(problems))} problems {told}")
+        out.print(f"{len(set(problems))} problems {counts}")
         return Exit.FINDING
-    out.print(f"{len(catalogue.issues)} issues and {len(catalogue.builds)} builds, no problems {told}")
+    out.print(f"{len(catalogue.issues)} issues and {len(catalogue.builds)} builds, no problems {counts}")
     rules = [rule.compare for issue in catalogue.issues for rule in issue.observed.values()]
     if rules:
         ignored = rules.count(Comparison.IGNORE)

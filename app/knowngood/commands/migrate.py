@@ -35,15 +35,15 @@ def migrate() -> None:
 )
 def reclassify(*, as_json: bool) -> None:
     news = [
-        {"issue": one.issue, "build": one.build, "hardware": one.hardware, "before": before, "after": after}
-        for one in derive_anew(opened_with_catalogue(read_settings()))
-        for before, after in [one.verdicts]
+        {"issue": change.issue, "build": change.build, "hardware": change.hardware, "before": before, "after": after}
+        for change in derive_anew(opened_with_catalogue(read_settings()))
+        for before, after in [change.verdicts]
     ]
     if as_json:
         print_json({"changed": news})
         return
-    for one in news:
-        out.print(f"{one['issue']} {one['build']} {one['hardware']}: {one['before']} -> {one['after']}", soft_wrap=True)
+    for row in news:
+        out.print(f"{row['issue']} {row['build']} {row['hardware']}: {row['before']} -> {row['after']}", soft_wrap=True)
     out.print(f"{len(news)} cells came out differently")
 
 

@@ -26,14 +26,14 @@ from knowngood.store.knowledge.snapshot import Snapshot
 )
 def status(*, as_json: bool) -> Exit:
     settings = read_settings()
-    told = {
+    report = {
         "release": version("knowngood"),
         "server": os.environ.get("KNOWNGOOD_SERVER", ""),
         "store": _store(settings) if has_store(settings) else None,
         "shipped": _shipped(read_shipped(), datetime.now(UTC)) if settings.shipped else None,
         "catalogue": [str(folder) for folder in settings.catalogue_folders],
     }
-    sys.stdout.write(json.dumps(told, indent=2) + "\n" if as_json else "\n".join(_lines(told)) + "\n")
+    sys.stdout.write(json.dumps(report, indent=2) + "\n" if as_json else "\n".join(_lines(report)) + "\n")
     return Exit.OK
 
 
@@ -50,40 +50,40 @@ def _store(settings: Settings) -> Mapping[str, Any]:
     return {"at": str(settings.database_file), "cells": cells, "newest": newest.isoformat() if newest else None}
 
 
-def _shipped(found: Snapshot, now: datetime) -> Mapping[str, Any]:
+def _shipped(snapshot: Snapshot, now: datetime) -> Mapping[str, Any]:
     return {
-        "of": found.made_at.isoformat(),
-        "days": (now - found.made_at).days,
-        "issues": len(found.knowledge.known.issues),
-        "builds": len(found.knowledge.tested),
-        "cells": len(found.knowledge.known.cells),
-        "warning": age_in_words(found.made_at, now),
+        "of": snapshot.made_at.isoformat(),
+        "days": (now - snapshot.made_at).days,
+        "issues": len(snapshot.knowledge.known.issues),
+        "builds": len(snapshot.knowledge.tested),
+        "cells": len(snapshot.knowledge.known.cells),
+        "warning": age_in_words(snapshot.made_at, now),
     }
 
 
-def _lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """In the order in which they are asked."""
-    yield f"Known Good {told['release']}"
-    if told["server"]:
-        yield f"server   {told['server']} answers `gate` (KNOWNGOOD_SERVER)"
-    store, found = told["store"], told["shipped"]
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """The sources of answers, in the order in which they are asked."""
+    yield f"Known Good {report['release']}"
+    if report["server"]:
+        yield f"server   {report['server']} answers `gate` (KNOWNGOOD_SERVER)"
+    store, shipped = report["store"], report["shipped"]
     if store:
         yield f"store    {store['at']}: {_extent(store)}"
     else:
         yield "store    none here; `knowngood up`, `run` and `import` make one"
-    if found:
+    if shipped:
         beside = (
             "for whatever the store lacks or knows from an older measurement" if store else "answers every question"
         )
         yield (
-            f"shipped  {beside}: results of {found['of'][:10]}, {found['days']} days old; "
-            f"{found['issues']} issues, {found['builds']} builds, {found['cells']} cells"
+            f"shipped  {beside}: results of {shipped['of'][:10]}, {shipped['days']} days old; "
+            f"{shipped['issues']} issues, {shipped['builds']} builds, {shipped['cells']} cells"
         )
     else:
         yield "shipped  left out (KNOWNGOOD_SHIPPED)"
-    if found and found["warning"]:
-        yield f"         {found['warning']}"
-    for folder in told["catalogue"]:
+    if shipped and shipped["warning"]:
+        yield f"         {shipped['warning']}"
+    for folder in report["catalogue"]:
         yield f"issues   of your own in {folder}"
 
 

@@ -62,16 +62,16 @@ def create(name: str, scope: Sequence[str], expires: str) -> None:
 def list_command(*, as_json: bool) -> None:
     now = datetime.now(UTC)
     with reading(opened(read_settings())) as s:
-        found = load_tokens(s)
+        tokens = load_tokens(s)
     if as_json:
-        click.echo(json.dumps([_fields(one, now) for one in found], indent=2))
+        click.echo(json.dumps([_fields(token, now) for token in tokens], indent=2))
         return
-    if not found:
+    if not tokens:
         click.echo("no tokens yet; make one with `knowngood token create --name NAME --scope submit`", err=True)
-    for one in found:
-        used = f"last used {one.last_used_at:%Y-%m-%d %H:%M} UTC" if one.last_used_at else "never used"
-        ends = one.ended(now) or (f"expires on {one.expires_at:%Y-%m-%d}" if one.expires_at else "never expires")
-        click.echo(f"{one.name}  {PREFIX}{one.id}  {','.join(one.scopes)}  {ends}, {used}")
+    for token in tokens:
+        used = f"last used {token.last_used_at:%Y-%m-%d %H:%M} UTC" if token.last_used_at else "never used"
+        ends = token.ended(now) or (f"expires on {token.expires_at:%Y-%m-%d}" if token.expires_at else "never expires")
+        click.echo(f"{token.name}  {PREFIX}{token.id}  {','.join(token.scopes)}  {ends}, {used}")
 
 
 @command(
@@ -100,10 +100,10 @@ def _expiry(text: str, now: datetime) -> datetime | None:
         ) from None
 
 
-def _fields(one: Token, now: datetime) -> dict[str, object]:
-    times = {"created_at": one.created_at, "expires_at": one.expires_at, "revoked_at": one.revoked_at}
-    told = {name: at.isoformat() if at else None for name, at in {**times, "last_used_at": one.last_used_at}.items()}
-    return {"id": one.id, "name": one.name, "scopes": list(one.scopes), "in_force": not one.ended(now), **told}
+def _fields(token: Token, now: datetime) -> dict[str, object]:
+    times = {"created_at": token.created_at, "expires_at": token.expires_at, "revoked_at": token.revoked_at}
+    texts = {name: at.isoformat() if at else None for name, at in {**times, "last_used_at": token.last_used_at}.items()}
+    return {"id": token.id, "name": token.name, "scopes": list(token.scopes), "in_force": not token.ended(now), **texts}
 
 
 TOKEN = group(

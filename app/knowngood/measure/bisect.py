@@ -58,7 +58,7 @@ def bisect(
 ) -> Exit:
     settings = read_settings()
     engine = opened_with_catalogue(settings)
-    row = find_issue(issue, {one.id: one for one in pick_issues(engine, ())})
+    row = find_issue(issue, {entry.id: entry for entry in pick_issues(engine, ())})
     with reading(engine) as s:
         builds, measured = load_builds(s), load_hardware(s)
     line = halving.read_line(builds, from_, to, python)
@@ -86,12 +86,12 @@ def bisect(
             run_planned(engine, work, planned, {"issues": [row.id], "by": "bisect"}, stop)
 
     with stoppable() as stop:
-        found = halving.search(engine, question, measure, stop, clock=utc_now, full=full, confirm=confirm)
+        result = halving.search(engine, question, measure, stop, clock=utc_now, full=full, confirm=confirm)
     with reading(engine) as s:
-        kept = {build: trouble.sentence for build, trouble in load_troubles(s, work.runs) if trouble}
-    found = replace(found, kept=kept)
+        troubles = {build: trouble.sentence for build, trouble in load_troubles(s, work.runs) if trouble}
+    result = replace(result, troubles=troubles)
     if as_json:
-        print_json(halving.as_json(question, found))
+        print_json(halving.as_json(question, result))
     else:
-        halving.print_found(out, question, found)
-    return found.code
+        halving.print_result(out, question, result)
+    return result.code

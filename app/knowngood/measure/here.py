@@ -71,32 +71,32 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
     failing = verdicts(fail_on)
     settings = read_settings()
     catalogue = read_catalogue(settings.folders, with_drafts=False)
-    found = look(python, catalogue.builds)
+    adopted = look(python, catalogue.builds)
     make_data_dir(settings)
     store = root(settings) / "here"
     store.mkdir(exist_ok=True)
-    engine = opened(settings.model_copy(update={"data_dir": store / found.name, "database_url": ""}))
+    engine = opened(settings.model_copy(update={"data_dir": store / adopted.name, "database_url": ""}))
     with unit_of_work(engine) as s:
-        save_catalogue(s, catalogue.issues, [found.build], utc_now())
-    work = Work(settings, None, {found.build.id: found.python})
-    chosen = Chosen(pick_issues(engine, issues), (found.build,), own_hardware())
+        save_catalogue(s, catalogue.issues, [adopted.build], utc_now())
+    work = Work(settings, None, {adopted.build.id: adopted.python})
+    chosen = Chosen(pick_issues(engine, issues), (adopted.build,), own_hardware())
     tell_warnings(chosen.issues)
-    err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
-    asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
+    err.print(f"{adopted.python} holds {adopted.in_words}", markup=False, soft_wrap=True)
+    request = {"builds": [adopted.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
     wanted = PlanRequest(force=force, where_affected=True, now=utc_now())
     with stoppable() as stop:
         for _ in range(1 + FURTHER):
             planned = work.able(plan(engine, chosen, wanted))
             if planned and not stop():
-                run_planned(engine, work, planned, asked, stop)
+                run_planned(engine, work, planned, request, stop)
             wanted = replace(wanted, force=False)
     known = known_now(engine)
     every = complete(chosen.issues, chosen.builds, chosen.hardware, known).values()
     cells = [cell for cell in every if cell.verdict is not Verdict.NOT_RUN]
     if as_json:
-        print_json(as_body(found, cells))
+        print_json(as_body(adopted, cells))
     else:
-        print_found(out, found, chosen.issues, cells)
+        print_cells(out, adopted, chosen.issues, cells)
     return ended(known, chosen, failing)
 
 
@@ -107,49 +107,50 @@ def look(python: str, builds: Iterable[Build]) -> Here:
         raise BadRequest(f"--python {python} is no program here")
     path = Path(program).absolute()
     try:
-        found = inspect_interpreter(path, os.environ)
+        environment = inspect_interpreter(path, os.environ)
     except ProvisionFailure as failure:
         advice = "name the environment's interpreter: knowngood here --python /path/to/venv/bin/python"
         raise BadRequest(f"{path} cannot be used: {failure.trouble.sentence}; {advice}") from failure
-    column = next((one for one in builds if difference(one, found.imported, {}) is None), None)
-    name = digest(f"{path} {found.imported} {found.lock}")[:16]
-    return Here(path, column or _build_of(found), found.in_words, name, column is not None)
+    column = next((build for build in builds if difference(build, environment.imported, {}) is None), None)
+    name = digest(f"{path} {environment.imported} {environment.lock}")[:16]
+    return Here(path, column or _build_of(environment), environment.in_words, name, column is not None)
 
 
-def _build_of(found: AdoptedEnvironment) -> Build:
+def _build_of(environment: AdoptedEnvironment) -> Build:
     """A build that no catalogue has. Its Triton counts as its own pin: nobody has said otherwise."""
-    said = found.imported
+    imported = environment.imported
     try:
-        version = Version(said["torch"])
+        version = Version(imported["torch"])
     except InvalidVersion:
         raise BadRequest(
-            f'{found.python} holds torch "{said["torch"]}", whose version is none by PEP 440; it cannot be named here'
+            f'{environment.python} holds torch "{imported["torch"]}", whose version is none by PEP 440; '
+            "it cannot be named here"
         ) from None
-    python = ".".join(said["python"].split(".")[:2])
-    triton = said["triton"] or None
+    python = ".".join(imported["python"].split(".")[:2])
+    triton = imported["triton"] or None
     today = datetime.now(UTC).date()
     return Build(
         id=str(BuildId(str(version), python=python)),
-        torch=said["torch"],
+        torch=imported["torch"],
         requirement=version.public,
-        cuda=said["cuda"] or None,
+        cuda=imported["cuda"] or None,
         triton=triton,
         pinned_triton=triton,
         python=python,
         origin=LOCAL,
         as_of=today,
-        git=said["git"],
+        git=imported["git"],
     )
 
 
-def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:
+def print_cells(console: Console, here: Here, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:
     """First the answer, then every issue that is seen here with what helps here and the thread upstream."""
-    found = {(cell.issue, cell.hardware): cell for cell in cells}
-    for hardware in sorted({hardware for _, hardware in found}):
-        rows = [(issue, found[issue.id, hardware]) for issue in issues if (issue.id, hardware) in found]
+    by_place = {(cell.issue, cell.hardware): cell for cell in cells}
+    for hardware in sorted({hardware for _, hardware in by_place}):
+        rows = [(issue, by_place[issue.id, hardware]) for issue in issues if (issue.id, hardware) in by_place]
         console.print(f"{_answer(rows)} on {hardware}: {here.in_words}", markup=False, soft_wrap=True)
         for issue, cell in sorted(rows, key=lambda row: (_MOST_SEVERE_FIRST.index(_kind(row[1])), row[0].id)):
-            if _kind(cell) in _TOLD:
+            if _kind(cell) in _SHOWN:
                 _print_row(console, issue, cell)
 
 
@@ -162,8 +163,8 @@ def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
     for id_ in working(cell):
         console.print(f"      use {id_}: {_title(issue, id_)}", markup=False, soft_wrap=True)
     for id_ in partly_working(cell):
-        said = f"{_title(issue, id_)} ({english(cell.workarounds[id_].note)})"
-        console.print(f"      helps in part: {id_}: {said}", markup=False, soft_wrap=True)
+        words = f"{_title(issue, id_)} ({english(cell.workarounds[id_].note)})"
+        console.print(f"      helps in part: {id_}: {words}", markup=False, soft_wrap=True)
     if issue.report:
         console.print(f"      {issue.report.url}", markup=False, highlight=False, soft_wrap=True)
 
@@ -184,7 +185,7 @@ def as_body(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
 
 
 _MOST_SEVERE_FIRST = ("fails", "partly", "cured", "differs", "unsure", "passes", "other")
-_TOLD = frozenset(_MOST_SEVERE_FIRST[:5])
+_SHOWN = frozenset(_MOST_SEVERE_FIRST[:5])
 _KINDS = {
     Verdict.DIFFERENT_FAILURE: "differs",
     Verdict.FLAKY: "differs",
@@ -215,4 +216,4 @@ def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
 
 
 def _title(issue: Issue, id_: str) -> str:
-    return next((one.title for one in issue.workarounds if one.id == id_), id_)
+    return next((workaround.title for workaround in issue.workarounds if workaround.id == id_), id_)

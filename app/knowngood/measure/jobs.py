@@ -75,11 +75,11 @@ class Work:
         """The jobs that can be done with this: all of them, or those whose environments the pack holds."""
         if self.pack is None and not self.adopted:
             return tuple(planned)
-        kept = tuple(job for job in planned if self._is_here(job))
-        if len(kept) < len(planned):
-            arms = sum(len(job.arms) for job in planned) - sum(len(job.arms) for job in kept)
+        feasible = tuple(job for job in planned if self._is_here(job))
+        if len(feasible) < len(planned):
+            arms = sum(len(job.arms) for job in planned) - sum(len(job.arms) for job in feasible)
             err.print(f"{arms} arms need packages that {self._source} lacks, and are left out", soft_wrap=True)
-        return kept
+        return feasible
 
     @property
     def _source(self) -> str:
@@ -105,7 +105,7 @@ def run_planned(
     engine: Engine,
     work: Work,
     planned: Sequence[PlannedJob],
-    asked: Mapping[str, object],
+    request: Mapping[str, object],
     stop: Callable[[], bool],
     seen: Collection[str] = (),
     replan: Callable[[], Sequence[PlannedJob]] | None = None,
@@ -118,7 +118,7 @@ def run_planned(
         err.print("nothing to run: every cell asked for has its answer")
         return ""
     err.print(to_do_in_words(planned), highlight=False)
-    run_id, is_own = queue(engine, planned, asked, seen, replan)
+    run_id, is_own = queue(engine, planned, request, seen, replan)
     work.runs.append(run_id)
     if not is_own:
         err.print("another `up` measures this already: following it")
@@ -145,7 +145,7 @@ def _tell_stopped(engine: Engine, run_id: str) -> None:
 def queue(
     engine: Engine,
     planned: Sequence[PlannedJob],
-    asked: Mapping[str, object],
+    request: Mapping[str, object],
     seen: Collection[str],
     replan: Callable[[], Sequence[PlannedJob]] | None = None,
 ) -> tuple[str, bool]:
@@ -161,14 +161,14 @@ def queue(
             if queued:
                 return queued[0], False
             planned = replan()
-        return create_run(s, planned, asked, utc_now()), True
+        return create_run(s, planned, request, utc_now()), True
 
 
 def places_of(planned: Sequence[PlannedJob]) -> Iterator[CellPlace]:
     return ((arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms)
 
 
-def tell_found(settings: Settings, known: Known, places: Collection[CellPlace]) -> None:
+def tell_results(settings: Settings, known: Known, places: Collection[CellPlace]) -> None:
     """Say what a run found in these cells, and whether this release's results say the same."""
     print_found(err, places, known, read_shipped().knowledge.known if settings.shipped else None)
 
@@ -181,11 +181,11 @@ def tell_warnings(issues: Iterable[Issue]) -> None:
 
 
 def tell_troubles(engine: Engine, work: Work) -> bool:
-    """Say what of a host kept arms of these runs from running; whether it kept every one."""
+    """Say which troubles of a host kept arms of these runs from running. Returns whether no arm could run."""
     with reading(engine) as s:
         troubles = [trouble for _, trouble in load_troubles(s, work.runs)]
-    first = {one.code: one.sentence for one in reversed(troubles) if one}
-    for code, count in Counter(one.code for one in troubles if one).most_common():
+    first = {trouble.code: trouble.sentence for trouble in reversed(troubles) if trouble}
+    for code, count in Counter(trouble.code for trouble in troubles if trouble).most_common():
         which = "no arm could" if count == len(troubles) else f"{count} of {len(troubles)} arms could not"
         err.print(f"{which} run: {first[code]}", markup=False, highlight=False, soft_wrap=True)
     return bool(troubles) and all(troubles)

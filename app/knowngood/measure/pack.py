@@ -78,20 +78,20 @@ def _for_python(engine: Engine, builds: Sequence[Build], python: str | None) -> 
     if python is None:
         return tuple(builds)
     known = BuildNames({build.id: build for build in pick_builds(engine, ("all",), lambda _: True)})
-    found = [known.find(build.id, python=minor_python(python)) for build in builds]
-    return tuple({build.id: build for build in found}.values())
+    named = [known.find(build.id, python=minor_python(python)) for build in builds]
+    return tuple({build.id: build for build in named}.values())
 
 
 def _pairs(issues: Sequence[Issue], builds: Sequence[Build]) -> list[tuple[Build, EnvironmentRequest]]:
     """Every environment that these issues need on these builds, on whatever hardware there may be."""
     anywhere = ("cpu-x86_64", "cuda-sm_999")
-    found = {
+    by_request = {
         environment_request(issue, build): build
         for build in builds
         for issue in issues
         if any(inapplicable(issue, build, hardware) is None for hardware in anywhere)
     }
-    return [(build, request) for request, build in found.items()]
+    return [(build, request) for request, build in by_request.items()]
 
 
 def _size(text: str) -> int:

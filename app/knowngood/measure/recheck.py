@@ -61,12 +61,12 @@ def recheck(
     with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what came until then is told
         run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
     tell_troubles(engine, work)
-    found = again.compare(engine, rows, drawn)
+    rechecked = again.compare(engine, rows, drawn)
     if as_json:
-        print_json(again.as_json(found, sample.seed))
+        print_json(again.as_json(rechecked, sample.seed))
     else:
-        again.print_rechecked(out, found, sample.seed)
-    rate = again.rate_of(found)
+        again.print_rechecked(out, rechecked, sample.seed)
+    rate = again.rate_of(rechecked)
     if rate.part:
         return Exit.FINDING
     return Exit.OK if rate.whole else Exit.INSUFFICIENT

@@ -41,7 +41,7 @@ from knowngood.measure.jobs import (
     places_of,
     plan,
     run_planned,
-    tell_found,
+    tell_results,
     tell_troubles,
     tell_warnings,
 )
@@ -139,22 +139,22 @@ def run(
             tell_price(engine, work.place(asks=sizes), planned)
         return Exit.OK
     tell_warnings(chosen.issues)
-    asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
+    request = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
     places = set(places_of(planned))
     with stoppable() as stop:
         try:
-            run_planned(engine, work, planned, asked, stop)
+            run_planned(engine, work, planned, request, stop)
             for _ in range(FURTHER if confirm or where_affected else 0):
                 planned = work.able(plan(engine, chosen, replace(wanted, force=False)))
                 if planned and not stop():
                     places.update(places_of(planned))
-                    run_planned(engine, work, planned, asked, stop)
+                    run_planned(engine, work, planned, request, stop)
         finally:
             if unpacked or output:
                 _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), unpacked)
     known, is_kept = known_now(engine), tell_troubles(engine, work)
     show(known, chosen, as_json=as_json)
-    tell_found(settings, known, places)
+    tell_results(settings, known, places)
     return Exit.UNUSABLE if is_kept else ended(known, chosen, failing)
 
 
@@ -171,10 +171,10 @@ def _adopt(engine: Engine, pythons: Sequence[str]) -> dict[str, Path]:
         return {}
     with reading(engine) as s:
         builds = load_builds(s)
-    found = dict(adopt(python, builds, os.environ) for python in pythons)
-    for id_, path in found.items():
+    adopted = dict(adopt(python, builds, os.environ) for python in pythons)
+    for id_, path in adopted.items():
         err.print(f"{path} is {id_}: used as it is", soft_wrap=True)
-    return found
+    return adopted
 
 
 def _chosen_for(engine: Engine, work: Work, builds: Names, issues: Names, hardware: Names) -> Chosen:
@@ -193,7 +193,7 @@ def _proposed(
     engine: Engine, settings: Settings, chosen: Chosen, minutes: float
 ) -> tuple[tuple[PlannedJob, ...], Chosen]:
     """The jobs of `next` in its order, and what they are about."""
-    planned = tuple(one.job for one in proposed(engine, settings, chosen.hardware, minutes))
+    planned = tuple(proposal.job for proposal in proposed(engine, settings, chosen.hardware, minutes))
     issues = {arm.issue for job in planned for arm in job.arms}
     about = Chosen(
         tuple(issue for issue in pick_issues(engine, ()) if issue.id in issues),

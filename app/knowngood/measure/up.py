@@ -23,7 +23,7 @@ from knowngood.measure.jobs import (
     places_of,
     plan,
     run_planned,
-    tell_found,
+    tell_results,
     tell_troubles,
     unfinished_ups,
 )
@@ -66,10 +66,10 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
             planned = replan()
             tell_price(engine, work.place(), planned)
             places.update(places_of(planned))
-            asked = {"builds": [b.id for b in chosen.builds], "by": UP}
-            seen.add(run_planned(engine, work, planned, asked, stop, seen, replan))
+            request = {"builds": [b.id for b in chosen.builds], "by": UP}
+            seen.add(run_planned(engine, work, planned, request, stop, seen, replan))
         tell_troubles(engine, work)
-        tell_found(settings, known_now(engine), places)
+        tell_results(settings, known_now(engine), places)
         if once:
             return
         err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)

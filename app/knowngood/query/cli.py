@@ -57,8 +57,8 @@ class QueryOption:
         return tuple(matching(self.query, left, View(tuple(builds), now), lines_of))
 
 
-def read_asked(text: str, name: str = "--query") -> QueryOption:
-    """Raises BadRequest, which shows the place. `name` is what the text was given as."""
+def read_query_option(text: str, name: str = "--query") -> QueryOption:
+    """Read a query. `name` is the option that gave the text. Raises BadRequest, which shows the place."""
     try:
         return QueryOption(text, parse(text), name)
     except BadQuery as error:
@@ -67,12 +67,12 @@ def read_asked(text: str, name: str = "--query") -> QueryOption:
 
 def _refusal(text: str, error: BadQuery, name: str) -> BadRequest:
     """The words, the query, and a mark below what is wrong."""
-    told = f"{name}: {error}"
+    message = f"{name}: {error}"
     if not error.column:
-        return BadRequest(told)
+        return BadRequest(message)
     shown = "".join(sign if sign.isprintable() else " " for sign in text)
     before, wrong = shown[: error.column - 1], shown[error.column - 1 : error.column - 1 + error.length]
-    return BadRequest(f"{told}\n  {shown}\n  {' ' * _width(before)}{'^' * max(1, _width(wrong))}")
+    return BadRequest(f"{message}\n  {shown}\n  {' ' * _width(before)}{'^' * max(1, _width(wrong))}")
 
 
 def _width(text: str) -> int:

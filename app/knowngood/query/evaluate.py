@@ -34,7 +34,7 @@ from knowngood.query.parser import (
 Lines = Sequence[Sequence[Cell]]  # per hardware class, a cell for each build
 Scope = tuple[int, ...]  # places of builds
 _Test = Callable[[Issue, Lines], bool]
-_Told = Callable[[int, Cell], bool]  # of the cell at a place
+_CellTest = Callable[[int, Cell], bool]  # of the cell at a place
 
 _T = TypeVar("_T")
 _verdict = attrgetter("verdict")
@@ -66,7 +66,7 @@ def needs_cells(query: Query) -> bool:
         case Not(inner):
             return needs_cells(inner)
         case And(queries) | Or(queries):
-            return any(needs_cells(one) for one in queries)
+            return any(needs_cells(part) for part in queries)
 
 
 def conditions_on_cells(query: Query) -> int:
@@ -77,7 +77,7 @@ def conditions_on_cells(query: Query) -> int:
 def of_issues(query: Query) -> Callable[[Issue], bool]:
     """The conditions on an issue whatever its cells: true of every issue that `matching` can select."""
     parts = query.queries if isinstance(query, And) else (query,)
-    tests = [_combined(one, about_issue) for one in parts if not needs_cells(one)]
+    tests = [_combined(part, about_issue) for part in parts if not needs_cells(part)]
     return lambda issue: all(test(issue) for test in tests)
 
 
@@ -86,8 +86,8 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
 
     Raises BadQuery where they leave none of some: a name that is no build's, a range that nothing is in.
     """
-    places = [one for one in (query.queries if isinstance(query, And) else (query,)) if _is_place(one)]
-    tests = [_combined(one, about_build) for one in places]
+    places = [part for part in (query.queries if isinstance(query, And) else (query,)) if _is_place(part)]
+    tests = [_combined(place, about_build) for place in places]
     left = tuple(build for build in builds if all(test(build) for test in tests))
     if builds and not left:
         raise _no_columns(next(atoms_of(places[0])), builds)
@@ -97,7 +97,7 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
 def classes_left(query: Query, classes: Iterable[str]) -> tuple[str, ...]:
     """The hardware classes that the query's own conditions on hardware leave; every one where it has none."""
     parts = query.queries if isinstance(query, And) else (query,)
-    tests = [_combined(one, about_class) for one in parts if _is_plain(one) and _is_of_hardware(one)]
+    tests = [_combined(part, about_class) for part in parts if _is_plain(part) and _is_of_hardware(part)]
     return tuple(class_ for class_ in classes if all(test(class_) for test in tests))
 
 
@@ -113,7 +113,7 @@ def _is_plain(query: Query) -> bool:
         case Not(inner):
             return _is_plain(inner)
         case And(queries) | Or(queries):
-            return all(_is_plain(one) for one in queries)
+            return all(_is_plain(part) for part in queries)
         case _:
             return False
 
@@ -136,7 +136,7 @@ def _is_place(query: Query) -> bool:
         case Not(inner):
             return _is_place(inner)
         case And(queries) | Or(queries):
-            return bool(queries) and all(_is_place(one) for one in queries)
+            return bool(queries) and all(_is_place(part) for part in queries)
         case _:
             return False
 
@@ -147,7 +147,7 @@ def _is_of_a_cell(query: Query) -> bool:
         case Atom():
             return query.kind is not Kind.ISSUE
         case Or(queries):
-            return all(_is_place(one) or _is_of_a_cell(one) for one in queries)
+            return all(_is_place(part) or _is_of_a_cell(part) for part in queries)
         case _:
             return False
 
@@ -161,18 +161,18 @@ def _combined(query: Query, about: Callable[[str, str], Callable[[_T], bool]]) -
             return _any_of([about(field, value) for value in values])
         case Not(inner):
             test = _combined(inner, about)
-            return lambda one: not test(one)
+            return lambda subject: not test(subject)
         case And(queries):
-            tests = [_combined(one, about) for one in queries]
-            return lambda one: all(test(one) for test in tests)
+            tests = [_combined(part, about) for part in queries]
+            return lambda subject: all(test(subject) for test in tests)
         case Or(queries):
-            return _any_of([_combined(one, about) for one in queries])
+            return _any_of([_combined(part, about) for part in queries])
         case _:
             raise AssertionError(query)
 
 
 def _any_of(tests: Sequence[Callable[[_T], bool]]) -> Callable[[_T], bool]:
-    return tests[0] if len(tests) == 1 else lambda one: any(test(one) for test in tests)
+    return tests[0] if len(tests) == 1 else lambda subject: any(test(subject) for test in tests)
 
 
 # -- an issue with its cells -------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def _test(query: Query, scope: Scope, view: View) -> _Test:
         case Atom() | And():
             return _conjunction(query.queries if isinstance(query, And) else (query,), scope, view)
         case Or(queries):
-            tests = [_test(one, scope, view) for one in queries]
+            tests = [_test(part, scope, view) for part in queries]
             return lambda issue, lines: any(test(issue, lines) for test in tests)
         case Not(inner) if _is_place(inner):
             return _conjunction((query,), scope, view)
@@ -199,14 +199,14 @@ def _test(query: Query, scope: Scope, view: View) -> _Test:
 
 def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
     """Columns first, then issues, which are quick to ask, then one cell for all that is asked of a cell."""
-    places = [_combined(one, about_build) for one in queries if _is_place(one)]
+    places = [_combined(query, about_build) for query in queries if _is_place(query)]
     scope = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
     if places and not scope:
         return lambda _issue, _lines: False
-    rest = [one for one in queries if not _is_place(one)]
-    of_cells = [one for one in rest if _is_of_a_cell(one)]
-    others = [one for one in rest if not _is_of_a_cell(one)]
-    tests = [_test(one, scope, view) for one in sorted(others, key=needs_cells)]
+    rest = [part for part in queries if not _is_place(part)]
+    of_cells = [part for part in rest if _is_of_a_cell(part)]
+    others = [part for part in rest if not _is_of_a_cell(part)]
+    tests = [_test(other, scope, view) for other in sorted(others, key=needs_cells)]
     if of_cells:
         tests.append(_some(_range(scope, of_cells, view)))
     return lambda issue, lines: all(test(issue, lines) for test in tests)
@@ -236,8 +236,8 @@ def _picker(scope: Scope, view: View) -> Callable[[Sequence[Cell]], Sequence[Cel
     return itemgetter(*scope)
 
 
-def _told(query: Query, view: View) -> _Told:
-    """Of a condition that one cell meets or does not."""
+def _cell_test(query: Query, view: View) -> _CellTest:
+    """The test of a condition that one cell meets or does not."""
     if _is_place(query):
         test = _combined(query, about_build)
         holds = [test(build) for build in view.builds]
@@ -250,8 +250,8 @@ def _told(query: Query, view: View) -> _Told:
             tests = [about_cell(field, value, view.builds, view.now) for value in values]
             return tests[0] if len(tests) == 1 else lambda at, cell: any(test(at, cell) for test in tests)
         case Or(queries):
-            told = [_told(one, view) for one in queries]
-            return lambda at, cell: any(one(at, cell) for one in told)
+            tests = [_cell_test(part, view) for part in queries]
+            return lambda at, cell: any(test(at, cell) for test in tests)
         case _:
             raise AssertionError(query)
 
@@ -270,7 +270,7 @@ class _Range:
     places: Scope
     families: tuple[Scope, ...]
     verdicts: frozenset[Verdict]
-    tests: tuple[_Told, ...]
+    tests: tuple[_CellTest, ...]
     pick: Callable[[Sequence[Cell]], Sequence[Cell]]
 
     @property
@@ -292,7 +292,7 @@ class _Range:
     def _standing(self, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]:
         if len(self.families) == len(self.places):
             return zip(self.places, self.pick(line), strict=True)
-        return (found for family in self.families for found in _standing(family, line))
+        return (pair for family in self.families for pair in _standing(family, line))
 
 
 def _standing(family: Scope, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]:
@@ -310,11 +310,11 @@ def _standing(family: Scope, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]
 
 def _range(scope: Scope, of_cells: Iterable[Query], view: View) -> _Range:
     verdicts = frozenset(Verdict)
-    for one in of_cells:
-        if isinstance(one, Atom) and one.field == "status":
-            verdicts &= _verdicts(one)
-    others = (one for one in of_cells if not (isinstance(one, Atom) and one.field == "status"))
-    tests = tuple(_told(one, view) for one in sorted(others, key=_price))
+    for of_cell in of_cells:
+        if isinstance(of_cell, Atom) and of_cell.field == "status":
+            verdicts &= _verdicts(of_cell)
+    others = (part for part in of_cells if not (isinstance(part, Atom) and part.field == "status"))
+    tests = tuple(_cell_test(other, view) for other in sorted(others, key=_price))
     return _Range(scope, _families(scope, view), verdicts, tests, _picker(scope, view))
 
 

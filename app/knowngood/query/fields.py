@@ -158,10 +158,10 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 
 
 def _age(text: str) -> str:
-    found = _AGES.fullmatch(text.casefold())
-    if found is None:
+    match = _AGES.fullmatch(text.casefold())
+    if match is None:
         raise UnfitValue(_AGE)
-    return f"{found[1]}{int(found[2])}{found[3]}"
+    return f"{match[1]}{int(match[2])}{match[3]}"
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------
@@ -224,10 +224,10 @@ def _versions(text: str, expected: str) -> str:
 
 
 def _specifier(text: str, expected: str) -> str:
-    found = _SPECIFIER.fullmatch(text)
-    if found is None:
+    match = _SPECIFIER.fullmatch(text)
+    if match is None:
         raise UnfitValue(expected)
-    return f"{'==' if found[1] == '=' else found[1]}{found[2]}"
+    return f"{'==' if match[1] == '=' else match[1]}{match[2]}"
 
 
 def _end(text: str, expected: str) -> str:
@@ -281,10 +281,10 @@ def about_issue(field: str, value: str) -> AboutIssue:
         case "has":
             return _HAS[value]
         case "text":
-            return _found_in(value)
+            return _words_test(value)
         case _ if field in _WORD_OF:
-            told = _WORD_OF[field]
-            return lambda issue: told(issue) == value
+            word_of = _WORD_OF[field]
+            return lambda issue: word_of(issue) == value
         case _:
             texts, holds = _TEXTS_OF[field], _text_test(value)
             return lambda issue: any(map(holds, texts(issue)))
@@ -304,8 +304,8 @@ def _severity_test(value: str) -> AboutIssue:
 def _is_exercised(issue: Issue, probe: str) -> bool:
     exercises = next((arm.exercises for arm in issue.arms if arm.id == BASELINE), ())
     if probe == "operator":
-        return any(one.startswith(OPERATOR_PROBE) for one in exercises)
-    return probe in {one.casefold() for one in exercises}
+        return any(exercise.startswith(OPERATOR_PROBE) for exercise in exercises)
+    return probe in {exercise.casefold() for exercise in exercises}
 
 
 def _upstream(issue: Issue) -> str:
@@ -351,7 +351,9 @@ _TEXTS_OF: dict[str, Callable[[Issue], Iterable[str]]] = {
         *issue.packages.no_deps,
         *(text for texts in issue.packages.per_release.values() for text in texts),
     ),
-    "workaround": lambda issue: (text for one in issue.workarounds for text in (one.id, one.title, one.title_zh)),
+    "workaround": lambda issue: (
+        text for workaround in issue.workarounds for text in (workaround.id, workaround.title, workaround.title_zh)
+    ),
 }
 
 
@@ -363,7 +365,7 @@ def _text_test(value: str) -> Callable[[str], bool]:
     return lambda text: wanted in text.casefold()
 
 
-def _found_in(words: str) -> AboutIssue:
+def _words_test(words: str) -> AboutIssue:
     """Whether bare words stand in an issue's id, title or component."""
     wanted = words.casefold()
     return lambda issue: wanted in f"{issue.id} {issue.title} {issue.title_zh} {issue.component}".casefold()
@@ -495,13 +497,13 @@ _ALL = (
     Field("link", Kind.ISSUE, "address or title of one of its links", _some_text),
     Field("package", Kind.ISSUE, "an extra package that it needs", _some_text),
     Field("workaround", Kind.ISSUE, "id or title of one of its workarounds", _some_text),
-    _words("culprit", Kind.ISSUE, "the layer at fault", (one.value for one in Culprit)),
+    _words("culprit", Kind.ISSUE, "the layer at fault", (culprit.value for culprit in Culprit)),
     Field("severity", Kind.ISSUE, "how bad, also compared: >=high", _severity, _SEVERITIES),
     _words("silent", Kind.ISSUE, "wrong numbers without an error", _YES_NO),
-    _words("kind", Kind.ISSUE, "what upstream calls it", (one.value for one in Status)),
-    _words("fidelity", Kind.ISSUE, "how near the repro is to the report", (one.value for one in Fidelity)),
-    _words("device", Kind.ISSUE, "what it runs on", (one.value for one in Device)),
-    _words("signature", Kind.ISSUE, "how its failure is recognised", (one.value for one in SignatureKind)),
+    _words("kind", Kind.ISSUE, "what upstream calls it", (status.value for status in Status)),
+    _words("fidelity", Kind.ISSUE, "how near the repro is to the report", (fidelity.value for fidelity in Fidelity)),
+    _words("device", Kind.ISSUE, "what it runs on", (device.value for device in Device)),
+    _words("signature", Kind.ISSUE, "how its failure is recognised", (kind.value for kind in SignatureKind)),
     _words("upstream", Kind.ISSUE, "state of its report when last looked up", ("open", "closed", "unknown")),
     Field("exercises", Kind.ISSUE, "a probe of the suspect path; operator is any operator", _exercised),
     _words("has", Kind.ISSUE, "whether it has any of these", _HAS),

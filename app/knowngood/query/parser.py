@@ -26,11 +26,11 @@ class BadQuery(BadRequest):
     that of what is wrong there; `nearest` is a word that may have been meant, or empty.
     """
 
-    def __init__(self, found: str, expected: str, *, column: int = 0, length: int = 0, nearest: str = "") -> None:
+    def __init__(self, fault: str, expected: str, *, column: int = 0, length: int = 0, nearest: str = "") -> None:
         meant = f' (did you mean "{nearest}"?)' if nearest else ""
         place = f"column {column}: " if column else ""
-        super().__init__(f"{place}{found}{meant}" + (f"; expected {expected}" if expected else ""))
-        self.found = found
+        super().__init__(f"{place}{fault}{meant}" + (f"; expected {expected}" if expected else ""))
+        self.fault = fault
         self.expected = expected
         self.column = column
         self.length = length
@@ -227,8 +227,8 @@ class _TextParser:
     def _atom(self, named: "re.Match[str]") -> Atom:
         start = self._at
         name = named[1].casefold()
-        found = FIELDS.get(ALIASES.get(name, name))
-        if found is None:
+        field = FIELDS.get(ALIASES.get(name, name))
+        if field is None:
             self._fail(
                 start,
                 len(named[1]),
@@ -238,8 +238,8 @@ class _TextParser:
             )
         self._at = named.end()
         if self._is_over() or self._sign.isspace() or self._sign == ")":
-            self._fail(start, self._at - start, f'"{named[0]}" says nothing', told_of(found))
-        return self._values(found, start)
+            self._fail(start, self._at - start, f'"{named[0]}" says nothing', describe_values(field))
+        return self._values(field, start)
 
     def _values(self, of: Field, start: int) -> Atom:
         values = [self._value(of, text, at) for at, text in self._split_word("|," if of.words else "|")]
@@ -251,7 +251,7 @@ class _TextParser:
         try:
             return fit_value(of, text)
         except BadQuery as error:
-            self._fail(at, length, error.found, error.expected, error.nearest)
+            self._fail(at, length, error.fault, error.expected, error.nearest)
 
     # words
 
@@ -259,25 +259,25 @@ class _TextParser:
         """The word here, in its parts between `separators`, each with its place; quotes hold whatever they enclose."""
         parts = [(self._at, "")]
         while not self._is_over() and not self._sign.isspace() and self._sign not in "()":
-            start, found = parts[-1]
+            start, text = parts[-1]
             if self._sign == '"':
-                parts[-1] = (start, found + self._quoted())
+                parts[-1] = (start, text + self._quoted())
                 continue
             self._at += 1
             if self._text[self._at - 1] in separators:
                 parts.append((self._at, ""))
             else:
-                parts[-1] = (start, found + self._text[self._at - 1])
+                parts[-1] = (start, text + self._text[self._at - 1])
         if not self._is_over() and self._sign == "(":
             self._fail(self._at, 1, 'a "(" in the middle of a word', "a blank before it, or quotes around all of it")
         return parts
 
     def _quoted(self) -> str:
-        found = _QUOTED.match(self._text, self._at)
-        if found is None:
+        match = _QUOTED.match(self._text, self._at)
+        if match is None:
             self._fail(self._at, 1, "a quotation mark that is never closed", 'a second "')
-        self._at = found.end()
-        return re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
+        self._at = match.end()
+        return re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
 
     def _sees_word(self, word: str) -> bool:
         here = self._text[self._at : self._at + len(word)]
@@ -302,8 +302,8 @@ class _TextParser:
     def _sign(self) -> str:
         return self._text[self._at]
 
-    def _fail(self, at: int, length: int, found: str, expected: str, nearest: str = "") -> NoReturn:
-        raise BadQuery(found, expected, column=at + 1, length=length, nearest=nearest)
+    def _fail(self, at: int, length: int, fault: str, expected: str, nearest: str = "") -> NoReturn:
+        raise BadQuery(fault, expected, column=at + 1, length=length, nearest=nearest)
 
 
 # -- what any form of a query is held to -------------------------------------------------------------------------------
@@ -314,14 +314,14 @@ def fit_value(of: Field, text: str) -> str:
     if len(text) > LONGEST_VALUE:
         raise BadQuery(f"a value of {len(text):,} characters", f"at most {LONGEST_VALUE}")
     if not text.strip():
-        raise BadQuery("an empty value", told_of(of))
+        raise BadQuery("an empty value", describe_values(of))
     try:
         return of.read(text)
     except UnfitValue as error:
         raise BadQuery(f'{of.name} is never "{_short(text)}"', error.expected, nearest=error.nearest) from None
 
 
-def told_of(of: Field) -> str:
+def describe_values(of: Field) -> str:
     """The values that a field takes, in words."""
     return f"one of {', '.join(of.words)}" if of.words else of.about
 
@@ -337,9 +337,9 @@ def written(query: Query) -> str:
     """The query as text; reading it gives the same query."""
     match query:
         case And(queries):
-            return " ".join(_inside(one) for one in queries)
+            return " ".join(_inside(part) for part in queries)
         case Or(queries):
-            return " or ".join(_alternative(one) for one in queries)
+            return " or ".join(_alternative(part) for part in queries)
         case Not(inner):
             return f"-{_inside(inner)}"
         case Text(words):
@@ -387,7 +387,7 @@ def atoms_of(query: Query) -> Iterator[Atom]:
         case Not(inner):
             yield from atoms_of(inner)
         case And(queries) | Or(queries):
-            for one in queries:
-                yield from atoms_of(one)
+            for part in queries:
+                yield from atoms_of(part)
         case Text():
             return

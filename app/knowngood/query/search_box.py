@@ -37,7 +37,7 @@ def marked(text: str, error: BadQuery) -> Marked:
         wrong=text[start:end],
         after=after,
         column=error.column,
-        found=error.found,
+        found=error.fault,
         expected=error.expected,
         nearest=error.nearest,
         mended=f"{before}{error.nearest}{after}" if error.column and error.nearest else "",

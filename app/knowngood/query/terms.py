@@ -20,7 +20,7 @@ def parts_of(query: Query) -> tuple[Query, ...]:
 
 def without(query: Query, field: str) -> Query:
     """The query without its conditions on a field, also those that deny."""
-    return _all_of([one for one in parts_of(query) if not _is_about(one, field)])
+    return _all_of([part for part in parts_of(query) if not _is_about(part, field)])
 
 
 def with_term(query: Query, atom: Atom) -> Query:

@@ -89,7 +89,7 @@ def world(own_engine: Engine) -> Callable[[str], World]:
 
 
 def asked_builds(found: BisectResult) -> list[str]:
-    return [id_.removeprefix("torch-").partition(".0+")[0] for id_ in found.asked]
+    return [id_.removeprefix("torch-").partition(".0+")[0] for id_ in found.asked_builds]
 
 
 def test_each_build_is_asked_once_with_one_control_three_baselines_and_no_workaround(
@@ -101,7 +101,7 @@ def test_each_build_is_asked_once_with_one_control_three_baselines_and_no_workar
     assert asked_builds(found) == ["2.1", "2.8", "2.5", "2.7", "2.6"]
     assert here.asked == [{CONTROL: 1, BASELINE: 3}] * 5
     again = here.search()
-    assert (again.asked, again.answer.changes[0].interval) == ((), "(2.5.0, 2.6.0]")
+    assert (again.asked_builds, again.answer.changes[0].interval) == ((), "(2.5.0, 2.6.0]")
 
 
 def test_what_is_stored_is_not_asked_again_and_is_called_unconfirmed(world: Callable[[str], World]) -> None:
@@ -117,7 +117,7 @@ def test_confirming_asks_both_sides_for_what_they_lack_and_counts_that_apart(wor
     here.known(0, 3, 4, 7)
     found = here.search(confirm=True)
     assert here.asked == [{BASELINE: 2}] * 2
-    assert (found.asked, found.confirmed) == ((), (BUILDS[3].id, BUILDS[4].id))
+    assert (found.asked_builds, found.confirmed) == ((), (BUILDS[3].id, BUILDS[4].id))
     assert found.answer.changes[0].missing == ""
     assert as_json(QUESTION, found)["boundary"]["confirmed"] is True
 
@@ -137,7 +137,7 @@ def test_a_side_that_turns_out_flaky_moves_the_boundary(world: Callable[[str], W
 def test_a_build_that_infrastructure_kept_from_answering_is_asked_once_and_named(world: Callable[[str], World]) -> None:
     here = world("...?XXXX")
     found = here.search()
-    assert len(found.asked) == len(set(found.asked)) <= found.answer.search.most_jobs
+    assert len(found.asked_builds) == len(set(found.asked_builds)) <= found.answer.search.most_jobs
     assert found.answer.changes[0].interval.endswith("2.5.0]")
     assert any("2.4.0 gives no answer (inconclusive: " in one for one in sentences(found.answer))
 
@@ -154,23 +154,23 @@ def test_a_range_that_the_host_kept_from_being_narrowed_at_all_is_no_answer(
     with reading(here.engine) as s:
         told = queries.load_troubles(s, here.runs)
     assert {build for build, trouble in told if trouble} == {
-        build.id for build, sign in zip(BUILDS, truth, strict=True) if sign == "?" and build.id in found.asked
+        build.id for build, sign in zip(BUILDS, truth, strict=True) if sign == "?" and build.id in found.asked_builds
     }
-    assert replace(found, kept={build: trouble.sentence for build, trouble in told if trouble}).code == code
+    assert replace(found, troubles={build: trouble.sentence for build, trouble in told if trouble}).code == code
 
 
 def test_old_evidence_is_asked_anew_with_its_control(world: Callable[[str], World]) -> None:
     here = world(".......X")
     here.known(0, 7)
     found = here.search(now=NOON + timedelta(days=200), full=False)
-    assert {BUILDS[0].id, BUILDS[7].id} <= set(found.asked)
+    assert {BUILDS[0].id, BUILDS[7].id} <= set(found.asked_builds)
     assert here.asked[0] == {CONTROL: 1, BASELINE: 3}
 
 
 def test_a_stopped_search_says_what_is_known_by_then(world: Callable[[str], World]) -> None:
     here = world("....XXXX")
     found = here.search(stop=lambda: len(here.asked) == 2)
-    assert (len(found.asked), found.is_stopped) == (2, True)
+    assert (len(found.asked_builds), found.is_stopped) == (2, True)
     assert found.answer.changes[0].interval == "(2.1.0, 2.8.0]"
     assert any("not asked; the same question goes on from here" in one for one in sentences(found.answer))
     assert here.search().answer.changes[0].interval == "(2.4.0, 2.5.0]"

@@ -257,8 +257,8 @@ class _Job:
             raise _IsolationTooLow(problem)
 
     def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
-        told = detail[:LONGEST_SAYING]
-        self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, told, done, total))
+        shown = detail[:LONGEST_SAYING]
+        self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, shown, done, total))
 
     def _no_gpu(self) -> Trouble | None:
         if self._gpus or not self._needs_gpu:
@@ -279,8 +279,8 @@ class _Job:
             shared = _JobResources(environment, sandbox_spec, fork_server, gpus)
             with ThreadPoolExecutor(self._parallel_arms, thread_name_prefix="arms") as pool:
                 running = [pool.submit(self._run_queued, arms, shared) for _ in range(self._parallel_arms)]
-            for one in running:
-                one.result()
+            for future in running:
+                future.result()
 
     def _run_queued(self, arms: "queue.SimpleQueue[ArmSpec]", shared: "_JobResources") -> None:
         try:

@@ -221,10 +221,10 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
                     self._is_fit = False
             return self._is_fit
 
-    def _judge_fitness(self, told: Mapping[str, int] | None) -> bool:
-        """Judge it, and end one of no use: it may hold a GPU open. That it asked matters only where one is shown."""
-        asked = 0 if self._shows_gpu or told is None else told["asked_cuda"]
-        is_fit = told == {**_FORKABLE, "asked_cuda": asked}
+    def _judge_fitness(self, fitness: Mapping[str, int] | None) -> bool:
+        """Judge it, and end an unfit one: it may hold a GPU open. `asked_cuda` counts only where a GPU is shown."""
+        asked_cuda = 0 if self._shows_gpu or fitness is None else fitness["asked_cuda"]
+        is_fit = fitness == {**_FORKABLE, "asked_cuda": asked_cuda}
         if not is_fit:
             self._process.kill()
         return is_fit
@@ -364,8 +364,8 @@ def _kill_by_environment(scratch: Path) -> None:
 
 
 def _kill_marked(mark: bytes) -> bool:
-    """Whether there was one with this mark, or one of which it cannot be told yet."""
-    found = False
+    """Kill every process with this mark. Returns whether there was one, or one whose mark cannot be read yet."""
+    is_there = False
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
@@ -373,8 +373,8 @@ def _kill_marked(mark: bytes) -> bool:
             environment = (folder / "environ").read_bytes()
             if mark in environment:
                 os.kill(int(folder.name), signal.SIGKILL)
-            found = found or mark in environment or (not environment and bool((folder / "exe").readlink()))
-    return found
+            is_there = is_there or mark in environment or (not environment and bool((folder / "exe").readlink()))
+    return is_there
 
 
 # What each kind of observation holds. The arm's process can write to the pipe whatever it likes, as it can observe
@@ -393,21 +393,21 @@ _OBSERVATION_FIELDS: Mapping[str, Mapping[str, type]] = {
 
 
 _PATH_WORDS = ("kind", "name", "backend")
-_PATH_COUNTS = tuple(one.name for one in fields(SeenPath) if one.name not in _PATH_WORDS)
+_PATH_COUNTS = tuple(path_field.name for path_field in fields(SeenPath) if path_field.name not in _PATH_WORDS)
 
 
 def _observations(text: str, nonce: str) -> tuple[list[dict[str, Any]], int]:
-    """One a line, and how many lines are not the harness's. The last line of a process that was killed may be half of
-    one. What has no known shape is skipped.
+    """Parse the observations, one a line. Returns them, and how many lines are not the harness's. The last line of a
+    process that was killed may be cut off; an observation of no known shape is skipped.
     """
-    found, foreign = [], 0
+    observations, foreign = [], 0
     for line in text.split("\n")[:-1]:
-        told = _parsed(line)
-        if not isinstance(told, dict) or told.get("nonce") != nonce:
+        observation = _parsed(line)
+        if not isinstance(observation, dict) or observation.get("nonce") != nonce:
             foreign += 1
-        elif _is_observation(told):
-            found.append(_storable(told))
-    return found, foreign
+        elif _is_observation(observation):
+            observations.append(_storable(observation))
+    return observations, foreign
 
 
 def _parsed(line: str) -> object:
@@ -416,20 +416,22 @@ def _parsed(line: str) -> object:
     return None
 
 
-def _is_observation(told: Mapping[str, Any]) -> bool:
-    if not isinstance(told.get("at"), float) or not isfinite(told["at"]):
+def _is_observation(observation: Mapping[str, Any]) -> bool:
+    if not isinstance(observation.get("at"), float) or not isfinite(observation["at"]):
         return False
-    shape = _OBSERVATION_FIELDS.get(told["saw"]) if isinstance(told.get("saw"), str) else None
-    if shape is None or not all(isinstance(told.get(name), kind) for name, kind in shape.items()):
+    shape = _OBSERVATION_FIELDS.get(observation["saw"]) if isinstance(observation.get("saw"), str) else None
+    if shape is None or not all(isinstance(observation.get(name), kind) for name, kind in shape.items()):
         return False
-    paths = told.get("paths", [])
-    if not all(isinstance(one, dict) and one.keys() == {*_PATH_WORDS, *_PATH_COUNTS} for one in paths):
+    paths = observation.get("paths", [])
+    if not all(isinstance(path, dict) and path.keys() == {*_PATH_WORDS, *_PATH_COUNTS} for path in paths):
         return False
-    texts = [*told.get("versions", {}).values(), *told.get("observed", {}).values()]
-    texts += [one[word] for one in paths for word in _PATH_WORDS]
-    numbers = [told.get("threads", 0), *told.get("counts", {}).values()]
-    numbers += [one[count] for one in paths for count in _PATH_COUNTS]
-    return all(isinstance(one, str) for one in texts) and all(type(one) is int and 0 <= one < _MOST for one in numbers)
+    texts = [*observation.get("versions", {}).values(), *observation.get("observed", {}).values()]
+    texts += [path[word] for path in paths for word in _PATH_WORDS]
+    numbers = [observation.get("threads", 0), *observation.get("counts", {}).values()]
+    numbers += [path[count] for path in paths for count in _PATH_COUNTS]
+    return all(isinstance(text, str) for text in texts) and all(
+        type(number) is int and 0 <= number < _MOST for number in numbers
+    )
 
 
 def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
@@ -472,10 +474,10 @@ def _interpreter_home(place: RunLocation) -> Path:
 
 
 def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]], foreign: int) -> RunRecord:
-    saw = {one["saw"]: one for one in observations}
+    saw = {observation["saw"]: observation for observation in observations}
     imported, returned = saw.get("imported", {}), saw.get("returned", {})
     own_s = observations[-1]["at"] - imported["at"] if imported else 0.0
-    first_seen = {one["name"]: 1 for one in observations if one["saw"] == "probe"}
+    first_seen = {observation["name"]: 1 for observation in observations if observation["saw"] == "probe"}
     return RunRecord(
         ending=_ending(report, saw),
         exit_code=report["exit_code"],
@@ -494,7 +496,7 @@ def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]
         sandbox=tuple(report["sandbox"]),
         log_cut_bytes=report["log_cut_bytes"],
         harness=HARNESS,
-        seen=tuple(SeenPath(**one) for one in saw["probes"]["paths"]) if "probes" in saw else (),
+        seen=tuple(SeenPath(**path) for path in saw["probes"]["paths"]) if "probes" in saw else (),
     )
 
 

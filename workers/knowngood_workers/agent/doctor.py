@@ -83,16 +83,16 @@ def check_uv() -> Check:
 
 def check_interpreter(version: str, environ: Mapping[str, str] = os.environ) -> Check:
     """An interpreter with C headers; without the default one nothing runs, without the others their builds do not."""
-    name, found = f"Python {version}", find_interpreter(version, environ)
+    name, interpreter = f"Python {version}", find_interpreter(version, environ)
     install = f"apt-get install python{version}-dev python{version}-venv, or pyenv install {version}"
-    if found is None and version == DEFAULT_PYTHON:
+    if interpreter is None and version == DEFAULT_PYTHON:
         return Check(name, State.BAD, f"not on this machine, and most builds need it; {install}")
-    if found is None:
+    if interpreter is None:
         return Check(name, State.WARN, f"not on this machine; its builds are left out ({install})")
-    if not has_headers(found, version):
+    if not has_headers(interpreter, version):
         advice = f"Python.h is missing, which compiled kernels include; apt-get install python{version}-dev"
-        return Check(name, State.WARN, f"{found}, but {advice}")
-    return Check(name, State.OK, f"{found}, with headers")
+        return Check(name, State.WARN, f"{interpreter}, but {advice}")
+    return Check(name, State.OK, f"{interpreter}, with headers")
 
 
 def check_compiler(environ: Mapping[str, str] = os.environ) -> Check:
@@ -148,10 +148,10 @@ def check_links(root: Path, cache: Path) -> Check:
     """Hard links from uv's cache into environments are what makes the second torch environment nearly free."""
     try:
         with (
-            tempfile.NamedTemporaryFile(dir=_nearest(cache)) as one,
+            tempfile.NamedTemporaryFile(dir=_nearest(cache)) as file,
             tempfile.TemporaryDirectory(dir=_nearest(root)) as folder,
         ):
-            os.link(one.name, f"{folder}/link")
+            os.link(file.name, f"{folder}/link")
     except OSError as problem:
         return Check(
             "hard links",
@@ -164,7 +164,7 @@ def check_links(root: Path, cache: Path) -> Check:
 
 def _nearest(path: Path) -> Path:
     """The folder itself, or the nearest above it that is there. Raises OSError where one may not be looked into."""
-    return next(one for one in (path, *path.parents) if one.is_dir())
+    return next(folder for folder in (path, *path.parents) if folder.is_dir())
 
 
 def check_registry(index: Index, environ: Mapping[str, str] = os.environ) -> Check:

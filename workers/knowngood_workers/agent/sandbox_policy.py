@@ -201,11 +201,11 @@ def probe_sandbox(
 
 
 def _with_landlock(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path) -> SandboxSpec:
-    """Without namespaces Landlock keeps an arm from what others run and from looking into them, where all works so."""
+    """Add Landlock, where all works with it: without namespaces it keeps an arm away from the processes of others."""
     if sandbox.landlock_version() <= 1:
         return sandbox_spec
-    kept = replace(sandbox_spec, steps=(*sandbox_spec.steps, sandbox.LANDLOCK), ops=tuple(_writable(sandbox_inputs)))
-    return sandbox_spec if _try(kept, sandbox_inputs, scratch) else kept
+    tighter = replace(sandbox_spec, steps=(*sandbox_spec.steps, sandbox.LANDLOCK), ops=tuple(_writable(sandbox_inputs)))
+    return sandbox_spec if _try(tighter, sandbox_inputs, scratch) else tighter
 
 
 def _fewer_filters(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
@@ -234,11 +234,13 @@ def probe_cgroups() -> tuple[str, str]:
         if not group:
             return "", "the kernel refuses to make or limit a control group"
         command = [sys.executable, "-I", "-S", "-c", _TAKE, group, str(_GROUP_BYTES)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as one:
-            is_in = bool(one.stdout and one.stdout.readline())
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            is_in = bool(process.stdout and process.stdout.readline())
             is_counted = cgroup.held_bytes(group) > _GROUP_BYTES // 2
             is_ended = cgroup.remove(group)
-            one.kill()
+            process.kill()
     is_sound = is_in and is_counted and is_ended
     return (home, "") if is_sound else ("", "a process in a control group is not counted or not ended there")
 
@@ -260,11 +262,11 @@ def sandbox_command(sandbox_spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _try(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path) -> tuple[str, int, str] | None:
-    """None where the inside is made and is as it should be, else the step, the kernel's number and what was found."""
+    """Try it. None where the inside is as it should be; else the failed step, the kernel's number and what differs."""
     (scratch / MOUNT).mkdir(exist_ok=True)
     compiler = find_compiler(sandbox_inputs.environ)
     is_alone = NAMESPACES in sandbox_spec.steps
-    told = {
+    expected = {
         "alone": is_alone,
         "hidden": [str(sandbox_inputs.root), *map(str, _homes(sandbox_inputs.environ))] if is_alone else [],
         "kept": _names_on_the_way([op[1] for op in sandbox_spec.around(scratch)["ops"]]),
@@ -282,7 +284,7 @@ def _try(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path
         "-S",
         "-c",
         _LOOK_AROUND,
-        json.dumps(told),
+        json.dumps(expected),
     ]
     try:
         ran = subprocess.run(
@@ -312,23 +314,23 @@ def _runs(compiler: tuple[str, ...], variables: tuple[tuple[str, str], ...]) -> 
 
 def _names_on_the_way(paths: Sequence[str]) -> dict[str, list[str]]:
     """For every folder on the way to what is shown, the names in it that lead there."""
-    kept: dict[str, set[str]] = {}
+    by_parent: dict[str, set[str]] = {}
     for path in map(Path, paths):
         for child, parent in zip((path, *path.parents), path.parents, strict=False):
-            kept.setdefault(str(parent), set()).add(child.name)
-    return {parent: sorted(names) for parent, names in kept.items()}
+            by_parent.setdefault(str(parent), set()).add(child.name)
+    return {parent: sorted(names) for parent, names in by_parent.items()}
 
 
 def _can_leave_network(scratch: Path) -> bool:
     command = [sys.executable, "-I", "-S", sandbox.__file__]
-    told = json.dumps({"steps": [NO_NETWORK], "cwd": str(scratch), "ops": []})
+    order = json.dumps({"steps": [NO_NETWORK], "cwd": str(scratch), "ops": []})
     look = "import socket, sys; sys.exit([name for _, name in socket.if_nameindex()] != ['lo'])"
-    return ask_program([*command, told, sys.executable, "-I", "-S", "-c", look], timeout_s=_TRY_S) is not None
+    return ask_program([*command, order, sys.executable, "-I", "-S", "-c", look], timeout_s=_TRY_S) is not None
 
 
-def _explain_refusal(step: str, number: int, found: str = "") -> str:
+def _explain_refusal(step: str, number: int, differences: str = "") -> str:
     if step in _SEEN_INSIDE:
-        return f"inside namespaces of its own an arm would not be as it should: {found}"
+        return f"inside namespaces of its own an arm would not be as it should: {differences}"
     if step == "a /proc of its own":
         return "this container covers parts of its /proc; run it with --security-opt systempaths=unconfined"
     if step in ("user namespace", "ids in a user namespace"):
@@ -385,11 +387,9 @@ def _writable(sandbox_inputs: SandboxInputs) -> Iterator[_Op]:
     """Without namespaces: the host's own places, but never one that holds the data folder or the environment."""
     if sandbox_inputs.is_mutable:
         yield "open", str(sandbox_inputs.packages)
-    kept = [
-        path for path in (sandbox_inputs.root, sandbox_inputs.environment, sandbox_inputs.cache) if path is not None
-    ]
+    own = [path for path in (sandbox_inputs.root, sandbox_inputs.environment, sandbox_inputs.cache) if path is not None]
     for place in map(Path, _SHARED):
-        if place.exists() and not any(place == path or place in path.parents for path in kept):
+        if place.exists() and not any(place == path or place in path.parents for path in own):
             yield "open", str(place)
     yield from (("use", str(path)) for path in (*_devices(sandbox_inputs), Path("/dev/pts"), Path("/dev/ptmx")))
 
@@ -421,15 +421,15 @@ def _devices(sandbox_inputs: SandboxInputs) -> Iterator[Path]:
 @cache
 def _unreadable() -> tuple[str, ...]:
     """Files of /etc that are not for everybody: a worker that runs as root would hand them to its arms."""
-    found = []
+    unreadable = []
     for folder, folders, files in os.walk("/etc"):
         for name in (*folders, *files):
             path = os.path.join(folder, name)  # noqa: PTH118 - thousands of them
             mode = os.lstat(path).st_mode if os.path.lexists(path) else 0o444
             if not mode & 0o004:
-                found.append(path)
-        folders[:] = [name for name in folders if os.path.join(folder, name) not in found]  # noqa: PTH118
-    return tuple(found)
+                unreadable.append(path)
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in unreadable]  # noqa: PTH118
+    return tuple(unreadable)
 
 
 def interpreter_places(python: Path) -> list[Path]:
@@ -487,15 +487,15 @@ def _tools(environ: Mapping[str, str]) -> Iterator[Path]:
 def _is_too_wide(path: Path, sandbox_inputs: SandboxInputs) -> bool:
     """Whether showing a path would show the data folder or a whole home with it."""
     return not path.exists() or any(
-        path == kept or path in kept.parents for kept in (sandbox_inputs.root, *_homes(sandbox_inputs.environ))
+        path == hidden or path in hidden.parents for hidden in (sandbox_inputs.root, *_homes(sandbox_inputs.environ))
     )
 
 
 def packages_of(python: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Where an interpreter that we did not set up finds its packages: editable installations lie anywhere."""
     command = [str(python), "-B", "-c", _WHERE_PACKAGES_ARE]
-    told = ask_program(command, _plain(environ), timeout_s=_TRY_S, cwd="/") or "[]"
-    return tuple(Path(path) for path in json.loads(told.splitlines()[-1]))
+    printed = ask_program(command, _plain(environ), timeout_s=_TRY_S, cwd="/") or "[]"
+    return tuple(Path(path) for path in json.loads(printed.splitlines()[-1]))
 
 
 def _in_order(ops: Sequence[_Op]) -> list[_Op]:
@@ -522,4 +522,4 @@ _SEEN = ("show", "open", "link")
 
 
 def _innermost_kind(path: Path, kinds: Mapping[Path, str]) -> str:
-    return next((kinds[one] for one in (path, *path.parents) if one in kinds), "")
+    return next((kinds[place] for place in (path, *path.parents) if place in kinds), "")

@@ -40,8 +40,8 @@ def read_regular(path: Path, at_most: int = 1 << 16) -> str:
     except OSError:
         return ""
     with os.fdopen(descriptor, "rb") as file:
-        told = os.fstat(descriptor)
-        if not stat.S_ISREG(told.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return ""
-        file.seek(max(told.st_size - at_most, 0))
+        file.seek(max(status.st_size - at_most, 0))
         return file.read(at_most).decode(errors="replace")

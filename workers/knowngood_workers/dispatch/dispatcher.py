@@ -87,8 +87,8 @@ class DispatchOptions:
         if self.room is not None:
             room = self.room()
         else:
-            room = {one: self.cuda_jobs if one.startswith("cuda-") else self.jobs for one in self.hardware}
-        return {one: room[whole_class(one)] for one in with_isa_classes(room)}
+            room = {class_: self.cuda_jobs if class_.startswith("cuda-") else self.jobs for class_ in self.hardware}
+        return {class_: room[whole_class(class_)] for class_ in with_isa_classes(room)}
 
 
 def process_of(holder: str) -> str:
@@ -400,8 +400,8 @@ class _Dispatcher:
                 self._retry(partial(self._release, active.spec, reason), self._abandoned.is_set)
             else:
                 log.warning("worker lost", job=active.spec.job, try_no=active.spec.try_no, reason=reason)
-                told = active.verdict or reason
-                self._retry(partial(self._lose, active.spec.job, active.spec.try_no, told), self._abandoned.is_set)
+                why = active.verdict or reason
+                self._retry(partial(self._lose, active.spec.job, active.spec.try_no, why), self._abandoned.is_set)
         except Exception as error:  # noqa: BLE001 - as in _watch
             active.error = error
 

@@ -63,20 +63,20 @@ def host_trouble(
     what the attempt's process saw (CXX and PATH matter); `within` is put before each command, to run it as shut off as
     the attempt was.
     """
-    found = disk_trouble(scratch)
-    if found is None and (not exercises or _COMPILED & set(exercises)):
-        found = compiler_trouble(scratch, environ, within)
-        if found is None and environment is not None:
-            found = headers_trouble(environment, within) or setuptools_trouble(environment, within)
-    return found
+    trouble = disk_trouble(scratch)
+    if trouble is None and (not exercises or _COMPILED & set(exercises)):
+        trouble = compiler_trouble(scratch, environ, within)
+        if trouble is None and environment is not None:
+            trouble = headers_trouble(environment, within) or setuptools_trouble(environment, within)
+    return trouble
 
 
 def disk_trouble(scratch: Path) -> Trouble | None:
     """Less than 200 MB, or no file left to make."""
     there = next(path for path in (scratch.absolute(), *scratch.absolute().parents) if path.exists())
-    told = os.statvfs(there)
-    free = told.f_bavail * told.f_frsize
-    if free >= SCRATCH_BYTES and (told.f_files == 0 or told.f_favail > 0):
+    disk = os.statvfs(there)
+    free = disk.f_bavail * disk.f_frsize
+    if free >= SCRATCH_BYTES and (disk.f_files == 0 or disk.f_favail > 0):
         return None
     what = f"{free >> 20} MB" if free < SCRATCH_BYTES else "no inodes"
     return Trouble(
@@ -134,13 +134,13 @@ def _complaint(command: list[str], environ: Mapping[str, str], within: Sequence[
 def headers_trouble(environment: EnvironmentView, within: Sequence[str] = ()) -> Trouble | None:
     """Inductor's kernels and Triton's launchers include Python.h."""
     script = "import sysconfig, sys; print(sysconfig.get_path('include')); print('%d.%d' % sys.version_info[:2])"
-    told = _ask_python(environment.python, script, within)
-    if len(told) != 2 or (Path(told[0]) / "Python.h").is_file():  # noqa: PLR2004 - the two lines printed
+    lines = _ask_python(environment.python, script, within)
+    if len(lines) != 2 or (Path(lines[0]) / "Python.h").is_file():  # noqa: PLR2004 - the two lines printed
         return None
     return Trouble(
         TroubleCode.NO_COMPILER,
-        f"Python.h of Python {told[1]} is not there, which Inductor's kernels include; "
-        f"apt-get install python{told[1]}-dev",
+        f"Python.h of Python {lines[1]} is not there, which Inductor's kernels include; "
+        f"apt-get install python{lines[1]}-dev",
     )
 
 

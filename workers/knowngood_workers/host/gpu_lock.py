@@ -94,7 +94,7 @@ def _memory(handle: object) -> tuple[int, int]:
 def _processes(handle: object) -> tuple[int, ...]:
     """None is shown where the driver cannot list them: only a device that is gone makes that an error."""
     try:
-        return tuple(sorted(int(one.pid) for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)))
+        return tuple(sorted(int(process.pid) for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)))
     except pynvml.NVMLError_GpuIsLost:
         raise
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
@@ -140,10 +140,10 @@ def open_gpus(gpus: Iterable[Gpu], *, settle_s: float) -> Iterator["Gpus"]:
     NVML stays open meanwhile, so that the driver does not put idle devices away and wake them for every look.
     """
     with open_nvml():
-        yield Gpus([device for gpu in gpus for device in _found(gpu)], settle_s)
+        yield Gpus([device for gpu in gpus for device in _open_device(gpu)], settle_s)
 
 
-def _found(gpu: Gpu) -> Iterator[_Device]:
+def _open_device(gpu: Gpu) -> Iterator[_Device]:
     with suppress(pynvml.NVMLError):
         yield _Device(gpu, str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(gpu.index))))
 
@@ -163,7 +163,7 @@ class Gpus:
         unfit: dict[str, Trouble] = {}
         say_at = time.monotonic() + _SAY_S
         while not is_cancelled():
-            for device in sorted(self._devices, key=lambda one: one.is_suspect):
+            for device in sorted(self._devices, key=lambda device: device.is_suspect):
                 held = None if device.uuid in unfit else self._try(device, is_cancelled)
                 if isinstance(held, HeldGpu):
                     return held

@@ -19,9 +19,9 @@ def find_interpreter(version: str, environ: Mapping[str, str] = os.environ) -> P
     count where its shims stand on PATH, also those that are not activated. uv is asked last, since it runs every
     interpreter it meets.
     """
-    found = list(dict.fromkeys(_on_path(version, environ)))
-    with_headers = (path for path in found if has_headers(path, version))
-    return next(with_headers, None) or next(iter(found), None) or _ask_uv(version, environ)
+    candidates = list(dict.fromkeys(_on_path(version, environ)))
+    with_headers = (path for path in candidates if has_headers(path, version))
+    return next(with_headers, None) or next(iter(candidates), None) or _ask_uv(version, environ)
 
 
 def has_headers(python: Path, version: str) -> bool:
@@ -64,5 +64,5 @@ def _real(paths: Iterable[Path]) -> Iterator[Path]:
 def _ask_uv(version: str, environ: Mapping[str, str]) -> Path | None:
     command = [uv.find_uv_bin(), "python", "find", "--system", "--no-project", "--no-python-downloads", version]
     variables = {name: value for name, value in environ.items() if not name.startswith("UV_PYTHON_DOWNLOADS")}
-    found = (ask_program(command, {**variables, "UV_NO_CONFIG": "1"}, timeout_s=_FIND_S) or "").strip()
-    return Path(found).resolve() if found and Path(found).exists() else None
+    path = (ask_program(command, {**variables, "UV_NO_CONFIG": "1"}, timeout_s=_FIND_S) or "").strip()
+    return Path(path).resolve() if path and Path(path).exists() else None

@@ -77,13 +77,13 @@ def read_cgroup_limits(mount: Path, membership: str) -> dict[str, int]:
         hierarchy, _, group = line.partition("::")
         if hierarchy == "0":
             folder = mount / group.strip("/")
-            for one in (folder, *folder.parents):
-                if one == mount.parent:
+            for ancestor in (folder, *folder.parents):
+                if ancestor == mount.parent:
                     break
-                _collect(limits, cpu=read_any(one / "cpu.max"), memory=read_any(one / "memory.max"))
+                _collect(limits, cpu=read_any(ancestor / "cpu.max"), memory=read_any(ancestor / "memory.max"))
     quota, period = read_any(mount / "cpu/cpu.cfs_quota_us"), read_any(mount / "cpu/cpu.cfs_period_us")
     _collect(limits, cpu=f"{quota} {period}", memory=read_any(mount / "memory/memory.limit_in_bytes"))
-    return {name: min(found) for name, found in limits.items() if found}
+    return {name: min(values) for name, values in limits.items() if values}
 
 
 def _collect(limits: dict[str, list[int]], *, cpu: str, memory: str) -> None:
@@ -108,8 +108,8 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 def describe_compiler(environ: Mapping[str, str] = os.environ) -> str:
     """The first line of what the compiler says about itself; empty where there is none."""
     command = find_compiler(environ)
-    told = ask_program([*command, "--version"], timeout_s=_PROBE_S) if command else None
-    return (told or "").partition("\n")[0].strip()
+    printed = ask_program([*command, "--version"], timeout_s=_PROBE_S) if command else None
+    return (printed or "").partition("\n")[0].strip()
 
 
 def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[Gpu, ...]]:
@@ -122,21 +122,21 @@ def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[
         if not is_there:
             return "", "", ()
         visible = environ.get("CUDA_VISIBLE_DEVICES")
-        found = (_read_gpu(index, visible) for index in range(answered(pynvml.nvmlDeviceGetCount, 0)))
+        gpus = (_read_gpu(index, visible) for index in range(answered(pynvml.nvmlDeviceGetCount, 0)))
         cuda = answered(pynvml.nvmlSystemGetCudaDriverVersion_v2, 0)
         return (
             str(answered(pynvml.nvmlSystemGetDriverVersion, "")),
             f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
-            tuple(gpu for gpu in found if gpu is not None),
+            tuple(gpu for gpu in gpus if gpu is not None),
         )
 
 
 def _read_gpu(index: int, visible: str | None) -> Gpu | None:
     """None where it is not ours, or does not answer."""
-    found = visible_device(index, visible)
-    if found is None:
+    device = visible_device(index, visible)
+    if device is None:
         return None
-    handle, capability = found
+    handle, capability = device
     name = str(answered(lambda: pynvml.nvmlDeviceGetName(handle), ""))
     # A GPU that shares the host's memory (GB10) has none of its own to tell of.
     memory = answered(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total), 0)
@@ -177,8 +177,8 @@ def other_isa_trouble(hardware: str, env: Mapping[str, str], imported: Mapping[s
     """
     if VECTOR_ISA_VARIABLE in env:
         return None
-    told = [imported[name] for name in ("vector_isa", "vector_isa_inductor") if name in imported]
-    others = [one for one in told if isa_of(hardware) and not one.startswith(isa_of(hardware))]
+    isas = [imported[name] for name in ("vector_isa", "vector_isa_inductor") if name in imported]
+    others = [isa for isa in isas if isa_of(hardware) and not isa.startswith(isa_of(hardware))]
     if not others:
         return None
     return Trouble(TroubleCode.HARNESS, f"ran with {', '.join(others)} where {isa_of(hardware)} was asked for")

@@ -62,5 +62,5 @@ def visible_capabilities(environ: Mapping[str, str] = os.environ) -> list[tuple[
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     with open_nvml() as is_there:
         count = answered(pynvml.nvmlDeviceGetCount, 0) if is_there else 0
-        found = [visible_device(index, visible) for index in range(count)]
-    return [one[1] for one in found if one is not None]
+        devices = [visible_device(index, visible) for index in range(count)]
+    return [device[1] for device in devices if device is not None]

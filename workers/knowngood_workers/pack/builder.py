@@ -67,9 +67,9 @@ class OpenedPack:
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
         """`environ` in which packages come from the pack and from nowhere else, whatever this machine is set to."""
-        kept = {name: value for name, value in environ.items() if not name.startswith(("UV_", "PIP_"))}
+        others = {name: value for name, value in environ.items() if not name.startswith(("UV_", "PIP_"))}
         wheels = str(self.folder / "wheels")
-        return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels}
+        return {**others, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels}
 
 
 def open_pack(pack: Path, root: Path, *, tell: Tell) -> OpenedPack:
@@ -99,14 +99,14 @@ def open_pack(pack: Path, root: Path, *, tell: Tell) -> OpenedPack:
 
 def read_installed(file: Path) -> frozenset[tuple[str, str]]:
     """(canonical name, version) of each line `name==version` of what `pip freeze` prints. Raises BadRequest."""
-    found = set()
+    installed = set()
     for line in file.read_text(encoding="utf-8").splitlines():
         name, is_exact, version = line.partition("#")[0].strip().partition("==")
         if is_exact:
-            found.add((canonicalize_name(name), version))
-    if not found:
+            installed.add((canonicalize_name(name), version))
+    if not installed:
         raise BadRequest(f"{file} names nothing installed; it takes lines name==version, as `pip freeze` prints them")
-    return frozenset(found)
+    return frozenset(installed)
 
 
 @dataclass(frozen=True)
@@ -154,12 +154,15 @@ def make_pack(folder: Path, wanted: PackRequest, installer: Installer, *, now: d
         own = _resolve_worker(wanted, installer, platform, Path(scratch))
     distinct = {wheel.key: wheel for lock in locks.values() for wheel in lock.wheels}.values()
     there = [wheel for wheel in distinct if (wheel.name, wheel.version) in wanted.excluded]
-    wheels = [*(("worker", wheel) for wheel in own.wheels), *(("wheels", one) for one in distinct if one not in there)]
+    wheels = [
+        *(("worker", wheel) for wheel in own.wheels),
+        *(("wheels", wheel) for wheel in distinct if wheel not in there),
+    ]
     with PartWriter(folder, wanted.part_bytes, _new_manifest(wanted, now)) as writer:
         for path, content in (*_small_files(locks), *catalogue):
             writer.put(path, content)
         _put_wheels(writer, wheels, Fetcher(installer.variables()), tell)
-        writer.finish(_final_manifest(writer.said, wanted, [path for path, _ in catalogue], there, left_out))
+        writer.finish(_final_manifest(writer.manifest, wanted, [path for path, _ in catalogue], there, left_out))
         return PackResult(folder, len(writer.parts), writer.added_files, writer.added_bytes, left_out)
 
 
@@ -227,13 +230,13 @@ def _resolve(wanted: PackRequest, resolver: Resolver, tell: Tell) -> tuple[dict[
 
 def _resolve_worker(wanted: PackRequest, installer: Installer, platform: str, scratch: Path) -> Lock:
     """The lock of the worker's own dependencies there, in the versions that it has here."""
-    asked, here, target = scratch / "worker.in", scratch / "here.txt", scratch / "pylock.toml"
-    asked.write_text("\n".join(_requirements()), encoding="utf-8")
-    here.write_text("\n".join(f"{one.name}=={one.version}" for one in distributions()), encoding="utf-8")
+    requirements, here, target = scratch / "worker.in", scratch / "here.txt", scratch / "pylock.toml"
+    requirements.write_text("\n".join(_requirements()), encoding="utf-8")
+    here.write_text("\n".join(f"{package.name}=={package.version}" for package in distributions()), encoding="utf-8")
     options = ("-q", "--no-header", "--format", "pylock.toml", "--only-binary", ":all:", "-c", str(here))
     world = ("--python-version", wanted.python, "--python-platform", platform)
     try:
-        installer.run("pip", "compile", str(asked), "-o", str(target), *options, *world)
+        installer.run("pip", "compile", str(requirements), "-o", str(target), *options, *world)
     except InstallerFailed as failed:
         raise BadPack(f"the worker cannot be packed for Python {wanted.python}: {failed}") from failed
     return read_lock(target.read_text(encoding="utf-8"))
@@ -248,13 +251,13 @@ def _small_files(locks: Mapping[str, Lock]) -> Iterator[tuple[str, bytes]]:
 
 def _catalogue_files(folders: Sequence[Path]) -> list[tuple[str, bytes]]:
     """The catalogue's files under a folder named by their content: another state never mixes with an earlier one."""
-    found = [
+    files = [
         (f"{number}/{path.relative_to(folder)}", path.read_bytes())
         for number, folder in enumerate(folders)
         for path in sorted([*folder.glob("builds.toml"), *folder.glob("*/issue.toml"), *folder.glob("*/repro.py")])
     ]
-    state = hashlib.sha256(b"".join(name.encode() + content for name, content in found)).hexdigest()[:12]
-    return [(f"catalogue/{state}/{name}", content) for name, content in found]
+    state = hashlib.sha256(b"".join(name.encode() + content for name, content in files)).hexdigest()[:12]
+    return [(f"catalogue/{state}/{name}", content) for name, content in files]
 
 
 def _own_wheel() -> tuple[str, bytes]:
@@ -275,17 +278,21 @@ def _own_wheel() -> tuple[str, bytes]:
 
 def _requirements() -> list[str]:
     """The worker's packages: this release's extra `server`."""
-    asked = map(Requirement, distribution(PRODUCT).requires or ())
+    requirements = map(Requirement, distribution(PRODUCT).requires or ())
     return [
-        f"{one.name}{one.specifier}" for one in asked if one.marker is None or one.marker.evaluate({"extra": "server"})
+        f"{requirement.name}{requirement.specifier}"
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": "server"})
     ]
 
 
 def _metadata(text: str) -> str:
-    """Its extra is what the worker in a pack needs, so there it has none."""
+    """The worker's metadata in a pack: what its extra needs is always needed there, so it has no extra."""
     head, blank, description = text.partition("\n\n")
-    kept = [line for line in head.splitlines() if not line.startswith(("Requires-Dist:", "Provides-Extra:"))]
-    return "\n".join([*kept, *(f"Requires-Dist: {one}" for one in _requirements())]) + blank + description
+    lines = [line for line in head.splitlines() if not line.startswith(("Requires-Dist:", "Provides-Extra:"))]
+    return (
+        "\n".join([*lines, *(f"Requires-Dist: {requirement}" for requirement in _requirements())]) + blank + description
+    )
 
 
 def zip_wheel(files: Mapping[str, bytes], record: str) -> bytes:

@@ -34,7 +34,9 @@ class Fetcher:
         self._variables = variables
         words = " ".join(value for name, value in variables.items() if name.startswith("UV_")).replace(",", " ").split()
         addresses = [urlsplit(word) for word in words if "@" in word and "://" in word]
-        self._logins = {one.hostname: one.netloc.rpartition("@")[0] for one in addresses if one.username}
+        self._logins = {
+            address.hostname: address.netloc.rpartition("@")[0] for address in addresses if address.username
+        }
 
     def chunks(self, url: str) -> Iterator[bytes]:
         """The bytes at an `http`, `https` or `file` address. Raises BadPack for another one, and OSError."""
@@ -82,15 +84,15 @@ class _OpenPart:
 
 
 class PartWriter(AbstractContextManager["PartWriter"]):
-    """Writes a pack's parts and, in the end, its manifest. `said` is what the manifest says beside parts and files."""
+    """Write a pack's parts and, in the end, its manifest. `header` is what the manifest says beside parts and files."""
 
-    def __init__(self, folder: Path, part_bytes: int, said: Mapping[str, Any]) -> None:
-        """Begin a pack that says `said`, or go on with the one in `folder`. Raises BadPack where that is another."""
+    def __init__(self, folder: Path, part_bytes: int, header: Mapping[str, Any]) -> None:
+        """Begin a pack with this `header`, or go on with the one in `folder`. Raises BadPack where that is another."""
         self._folder = folder
         self._part_bytes = part_bytes
         folder.mkdir(parents=True, exist_ok=True)
-        self.said = self._load(said) or {**said, "parts": [], "files": [], "open": None}
-        self._files: dict[str, dict[str, Any]] = {file["path"]: file for file in self.said["files"]}
+        self.manifest = self._load(header) or {**header, "parts": [], "files": [], "open": None}
+        self._files: dict[str, dict[str, Any]] = {file["path"]: file for file in self.manifest["files"]}
         self._before = set(self._files)
         self.parts: list[dict[str, Any]] = []
         self._open: _OpenPart | None = None
@@ -102,13 +104,13 @@ class PartWriter(AbstractContextManager["PartWriter"]):
             self._open.close()
             self._open = None
 
-    def _load(self, said: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _load(self, header: Mapping[str, Any]) -> dict[str, Any] | None:
         unfinished = self._folder / unpack.UNFINISHED
         if unfinished.exists():
-            told: dict[str, Any] = json.loads(unfinished.read_text(encoding="utf-8"))
+            manifest: dict[str, Any] = json.loads(unfinished.read_text(encoding="utf-8"))
         elif (self._folder / unpack.MANIFEST).exists():
             try:
-                told = {**unpack.read_manifest(self._folder), "open": None}
+                manifest = {**unpack.read_manifest(self._folder), "open": None}
             except unpack.PackProblem as problem:
                 raise BadPack(f"the pack cannot be extended: {problem}") from None
         elif any(self._folder.iterdir()):
@@ -116,12 +118,12 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         else:
             return None
         for what in ("python", "platform"):
-            if told[what] != said[what]:
+            if manifest[what] != header[what]:
                 raise BadPack(
-                    f"{self._folder} is a pack for {what} {told[what]}, and {said[what]} was asked for; "
+                    f"{self._folder} is a pack for {what} {manifest[what]}, and {header[what]} was asked for; "
                     "choose another folder"
                 )
-        return told
+        return manifest
 
     @property
     def added_files(self) -> int:
@@ -197,14 +199,14 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         if self._open is not None:
             self._open.flush()
             opened = {"name": self._open.name, "bytes": self._open.bytes}
-        self.said |= {"parts": list(self.parts), "files": list(self._files.values()), "open": opened}
-        write_whole(self._folder / unpack.UNFINISHED, json.dumps(self.said))
+        self.manifest |= {"parts": list(self.parts), "files": list(self._files.values()), "open": opened}
+        write_whole(self._folder / unpack.UNFINISHED, json.dumps(self.manifest))
 
     def _restore(self) -> None:
         """Go back to what was written down last."""
         self._close_part()
-        self.parts = list(self.said["parts"])
-        opened = self.said["open"]
+        self.parts = list(self.manifest["parts"])
+        opened = self.manifest["open"]
         named = {part["name"] for part in self.parts} | ({opened["name"]} if opened else set())
         for path in self._folder.glob("part-*"):
             if path.name not in named:
@@ -212,12 +214,12 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         if opened:
             self._open = _OpenPart(self._folder / opened["name"], opened["bytes"])
 
-    def finish(self, said: Mapping[str, Any]) -> None:
+    def finish(self, final: Mapping[str, Any]) -> None:
         """Close the last part and write the manifest, which is what makes the folder a pack."""
         self._close_part()
         self._save()
-        kept = {name: value for name, value in self.said.items() if name not in {"open", "sha256"}}
-        manifest = json.loads(json.dumps({**kept, **said}))
+        lasting = {name: value for name, value in self.manifest.items() if name not in {"open", "sha256"}}
+        manifest = json.loads(json.dumps({**lasting, **final}))
         (self._folder / "run.py").write_bytes(Path(unpack.__file__).read_bytes())
         manifest["sha256"] = unpack.digest_of(manifest)
         write_whole(self._folder / unpack.MANIFEST, json.dumps(manifest, indent=1))

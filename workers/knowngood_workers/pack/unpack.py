@@ -52,9 +52,11 @@ def read_manifest(pack: Path) -> dict[str, Any]:
         raise PackProblem(f"{pack / MANIFEST} is damaged: copy it again from where the pack was made") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise PackProblem(f"{pack / MANIFEST} is no manifest of a Known Good pack")
-    found = manifest.get("version")
-    if type(found) is not int or not 1 <= found <= VERSION:
-        raise PackProblem(f"{pack} is of pack format {found} and this release reads {VERSION}; use a newer Known Good")
+    version = manifest.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise PackProblem(
+            f"{pack} is of pack format {version} and this release reads {VERSION}; use a newer Known Good"
+        )
     if manifest.get("sha256") != digest_of(manifest):
         raise PackProblem(f"{pack / MANIFEST} is damaged: copy it again from where the pack was made")
     if not re.fullmatch(r"[\w-]{1,64}", str(manifest.get("id"))):
@@ -64,8 +66,8 @@ def read_manifest(pack: Path) -> dict[str, Any]:
 
 def digest_of(manifest: dict[str, Any]) -> str:
     """SHA-256 over the manifest without its own `sha256`."""
-    said = {name: value for name, value in manifest.items() if name != "sha256"}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    fields = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def unpack(pack: Path, target: Path, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -103,22 +105,22 @@ def _refuse_links(target: Path) -> None:
 
 def _load_unpacked(target: Path) -> dict[str, str]:
     try:
-        told = json.loads((target / _UNPACKED).read_text(encoding="utf-8"))
+        unpacked = json.loads((target / _UNPACKED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return dict(told) if isinstance(told, dict) else {}
+    return dict(unpacked) if isinstance(unpacked, dict) else {}
 
 
 def _pieces_in(manifest: dict[str, Any], part: str) -> list[tuple[int, int, int, dict[str, Any]]]:
     """(offset in the part, length, offset in the file, file) of what a part holds, in its order."""
-    found = []
+    pieces = []
     for file in manifest["files"]:
         done = 0
         for name, offset, length in file["at"]:
             if name == part:
-                found.append((offset, length, done, file))
+                pieces.append((offset, length, done, file))
             done += length
-    return sorted(found, key=lambda piece: piece[0])
+    return sorted(pieces, key=lambda piece: piece[0])
 
 
 def _unpack_part(
@@ -212,9 +214,9 @@ def main(arguments: list[str]) -> int:
 
 def data_folder() -> Path:
     """Where an installation keeps its data, as the worker's own settings have it."""
-    told = os.environ.get("KNOWNGOOD_DATA_DIR")
+    setting = os.environ.get("KNOWNGOOD_DATA_DIR")
     home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return (Path(told).expanduser() if told else Path(home) / "knowngood").resolve()
+    return (Path(setting).expanduser() if setting else Path(home) / "knowngood").resolve()
 
 
 def _require_python(manifest: dict[str, Any]) -> None:
@@ -229,7 +231,11 @@ def _rewrap_installed(expected: list[list[str]], target: Path) -> None:
 
     Raises PackProblem naming all that is not installed here in the version that was counted on.
     """
-    here = {_canonical(one.metadata["Name"]): one for one in distributions(path=sys.path) if one.metadata["Name"]}
+    here = {
+        _canonical(distribution.metadata["Name"]): distribution
+        for distribution in distributions(path=sys.path)
+        if distribution.metadata["Name"]
+    }
     absent = [f"{name} {version}" for name, version in expected if name not in here or here[name].version != version]
     if absent:
         raise PackProblem(
@@ -305,7 +311,7 @@ def _unpack_uv(target: Path) -> Path:
         raise PackProblem("the pack brings no uv; make it again with a newer Known Good")
     program = target / "uv"
     with zipfile.ZipFile(wheel) as archive:
-        name = next(one for one in archive.namelist() if one.endswith("/scripts/uv"))
+        name = next(entry for entry in archive.namelist() if entry.endswith("/scripts/uv"))
         program.write_bytes(archive.read(name))
     program.chmod(0o755)
     return program

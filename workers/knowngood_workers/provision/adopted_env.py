@@ -36,15 +36,20 @@ class AdoptedEnvironment:
 
     @property
     def in_words(self) -> str:
-        said = self.imported
-        parts = [f"torch {said['torch']}", f"Triton {said['triton'] or 'none'}", f"CUDA {said['cuda'] or 'none'}"]
-        return f"{', '.join(parts)} under Python {said['python']}"
+        versions = self.imported
+        parts = [
+            f"torch {versions['torch']}",
+            f"Triton {versions['triton'] or 'none'}",
+            f"CUDA {versions['cuda'] or 'none'}",
+        ]
+        return f"{', '.join(parts)} under Python {versions['python']}"
 
     @property
     def lock(self) -> str:
         """A list of the packages found, in place of a lock. Hashes are not known."""
         lines = [
-            f"{name}=={version}" for name, version in sorted(self.packages.items(), key=lambda one: one[0].lower())
+            f"{name}=={version}"
+            for name, version in sorted(self.packages.items(), key=lambda package: package[0].lower())
         ]
         return "\n".join(["# adopted: as found on the machine, not resolved", *lines, ""])
 
@@ -84,7 +89,9 @@ def find_build(adopted: AdoptedEnvironment, builds: Iterable[Build]) -> Build:
             return build
     release = adopted.imported["torch"].partition("+")[0]
     near = [
-        f"{one.id} ({english(difference(one, adopted.imported, {}))})" for one in builds if one.requirement == release
+        f"{candidate.id} ({english(difference(candidate, adopted.imported, {}))})"
+        for candidate in builds
+        if candidate.requirement == release
     ]
     hint = f"; nearest: {'; '.join(near[:3])}" if near else f"; no build of torch {release} is declared"
     raise BadRequest(

@@ -116,10 +116,10 @@ class BytecodeStore:
 
     def forget_unused(self, used: Iterable[str]) -> None:
         """Remove the bytecode of wheels that no environment holds, and what a killed process left half-made."""
-        kept, an_hour_ago = set(used), time() - 3600
+        in_use, an_hour_ago = set(used), time() - 3600
         for folder in self.root.glob("*/*"):
             is_old = folder.stat().st_mtime < an_hour_ago
-            if folder.name not in kept and (is_old or not folder.name.startswith(_MAKING)):
+            if folder.name not in in_use and (is_old or not folder.name.startswith(_MAKING)):
                 remove_tree(folder)
 
 
@@ -134,8 +134,8 @@ def _load(folder: Path) -> tuple[int, list[str]]:
 
 def _fact(folder: Path, file: str) -> str:
     """A file of the store as it is now: an edit that forges no times shows."""
-    found = os.stat(f"{folder}/{file}")  # noqa: PTH116 - thousands of times
-    return f"{found.st_size}\t{found.st_mtime_ns}\t{file}"
+    status = os.stat(f"{folder}/{file}")  # noqa: PTH116 - thousands of times
+    return f"{status.st_size}\t{status.st_mtime_ns}\t{file}"
 
 
 def _place(source: str, target: str, *, copies: bool) -> None:
@@ -155,15 +155,15 @@ def _place(source: str, target: str, *, copies: bool) -> None:
 def bytecode_files(distribution: Distribution, tag: str) -> dict[str, str]:
     """The sources worth compiling, each with its bytecode's path. Test suites inside wheels are not imported."""
     brought = {path for path, _ in distribution.files()}
-    found = {}
+    missing = {}
     for path in sorted(brought):
         if not path.endswith(".py") or "/tests/" in path or path.startswith("tests/"):
             continue
         folder, _, file = path.rpartition("/")
         compiled = f"{folder}/__pycache__/{file[:-3]}.{tag}.pyc".lstrip("/")
         if compiled not in brought:
-            found[path] = compiled
-    return found
+            missing[path] = compiled
+    return missing
 
 
 def compile_sources(

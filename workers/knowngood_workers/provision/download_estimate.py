@@ -118,13 +118,15 @@ def find_cached(cache: Path, names: Collection[str]) -> frozenset[str]:
     they look otherwise one day nothing is found: too much is announced then, never too little.
     """
     wanted = frozenset(names)
-    folders = (one for depth in ("*/*", "*/*/*") for one in cache.glob(f"wheels-v*/{depth}") if one.name in wanted)
-    found: set[str] = set()
+    folders = (
+        folder for depth in ("*/*", "*/*/*") for folder in cache.glob(f"wheels-v*/{depth}") if folder.name in wanted
+    )
+    digests: set[str] = set()
     for pointer in (path for folder in folders for path in folder.glob("*") if path.suffix in {".http", ".rev"}):
         with suppress(OSError):  # uv tidies up meanwhile
             if pointer.with_name(pointer.name.removesuffix(pointer.suffix)).exists():
-                found |= {digest.decode() for digest in _SHA256.findall(pointer.read_bytes())}
-    return frozenset(found)
+                digests |= {digest.decode() for digest in _SHA256.findall(pointer.read_bytes())}
+    return frozenset(digests)
 
 
 def guess_bytes(name: str) -> int:
@@ -158,8 +160,8 @@ class Sizes:
 
     def ask(self, wheels: Iterable[Wheel], variables: Mapping[str, str], is_over: Callable[[], bool]) -> None:
         known = self.load()
-        told = measure_wheels((wheel for wheel in wheels if wheel.key not in known), variables, is_over)
-        new = {key: size for key, size in told.items() if size is not None}
+        measured = measure_wheels((wheel for wheel in wheels if wheel.key not in known), variables, is_over)
+        new = {key: size for key, size in measured.items() if size is not None}
         if new:
             write_whole(self.path, json.dumps({**known, **new}))
 
@@ -171,10 +173,10 @@ def _ask(url: str, variables: Mapping[str, str]) -> int | None:
         return local.stat().st_size if local.is_file() else None
     try:
         with open_url(url, variables, method="HEAD", timeout_s=_HEAD_S) as answer:
-            told = answer.headers.get("Content-Length", "")
+            length = answer.headers.get("Content-Length", "")
     except (OSError, HTTPException, ValueError):
         return None
-    return int(told) if told.isdigit() else None
+    return int(length) if length.isdigit() else None
 
 
 def sum_up(

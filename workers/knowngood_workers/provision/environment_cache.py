@@ -136,8 +136,8 @@ class EnvironmentCache:
 
     def load(self, key: str) -> EnvironmentRecord | None:
         try:
-            told = json.loads(read_regular(self.folder(key) / _READY, _MOST_BYTES))
-            return EnvironmentRecord(**{**told, "sources": tuple(told["sources"])})
+            fields = json.loads(read_regular(self.folder(key) / _READY, _MOST_BYTES))
+            return EnvironmentRecord(**{**fields, "sources": tuple(fields["sources"])})
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
@@ -161,12 +161,12 @@ class EnvironmentCache:
     def _changed(self, ready: EnvironmentRecord) -> set[str]:
         """The top-level entries that are not as they were when the environment was finished, and its lock."""
         try:
-            found = seal(site_of(self.folder(ready.key), ready.python)).of_environment
+            seals = seal(site_of(self.folder(ready.key), ready.python)).of_environment
         except OSError:
-            found = {}
+            seals = {}
         of_lock = {_PYLOCK} if digest(self.lock(ready.key)) != ready.lock_digest else set()
         return of_lock | {
-            name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)
+            name for name in seals.keys() | ready.seals.keys() if seals.get(name) != ready.seals.get(name)
         }
 
     def _remove_if_broken(self, key: str, on_wait: Callable[[], None]) -> None:
@@ -175,8 +175,12 @@ class EnvironmentCache:
         changed = self._changed(ready) if ready is not None else set()
         if ready is not None and not changed:
             return
-        found = find_distributions(site_of(self.folder(key), ready.python)).values() if ready is not None else ()
-        edited_inodes = {one.inode() for one in found if one.is_edited_in(changed)} - {None}
+        distributions = (
+            find_distributions(site_of(self.folder(key), ready.python)).values() if ready is not None else ()
+        )
+        edited_inodes = {
+            distribution.inode() for distribution in distributions if distribution.is_edited_in(changed)
+        } - {None}
         self.discard(key)
         if edited_inodes:
             self.drop_unpacked_wheels({inode for inode in edited_inodes if inode}, on_wait)
@@ -190,8 +194,8 @@ class EnvironmentCache:
             self._remove_archives(inodes, even_if_linked=True)
 
     def _inodes(self, ready: EnvironmentRecord) -> set[tuple[int, int]]:
-        found = find_distributions(site_of(self.folder(ready.key), ready.python)).values()
-        return {inode for inode in (one.inode() for one in found) if inode is not None}
+        distributions = find_distributions(site_of(self.folder(ready.key), ready.python)).values()
+        return {inode for inode in (distribution.inode() for distribution in distributions) if inode is not None}
 
     def footprint(self) -> int:
         """Bytes of all ready environments, each wheel counted once."""
@@ -200,8 +204,8 @@ class EnvironmentCache:
     def load_all(self) -> list[EnvironmentRecord]:
         """The ready environments, least recently used first."""
         locks = sorted(self.root.glob(f"*{_LOCK}"), key=lambda path: path.stat().st_mtime_ns)
-        found = (self.load(path.name.removesuffix(_LOCK)) for path in locks)
-        return [ready for ready in found if ready is not None]
+        records = (self.load(path.name.removesuffix(_LOCK)) for path in locks)
+        return [ready for ready in records if ready is not None]
 
     def trim(self, *, is_enough: Callable[[int], bool], keep: Collection[str] = ()) -> list[str]:
         """Remove environments, least recently used first, until `is_enough(footprint)`; gives the keys removed.
@@ -313,7 +317,7 @@ def _bytes_of(environments: Collection[EnvironmentRecord]) -> int:
 
 def _is_unpacked_from(folder: Path, inodes: set[tuple[int, int]], *, even_if_linked: bool) -> bool:
     for path in folder.glob("*.dist-info/METADATA"):
-        found = path.stat()
-        if (found.st_dev, found.st_ino) in inodes and (even_if_linked or found.st_nlink == 1):
+        status = path.stat()
+        if (status.st_dev, status.st_ino) in inodes and (even_if_linked or status.st_nlink == 1):
             return True
     return False

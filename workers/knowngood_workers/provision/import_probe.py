@@ -53,12 +53,12 @@ def ask_python(
     ran = run_watched(
         [str(python), "-I", "-B", "-W", "ignore", "-c", script], env=environ, observer=observer, timeout_s=_S
     )
-    said = [line.strip() for line in reversed(ran.output.splitlines()) if line.strip()]
-    found = next((line for line in said if line.startswith(_MARK)), None)
-    if ran.code != 0 or found is None:
-        last = KILLED if ran.was_killed else next(iter(said), f"exit {ran.code}")
+    lines = [line.strip() for line in reversed(ran.output.splitlines()) if line.strip()]
+    answer = next((line for line in lines if line.startswith(_MARK)), None)
+    if ran.code != 0 or answer is None:
+        last = KILLED if ran.was_killed else next(iter(lines), f"exit {ran.code}")
         raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, f"{problem}: {last}"))
-    return {str(name): str(value) for name, value in json.loads(found.removeprefix(_MARK)).items()}
+    return {str(name): str(value) for name, value in json.loads(answer.removeprefix(_MARK)).items()}
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class ImportCache:
 
     def find(self, lock: Lock, interpreter: Path) -> dict[str, str] | None:
         keys = {wheel.key for wheel in lock.wheels}
-        told = map(read_json, sorted(self._folder(lock, interpreter).glob("*.json")))
-        return next((dict(one["imported"]) for one in told if one and keys.issuperset(one["wheels"])), None)
+        proofs = map(read_json, sorted(self._folder(lock, interpreter).glob("*.json")))
+        return next((dict(proof["imported"]) for proof in proofs if proof and keys.issuperset(proof["wheels"])), None)
 
     def keep(self, lock: Lock, interpreter: Path, imported: Mapping[str, str]) -> None:
         keys = sorted(wheel.key for wheel in lock.wheels)

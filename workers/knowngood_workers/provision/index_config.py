@@ -26,7 +26,7 @@ _PIP_S = 30
 
 # What of the user's own uv settings reaches our uv: where packages are and how to get there. All that would change what
 # is resolved (UV_TORCH_BACKEND, UV_PRERELEASE, UV_EXCLUDE_NEWER, UV_OVERRIDE, ...) is the build's to say.
-_KEPT = (
+_UV_VARIABLES = (
     "UV_DEFAULT_INDEX",
     "UV_INDEX",  # also UV_INDEX_URL, and the credentials UV_INDEX_<NAME>_USERNAME and _PASSWORD
     "UV_EXTRA_INDEX_URL",
@@ -69,8 +69,8 @@ class Index:
         return masked
 
 
-def _last_part(found: re.Match[str]) -> str:
-    path = urlsplit(found[0]).path.strip("/") if found[0].count("[") == found[0].count("]") else ""
+def _last_part(match: re.Match[str]) -> str:
+    path = urlsplit(match[0]).path.strip("/") if match[0].count("[") == match[0].count("]") else ""
     return f"<index>/{path.rpartition('/')[2]}" if path else "<index>"
 
 
@@ -114,13 +114,13 @@ def parse_pip_config(text: str) -> dict[str, str]:
     """pip's settings, by name. An environment variable outranks `[install]`, which outranks `[global]`, as in pip."""
     ranked: dict[str, tuple[int, str]] = {}
     for line in text.splitlines():
-        found = _LINE.match(line.strip())
-        rank = {"global": 0, "install": 1, ":env:": 2}.get(found["section"]) if found else None
-        if found is None or rank is None:
+        match = _LINE.match(line.strip())
+        rank = {"global": 0, "install": 1, ":env:": 2}.get(match["section"]) if match else None
+        if match is None or rank is None:
             continue
-        key = found["key"].strip().lower().replace("_", "-")
+        key = match["key"].strip().lower().replace("_", "-")
         if key not in ranked or ranked[key][0] <= rank:
-            ranked[key] = (rank, _unquoted(found["value"]))
+            ranked[key] = (rank, _unquoted(match["value"]))
     return {key: value for key, (_, value) in ranked.items()}
 
 
@@ -152,29 +152,29 @@ def bridge(pip: Mapping[str, str], environ: Mapping[str, str]) -> Index:
 
 def _places(pip: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """Where packages are. A local index or folder that does not exist is dropped: pip ignores it, uv would refuse."""
-    said = {name: value for name, value in environ.items() if name.startswith(_KEPT)}
+    variables = {name: value for name, value in environ.items() if name.startswith(_UV_VARIABLES)}
     default = [url for url in pip.get("index-url", "").split()[:1] if _is_there(url)]
     extra = [url for url in pip.get("extra-index-url", "").split() if _is_there(url)]
     links = [_absolute(place) for place in pip.get("find-links", "").split() if _is_there(place)]
-    if default and "UV_INDEX_URL" not in said:
-        said.setdefault("UV_DEFAULT_INDEX", default[0])
-    if extra and "UV_EXTRA_INDEX_URL" not in said:
-        said.setdefault("UV_INDEX", " ".join(extra))
+    if default and "UV_INDEX_URL" not in variables:
+        variables.setdefault("UV_DEFAULT_INDEX", default[0])
+    if extra and "UV_EXTRA_INDEX_URL" not in variables:
+        variables.setdefault("UV_INDEX", " ".join(extra))
     if links:
-        said.setdefault("UV_FIND_LINKS", ",".join(links))
-    return said
+        variables.setdefault("UV_FIND_LINKS", ",".join(links))
+    return variables
 
 
 def _access(pip: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """How to get there: certificates, trusted hosts, proxy."""
-    told = {}
+    variables = {}
     if pip.get("cert") and Path(pip["cert"]).is_file():
-        told["SSL_CERT_FILE"] = pip["cert"]
+        variables["SSL_CERT_FILE"] = pip["cert"]
     if pip.get("trusted-host"):
-        told["UV_INSECURE_HOST"] = " ".join(pip["trusted-host"].split())
+        variables["UV_INSECURE_HOST"] = " ".join(pip["trusted-host"].split())
     if pip.get("proxy"):
-        told["ALL_PROXY"] = pip["proxy"]
-    return {name: value for name, value in told.items() if name not in environ}
+        variables["ALL_PROXY"] = pip["proxy"]
+    return {name: value for name, value in variables.items() if name not in environ}
 
 
 def _base(environ: Mapping[str, str]) -> dict[str, str]:

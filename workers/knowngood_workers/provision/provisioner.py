@@ -98,7 +98,7 @@ def choose_cache(root: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _device(path: Path) -> int:
-    return next(one for one in (path.absolute(), *path.absolute().parents) if one.exists()).stat().st_dev
+    return next(place for place in (path.absolute(), *path.absolute().parents) if place.exists()).stat().st_dev
 
 
 class Provisioner:
@@ -152,7 +152,7 @@ class Provisioner:
         """
         began, made = monotonic(), 0
         if self._is_adopted(build, request):
-            return self._as_found(build, ProcessObserver(is_cancelled=is_cancelled), on_progress)
+            return self._use_adopted(build, ProcessObserver(is_cancelled=is_cancelled), on_progress)
         if request.mutates:
             return self._make_for_one_lease(build, request, ProcessObserver(is_cancelled=is_cancelled), on_progress)
         key = environment_key(build, request)
@@ -172,22 +172,22 @@ class Provisioner:
     def _is_adopted(self, build: Build, request: EnvironmentRequest) -> bool:
         return build.id in self._adopted and not request.packages and not request.mutates
 
-    def _as_found(self, build: Build, observer: ProcessObserver, on_progress: OnProgress) -> Environment:
-        """The machine's own environment of `build`, looked into each time: nobody keeps others from changing it."""
+    def _use_adopted(self, build: Build, observer: ProcessObserver, on_progress: OnProgress) -> Environment:
+        """Use the machine's own environment of `build`. It is inspected each time, since anybody may change it."""
         began = monotonic()
         on_progress("probe", "importing torch", 0, 0)
-        found = inspect_interpreter(self._adopted[build.id], self._environ, observer)
-        wrong = difference(build, found.imported, {})
+        inspected = inspect_interpreter(self._adopted[build.id], self._environ, observer)
+        wrong = difference(build, inspected.imported, {})
         if wrong:
             sentence = f"{english(wrong)}; the interpreter that was adopted for {build.id} holds another build now"
             raise ProvisionFailure(Trouble(TroubleCode.WRONG_BUILD, sentence))
         return Environment(
-            python=found.python,
-            root=found.python.parent.parent,
-            lock=found.lock,
-            lock_digest=digest(found.lock),
-            packages=found.packages,
-            imported=found.imported,
+            python=inspected.python,
+            root=inspected.python.parent.parent,
+            lock=inspected.lock,
+            lock_digest=digest(inspected.lock),
+            packages=inspected.packages,
+            imported=inspected.imported,
             seconds=round(monotonic() - began, 3),
             reused=True,
             sources=("adopted as found",),
@@ -260,10 +260,10 @@ class Provisioner:
         self, build: Build, request: EnvironmentRequest, key: str, observer: ProcessObserver, on_progress: OnProgress
     ) -> EnvironmentRecord:
         """`key` is what the environment is known by on the cache."""
-        interpreter, asked = self._interpreter(build), environment_key(build, request)
+        interpreter, lock_key = self._interpreter(build), environment_key(build, request)
         on_progress("resolve", build.id, 0, 0)
         while True:
-            is_stored = self._resolver.load(asked) is not None
+            is_stored = self._resolver.load(lock_key) is not None
             lock = self._resolver.resolve(build, request, interpreter, observer)
             plan = EnvironmentPlan(build, request, key, interpreter, lock, self.environments.folder(key))
             try:
@@ -273,7 +273,7 @@ class Provisioner:
                     raise ProvisionFailure(self._explain(failed, build)) from failed
             # What was resolved long ago may have left the index; the same date gives the same versions of what is left.
             self.environments.discard(key)
-            self._resolver.forget(asked)
+            self._resolver.forget(lock_key)
 
     def _assemble(self, plan: EnvironmentPlan, observer: ProcessObserver, on_progress: OnProgress) -> EnvironmentRecord:
         self._make_room(plan)
@@ -293,15 +293,15 @@ class Provisioner:
             raise
 
     def _interpreter(self, build: Build) -> Path:
-        found = find_interpreter(build.python, self._environ)
-        if found is None:
+        interpreter = find_interpreter(build.python, self._environ)
+        if interpreter is None:
             sentence = (
                 f"Python {build.python} is not on this machine; install it (apt-get install python{build.python}-dev "
                 f"python{build.python}-venv, pyenv install {build.python}, or uv python install {build.python}), "
                 "or choose builds of a Python that is here"
             )
             raise ProvisionFailure(Trouble(TroubleCode.NO_INTERPRETER, sentence))
-        return found
+        return interpreter
 
     def _explain(self, failed: InstallerFailed, build: Build) -> Trouble:
         """A failed installation with little space left is a full disk, whatever uv said last."""
@@ -356,11 +356,11 @@ class Provisioner:
         `troubles` is what `look_up` came back with; what cannot be made takes nothing.
         """
         survey = self._survey(pairs, stored)
-        told = {**survey.troubles, **(troubles or {})}
-        made = [(build, lock) for (build, request), lock in survey.new if request.name not in told]
+        known_troubles = {**survey.troubles, **(troubles or {})}
+        made = [(build, lock) for (build, request), lock in survey.new if request.name not in known_troubles]
         space = Space(self.free_bytes(), self.environments.footprint(), self.limit_bytes)
         estimate = sum_up(made, survey.sizes, survey.cached, ready=survey.ready, space=space)
-        return replace(estimate, troubles=told)
+        return replace(estimate, troubles=known_troubles)
 
     def look_up(
         self,
@@ -374,16 +374,16 @@ class Provisioner:
 
         `on_asked` hears for how many environments of how many it was asked. Gives those that cannot be made, by name.
         """
-        asked = self._survey(pairs, stored).open_questions
+        questions = self._survey(pairs, stored).open_questions
         index = _IndexSession(self._resolver, self._interpreter, until=monotonic() + seconds)
-        on_asked(0, len(asked))
+        on_asked(0, len(questions))
         troubles: dict[str, Trouble] = {}
         self.installer.index  # noqa: B018 - read once, before many threads would read it
         with ThreadPoolExecutor(_RESOLVED_AT_ONCE) as pool:
-            for at, (pair, trouble) in enumerate(zip(asked, pool.map(index.ask, asked), strict=True), 1):
-                on_asked(at, len(asked))
+            for at, (pair, trouble) in enumerate(zip(questions, pool.map(index.ask, questions), strict=True), 1):
+                on_asked(at, len(questions))
                 troubles |= {pair[1].name: trouble} if trouble is not None else {}
-        locks = (self._resolver.load(environment_key(*pair)) for pair in asked)
+        locks = (self._resolver.load(environment_key(*pair)) for pair in questions)
         silent = [wheel for lock in locks if lock is not None for wheel in lock.wheels if wheel.size is None]
         self._sizes.ask(silent, self.installer.variables(), index.is_over)
         return troubles
@@ -453,13 +453,13 @@ class _Survey:
     @property
     def open_questions(self) -> list[Pair]:
         """Those whose wheels or sizes are not known: of the default index first, and those that others only add to."""
-        asked = [
+        questions = [
             pair
             for pair, lock in self.new
             if lock is None
-            or any(one.key not in self.sizes and self.cached.isdisjoint(one.hashes) for one in lock.wheels)
+            or any(wheel.key not in self.sizes and self.cached.isdisjoint(wheel.hashes) for wheel in lock.wheels)
         ]
-        return sorted(asked, key=lambda pair: (pair[0].origin != "default", bool(pair[1].packages)))
+        return sorted(questions, key=lambda pair: (pair[0].origin != "default", bool(pair[1].packages)))
 
 
 def _words(size: int) -> str:

@@ -91,10 +91,10 @@ def compose_lock(main: str, bare: str, *, comment: str) -> str:
     head, *blocks = main.split(_BLOCK)
     added = bare.split(_BLOCK)[1:]
     named = {_name_of(block) for block in added}
-    kept = [block for block in blocks if _name_of(block) not in named]
-    body = "\n\n".join(part.strip("\n") for part in (head, *(_BLOCK + block for block in (*kept, *added))))
-    said = "".join(f"# {line}\n" for line in comment.splitlines())
-    return f"{said}{_CREDENTIALS.sub('', body)}\n"
+    unchanged = [block for block in blocks if _name_of(block) not in named]
+    body = "\n\n".join(part.strip("\n") for part in (head, *(_BLOCK + block for block in (*unchanged, *added))))
+    header = "".join(f"# {line}\n" for line in comment.splitlines())
+    return f"{header}{_CREDENTIALS.sub('', body)}\n"
 
 
 def _name_of(block: str) -> str:
@@ -108,7 +108,9 @@ def print_pins(lock: Lock) -> str:
     mirror without cache headers every environment downloaded all its wheels anew (3 GB, 33 to 60 s for torch 2.6.0
     instead of 0.6 s; uv 0.13.8, measured 2026-11).
     """
-    return "".join(f"{wheel.pin} {' '.join(f'--hash=sha256:{one}' for one in wheel.hashes)}\n" for wheel in lock.wheels)
+    return "".join(
+        f"{wheel.pin} {' '.join(f'--hash=sha256:{hash_}' for hash_ in wheel.hashes)}\n" for wheel in lock.wheels
+    )
 
 
 def wrong_build(lock: Lock, build: Build) -> str | None:
@@ -128,9 +130,9 @@ def wrong_build(lock: Lock, build: Build) -> str | None:
     return None
 
 
-def _is_same(found: str, wanted: str) -> bool:
+def _is_same(actual: str, wanted: str) -> bool:
     try:
-        one, other = Version(found), Version(wanted)
+        have, want = Version(actual), Version(wanted)
     except InvalidVersion:
-        return found == wanted
-    return one.public == other.public and one.local in {None, other.local}
+        return actual == wanted
+    return have.public == want.public and have.local in {None, want.local}

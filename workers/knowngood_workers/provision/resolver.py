@@ -43,8 +43,8 @@ class ProvisionFailure(KnownGoodError):
 
 def environment_key(build: Build, request: EnvironmentRequest) -> str:
     """The digest of all that decides what gets installed."""
-    asked = [request.digest, build.requirement, build.torch, build.triton, build.pinned_triton, build.python]
-    return digest(json.dumps([_RECIPE, *asked, build.origin, build.as_of.isoformat()]))
+    parts = [request.digest, build.requirement, build.torch, build.triton, build.pinned_triton, build.python]
+    return digest(json.dumps([_RECIPE, *parts, build.origin, build.as_of.isoformat()]))
 
 
 def requirements_of(build: Build, request: EnvironmentRequest) -> tuple[str, ...]:
@@ -59,8 +59,8 @@ def requirements_of(build: Build, request: EnvironmentRequest) -> tuple[str, ...
 
 
 def _name_of(requirement: str) -> str:
-    found = REQUIREMENT_NAME.match(requirement)
-    return canonicalize_name(found[1]) if found else requirement
+    match = REQUIREMENT_NAME.match(requirement)
+    return canonicalize_name(match[1]) if match else requirement
 
 
 def backend_of(build: Build, wheel_folders: tuple[Path, ...]) -> tuple[str, ...]:
@@ -153,12 +153,12 @@ class _Compilation:
     platform: str
 
     def compile(self, requirements: tuple[str, ...], *more: str) -> str:
-        asked = self.folder / "requirements.in"
-        asked.write_text("\n".join(requirements), encoding="utf-8")
+        source = self.folder / "requirements.in"
+        source.write_text("\n".join(requirements), encoding="utf-8")
         target = self.folder / "pylock.toml"
         target.unlink(missing_ok=True)
         options = (*self._world(), *self._exempt(), *self._overrides(), *more)
-        self.installer.run("pip", "compile", str(asked), "-o", str(target), *options, observer=self.observer)
+        self.installer.run("pip", "compile", str(source), "-o", str(target), *options, observer=self.observer)
         return target.read_text(encoding="utf-8")
 
     def _world(self) -> tuple[str, ...]:

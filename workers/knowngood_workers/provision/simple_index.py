@@ -62,14 +62,14 @@ class SimpleIndex:
 
         Raises IndexUnusable where an index cannot be asked, where none knows the project, or where pages make no sense.
         """
-        found: dict[str, IndexFile] = {}
+        files: dict[str, IndexFile] = {}
         for number, address in enumerate(self._addresses()):
             page = self._page(address, project, "the default index" if number == 0 else f"extra index {number}")
             for file in page:
-                found.setdefault(file.name, file)
-        if not found:
+                files.setdefault(file.name, file)
+        if not files:
             raise IndexUnusable(f"the package index lists no file of {project}; is its address right?")
-        return tuple(found.values())
+        return tuple(files.values())
 
     def metadata_of(self, file: IndexFile, *, version_py: bool = False) -> WheelMetadata:
         """A wheel's own metadata. Raises UnreadableWheel.
@@ -93,11 +93,11 @@ class SimpleIndex:
             return
         if self.settings.no_index:
             raise IndexUnusable("this machine is told to use no package index; name one with --index")
-        told = self.settings.variables
-        yield _named(told.get("UV_DEFAULT_INDEX") or told.get("UV_INDEX_URL") or _DEFAULT, told)
-        for part in f"{told.get('UV_INDEX', '')} {told.get('UV_EXTRA_INDEX_URL', '')}".split():
+        variables = self.settings.variables
+        yield _named(variables.get("UV_DEFAULT_INDEX") or variables.get("UV_INDEX_URL") or _DEFAULT, variables)
+        for part in f"{variables.get('UV_INDEX', '')} {variables.get('UV_EXTRA_INDEX_URL', '')}".split():
             if not part.partition("=")[2].startswith("file:") and not part.startswith("file:"):
-                yield _named(part, told)  # a folder of this machine has no news of upstream
+                yield _named(part, variables)  # a folder of this machine has no news of upstream
 
     def _page(self, address: str, project: str, what: str) -> tuple[IndexFile, ...]:
         url = f"{address.rstrip('/')}/{quote(canonicalize_name(project))}/"
@@ -156,22 +156,22 @@ def _limited(answer: Any, most: int) -> bytes:  # noqa: ANN401 - urllib's own
     return content
 
 
-def _named(address: str, told: Mapping[str, str]) -> str:
+def _named(address: str, variables: Mapping[str, str]) -> str:
     """uv's `name=address` with the login that uv's variables hold for that name."""
     name, sep, url = address.partition("=")
     if not sep or "://" in name:
         return address
     key = re.sub(r"[^A-Z0-9]", "_", name.upper())
-    user, password = told.get(f"UV_INDEX_{key}_USERNAME", ""), told.get(f"UV_INDEX_{key}_PASSWORD", "")
+    user, password = variables.get(f"UV_INDEX_{key}_USERNAME", ""), variables.get(f"UV_INDEX_{key}_PASSWORD", "")
     parts = urlsplit(url)
     if not (user or password) or parts.username is not None:
         return url
     return urlunsplit(parts._replace(netloc=f"{quote(user, safe='')}:{quote(password, safe='')}@{parts.netloc}"))
 
 
-def _with_login(place: str, asked: str) -> str:
+def _with_login(place: str, address: str) -> str:
     """Where the page came from, with the login it was asked with, if it is still the same host."""
-    here, there = urlsplit(place), urlsplit(asked)
+    here, there = urlsplit(place), urlsplit(address)
     login = there.netloc.rpartition("@")[0]
     same = (here.scheme, here.netloc) == (there.scheme, there.netloc.rpartition("@")[2])
     return urlunsplit(here._replace(netloc=f"{login}@{here.netloc}")) if login and same else place
@@ -191,13 +191,13 @@ def read_page(body: bytes, kind: str, what: str) -> tuple[IndexFile, ...]:
 
 def _read_json(body: bytes, what: str) -> tuple[IndexFile, ...]:
     try:
-        told = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         raise IndexUnusable(f"{what} sends JSON that cannot be read") from None
-    files = told.get("files") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(files, list):
+    files = document.get("files") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(files, list):
         raise IndexUnusable(f"{what} sends JSON that is no list of files (PEP 691)")
-    meta = told.get("meta")
+    meta = document.get("meta")
     _refuse_newer(str(meta.get("api-version", "1.0")) if isinstance(meta, dict) else "1.0", what)
     return tuple(
         _link(file)
@@ -243,20 +243,20 @@ class _Anchors(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
-        if tag == "meta" and told.get("name") == "pypi:repository-version":
-            self.version = told.get("content") or "1.0"
-        href = told.get("href")
+        attributes = dict(attrs)
+        if tag == "meta" and attributes.get("name") == "pypi:repository-version":
+            self.version = attributes.get("content") or "1.0"
+        href = attributes.get("href")
         if tag != "a" or not href:
             return
-        beside = told.get("data-core-metadata", told.get("data-dist-info-metadata"))
+        beside = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
         hashed = re.fullmatch(r"sha256=([0-9a-f]{64})", beside or "")
         self.links.append(
             IndexFile(
                 name=unquote(urlsplit(href).path.rpartition("/")[2]),
                 url=href,
-                uploaded=_moment(told.get("data-upload-time") or ""),
-                yanked=(told["data-yanked"] or "") if "data-yanked" in told else None,
+                uploaded=_moment(attributes.get("data-upload-time") or ""),
+                yanked=(attributes["data-yanked"] or "") if "data-yanked" in attributes else None,
                 metadata=hashed[1] if hashed else "" if beside else None,
             )
         )
@@ -278,15 +278,15 @@ def _readable(links: tuple[IndexFile, ...], base: str, project: str) -> Iterator
 
 def _moment(text: str) -> datetime | None:
     try:
-        told = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def printable(text: str, most: int) -> str:
     """A stranger's text on one line, without control characters, cut to `most` characters."""
-    shown = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    shown = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return shown if len(shown) <= most else f"{shown[:most]}..."
 
 
@@ -311,10 +311,10 @@ class _RemoteFile(io.RawIOBase):
 
     def _total(self) -> int:
         with self._index.open(self._url, {"Range": "bytes=0-0"}) as answer:
-            told = re.fullmatch(r"bytes 0-0/(\d{1,15})", answer.headers.get("Content-Range", ""))
-            if answer.status != _PARTIAL or told is None:
+            match = re.fullmatch(r"bytes 0-0/(\d{1,15})", answer.headers.get("Content-Range", ""))
+            if answer.status != _PARTIAL or match is None:
                 raise ValueError("the index serves no parts of files")
-            return int(told[1])
+            return int(match[1])
 
     def readable(self) -> bool:
         return True

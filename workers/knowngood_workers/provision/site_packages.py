@@ -49,8 +49,8 @@ class Distribution:
 
     def is_edited_in(self, tops: Collection[str]) -> bool:
         """Whether a file of `tops` was edited in place while it is shared with uv's cache and other environments."""
-        for path, told, _ in self._record():
-            method, _, expected = told.partition("=")
+        for path, hashed, _ in self._record():
+            method, _, expected = hashed.partition("=")
             if path.partition("/")[0] in tops and method == "sha256":
                 file = self.folder.parent / path
                 if file.is_file() and file.stat().st_nlink > 1 and _sha256(file) != expected:
@@ -60,10 +60,10 @@ class Distribution:
     def inode(self) -> tuple[int, int] | None:
         """Which file its METADATA is: the same for every environment that hard-links the same unpacked wheel."""
         try:
-            found = (self.folder / "METADATA").stat()
+            status = (self.folder / "METADATA").stat()
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
 
 def site_of(environment: Path, python: str) -> Path:
@@ -72,19 +72,19 @@ def site_of(environment: Path, python: str) -> Path:
 
 def find_distributions(site: Path) -> dict[str, Distribution]:
     """The installed packages, by canonical name."""
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     for folder in sorted(site.glob("*.dist-info")):
         stem, _, version = folder.name.removesuffix(".dist-info").rpartition("-")
         name = canonicalize_name(stem)
-        found[name] = Distribution(name=name, version=version, folder=folder)
-    return found
+        distributions[name] = Distribution(name=name, version=version, folder=folder)
+    return distributions
 
 
 def _sha256(file: Path) -> str:
     """As RECORD has it: URL-safe base64 without padding."""
     with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").digest()
-    return base64.urlsafe_b64encode(found).rstrip(b"=").decode()
+        digest = hashlib.file_digest(opened, "sha256").digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ def seal(root: Path, *, without: Collection[str] = (), bytecode: bool = True) ->
         for entry in entries:
             if entry.name == _RECORD:
                 continue
-            found = entry.stat(follow_symlinks=False)
+            status = entry.stat(follow_symlinks=False)
             lines = compiled if is_bytecode else facts.setdefault(folder.partition("/")[0] or entry.name, [])
-            lines.append(f"{folder}/{entry.name} {found.st_size} {found.st_mtime_ns}")
+            lines.append(f"{folder}/{entry.name} {status.st_size} {status.st_mtime_ns}")
     digests = {top: _digest_of(lines) for top, lines in facts.items()}
     return Seal(digests, tuple(folders), _digest_of(compiled))
 
@@ -194,20 +194,20 @@ class WheelSeals:
 
         So nearly all of an environment is looked at while uv still makes it.
         """
-        known = {key: one for key in keys if (one := self._load(key)) is not None}
+        known = {key: record for key in keys if (record := self._load(key)) is not None}
         self._find_archives(known)
-        found = {}
-        for one in known.values():
+        seals = {}
+        for record in known.values():
             with suppress(OSError):  # removed meanwhile
-                if one.archive:
-                    found[one.inode] = seal(Path(one.archive), bytecode=False)
-        return found
+                if record.archive:
+                    seals[record.inode] = seal(Path(record.archive), bytecode=False)
+        return seals
 
     def _find_archives(self, known: dict[str, _WheelRecord]) -> None:
-        lost = {one.inode: key for key, one in known.items() if not one.archive}
+        lost = {record.inode: key for key, record in known.items() if not record.archive}
         for path in self.cache.glob("archive-v*/*/*.dist-info/METADATA") if lost else ():
-            found = path.stat()
-            key = lost.get((found.st_dev, found.st_ino))
+            status = path.stat()
+            key = lost.get((status.st_dev, status.st_ino))
             if key is not None:
                 known[key] = replace(known[key], archive=str(path.parents[1]))
                 self._save(key, known[key])
@@ -222,18 +222,20 @@ class WheelSeals:
         (`nvidia`) is not compared.
         """
         known = {key: self._load(key) for key in wheels}
-        found = {key: self._look(one, known[key]) for key, one in wheels.items()}
-        shares = Counter(top for one in found.values() for top in one.tops)
-        linked = [_part(looked[one.inode], one.tops, shares) for one in found.values() if one.inode in looked]
+        records = {key: self._look(wheel, known[key]) for key, wheel in wheels.items()}
+        shares = Counter(top for record in records.values() for top in record.tops)
+        linked = [
+            _part(looked[record.inode], record.tops, shares) for record in records.values() if record.inode in looked
+        ]
         taken = {top: digest for part in linked for top, digest in part.digests.items()}
         rest = seal(site, without=taken, bytecode=False)
         sealed = Seal({**taken, **rest.digests}, tuple(chain(rest.folders, *(part.folders for part in linked))))
         edited = []
-        for key, one in found.items():
-            own = {top: sealed.digests[top] for top in one.tops if shares[top] == 1 and top in sealed.digests}
+        for key, record in records.items():
+            own = {top: sealed.digests[top] for top in record.tops if shares[top] == 1 and top in sealed.digests}
             before = known[key]
-            if before is None or before.inode != one.inode:
-                self._save(key, replace(one, seals=own))
+            if before is None or before.inode != record.inode:
+                self._save(key, replace(record, seals=own))
             elif any(before.seals.get(top, digest) != digest for top, digest in own.items()):
                 edited.append(wheels[key])
         return sealed, edited
@@ -242,18 +244,18 @@ class WheelSeals:
         return self.root / f"{key}.json"
 
     def _load(self, key: str) -> _WheelRecord | None:
-        told = read_json(self._path(key))
-        return TypeAdapter(_WheelRecord).validate_python(told) if told else None
+        stored = read_json(self._path(key))
+        return TypeAdapter(_WheelRecord).validate_python(stored) if stored else None
 
     def _save(self, key: str, known: _WheelRecord) -> None:
         write_whole(self._path(key), json.dumps(asdict(known)))
 
-    def _look(self, one: Distribution, before: _WheelRecord | None) -> _WheelRecord:
-        inode = one.inode() or (0, 0)
+    def _look(self, wheel: Distribution, before: _WheelRecord | None) -> _WheelRecord:
+        inode = wheel.inode() or (0, 0)
         if before is not None and before.inode == inode:
             return before
-        info = one.folder.name  # its RECORD and INSTALLER are written for each environment
-        tops = {path.partition("/")[0] for path, _ in one.files()} - {info}
+        info = wheel.folder.name  # its RECORD and INSTALLER are written for each environment
+        tops = {path.partition("/")[0] for path, _ in wheel.files()} - {info}
         return _WheelRecord(inode, tuple(sorted(tops)), {})
 
 

@@ -85,8 +85,8 @@ class EditedWheels(Exception):
     """Unpacked wheels of uv's cache were edited through an environment; `inodes` tell which. Forgotten, they heal."""
 
     def __init__(self, edited: list[Distribution]) -> None:
-        super().__init__(", ".join(one.name for one in edited))
-        self.inodes = {inode for inode in (one.inode() for one in edited) if inode is not None}
+        super().__init__(", ".join(distribution.name for distribution in edited))
+        self.inodes = {inode for inode in (distribution.inode() for distribution in edited) if inode is not None}
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ class EnvironmentBuilder:
             # While uv links torch on one core. In one thread: two that wait for Python's lock slow uv down as well.
             laying, looking = side.submit(self._lay_bytecode, plan), side.submit(self._look, plan)
             self._sync(plan, observer, on_progress)
-            found = find_distributions(plan.site)
-            wheels = {wheel.key: found[wheel.name] for wheel in plan.lock.wheels if wheel.name in found}
+            distributions = find_distributions(plan.site)
+            wheels = {wheel.key: distributions[wheel.name] for wheel in plan.lock.wheels if wheel.name in distributions}
             sealing = side.submit(self._seal, plan, wheels, looking.result())
             laid = laying.result()
             compiled = self._compile_rest(plan, wheels, laid, observer, on_progress)
-            imported = self._prove(plan, found, observer, on_progress)
+            imported = self._prove(plan, distributions, observer, on_progress)
             sealed, edited = sealing.result()
         if edited:
             raise EditedWheels(edited)
@@ -177,18 +177,18 @@ class EnvironmentBuilder:
         observer: ProcessObserver,
         on_progress: OnProgress,
     ) -> dict[str, int]:
-        fresh = {key: one for key, one in wheels.items() if key not in laid}
-        sources = [source for one in fresh.values() for source in bytecode_files(one, plan.tag)]
+        fresh = {key: wheel for key, wheel in wheels.items() if key not in laid}
+        sources = [source for wheel in fresh.values() for source in bytecode_files(wheel, plan.tag)]
         if sources:
             on_progress("compile", f"{len(sources)} files", 0, 0)
             compile_sources(plan.python, plan.site, sources, env=self._environ(), observer=observer)
         copies = plan.request.mutates
-        return {key: self.bytecode.keep(plan.tag, key, one, copies=copies) for key, one in fresh.items()}
+        return {key: self.bytecode.keep(plan.tag, key, wheel, copies=copies) for key, wheel in fresh.items()}
 
     def _prove(
         self,
         plan: EnvironmentPlan,
-        found: Mapping[str, Distribution],
+        distributions: Mapping[str, Distribution],
         observer: ProcessObserver,
         on_progress: OnProgress,
     ) -> dict[str, str]:
@@ -198,8 +198,11 @@ class EnvironmentBuilder:
             on_progress("probe", "importing torch", 0, 0)
             imported = import_torch(plan.python, self._environ(), observer)
             self.proofs.keep(plan.lock, plan.interpreter, imported)
-        extra = {name: found.get(canonicalize_name(name.partition("[")[0])) for name in plan.request.pins}
-        return {**imported, **{name: one.version if one else "" for name, one in extra.items()}}
+        extra = {name: distributions.get(canonicalize_name(name.partition("[")[0])) for name in plan.request.pins}
+        return {
+            **imported,
+            **{name: distribution.version if distribution else "" for name, distribution in extra.items()},
+        }
 
     def _environ(self) -> dict[str, str]:
         """The variables of a process of the build here: enough to run, no secret, no GPU."""
@@ -215,14 +218,14 @@ class EnvironmentBuilder:
         seconds: float,
     ) -> EnvironmentRecord:
         is_edited = plan.request.mutates
-        found = find_distributions(plan.site)
+        distributions = find_distributions(plan.site)
         return EnvironmentRecord(
             key=plan.key,
             build=plan.build.id,
             python=plan.build.python,
             interpreter=str(plan.interpreter),
             lock_digest=plan.lock.digest,
-            packages={one.name: one.version for one in found.values()},
+            packages={distribution.name: distribution.version for distribution in distributions.values()},
             imported=imported,
             sources=self.installer.index.sources,
             wheels={} if is_edited else sizes,

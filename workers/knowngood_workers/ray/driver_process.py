@@ -125,14 +125,14 @@ class _Driver:
 
     async def watch_fleet(self) -> None:
         """Say who has joined, whenever that changes; ends where the head does not answer any more."""
-        told: list[dict[str, Any]] | None = None
+        reported: list[dict[str, Any]] | None = None
         while True:
             async with asyncio.timeout(_SILENCE_S):
-                found = await asyncio.to_thread(ray.nodes)
-            members = sorted((_member(node) for node in found if self._is_there(node)), key=lambda one: one["id"])
-            if members != told:
+                nodes = await asyncio.to_thread(ray.nodes)
+            members = sorted((_member(node) for node in nodes if self._is_there(node)), key=lambda member: member["id"])
+            if members != reported:
                 self._say("fleet", "-", json.dumps(members).encode())
-                told = members
+                reported = members
             await asyncio.sleep(_LOOK_S)
 
     def _is_there(self, node: dict[str, Any]) -> bool:

@@ -133,19 +133,19 @@ class RayNode:
     def offer(self) -> list[str]:
         """The part that says what this machine has to give."""
         gpus = len(self.launch_spec.gpus) if self.launch_spec else 0
-        told = [f"--num-cpus={_READY_PROCESSES if self.launch_spec else 0}", f"--num-gpus={gpus}"]
+        options = [f"--num-cpus={_READY_PROCESSES if self.launch_spec else 0}", f"--num-gpus={gpus}"]
         if self.cpu_jobs:
-            told.append("--resources=" + json.dumps({CPU_JOBS: self.cpu_jobs}, separators=(",", ":")))
+            options.append("--resources=" + json.dumps({CPU_JOBS: self.cpu_jobs}, separators=(",", ":")))
         if self.labels:
-            told.append("--labels=" + ",".join(f"{name}={value}" for name, value in sorted(self.labels.items())))
+            options.append("--labels=" + ",".join(f"{name}={value}" for name, value in sorted(self.labels.items())))
         quiet = ["--disable-usage-stats", "--include-log-monitor=false"]
-        return [*told, f"--object-store-memory={_OBJECT_STORE_BYTES}", *quiet]
+        return [*options, f"--object-store-memory={_OBJECT_STORE_BYTES}", *quiet]
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        told = ray_environment(environ)
+        variables = ray_environment(environ)
         if self.launch_spec is not None:
-            told[NODE] = self.launch_spec.dump()
-        return told
+            variables[NODE] = self.launch_spec.dump()
+        return variables
 
 
 def offer_machine(  # noqa: PLR0913 - all but the first two are given by name
@@ -182,11 +182,11 @@ def ray_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables of Ray's processes: those that agents may see, Ray's own variables, and no secret but Ray's
     token.
     """
-    told = agent_environment(environ) | {name: value for name, value in environ.items() if name.startswith("RAY_")}
-    told.pop("CUDA_VISIBLE_DEVICES", None)
+    variables = agent_environment(environ) | {name: value for name, value in environ.items() if name.startswith("RAY_")}
+    variables.pop("CUDA_VISIBLE_DEVICES", None)
     # Driver and nodes need the same minor version of Python; without this, the same patch version too.
-    told.setdefault("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
-    return told | _RAY_SETTINGS
+    variables.setdefault("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
+    return variables | _RAY_SETTINGS
 
 
 def require_ray(environ: Mapping[str, str] = os.environ) -> None:

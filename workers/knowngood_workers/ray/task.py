@@ -35,11 +35,11 @@ def run_agent(spec: bytes) -> Iterator[bytes]:
     """Do a job on this node: where it is and what this node has, then every event, or how the agent was lost."""
     import ray  # noqa: PLC0415 - only Ray's own processes come here, and they have it
 
-    told = os.environ.get(NODE)
-    if told is None:
+    launch_text = os.environ.get(NODE)
+    if launch_text is None:
         yield _frame(LOST, f"a node joined that was not started by `knowngood worker`: it has no {NODE}")
         return
-    launch_spec = AgentLaunchSpec.load(told)
+    launch_spec = AgentLaunchSpec.load(launch_text)
     try:
         handle = transport_for(launch_spec, [int(number) for number in ray.get_gpu_ids()], dict(os.environ)).start(
             codec.load_spec(spec)

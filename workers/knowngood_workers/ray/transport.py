@@ -224,15 +224,15 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         if handle is None:
             return
         if word == b"placed":
-            told = json.loads(body)
-            handle.node = told["node"]
-            self._note_place(number.decode(), told)
+            placement = json.loads(body)
+            handle.node = placement["node"]
+            self._note_place(number.decode(), placement)
         if word == b"over":
             self._forget(number.decode())
         handle.receive(word.decode(), body)
 
-    def _update_fleet(self, told: list[dict[str, Any]]) -> None:
-        members = tuple(Member(one["id"], one["labels"], one["cpu_jobs"], one["gpus"]) for one in told)
+    def _update_fleet(self, listed: list[dict[str, Any]]) -> None:
+        members = tuple(Member(node["id"], node["labels"], node["cpu_jobs"], node["gpus"]) for node in listed)
         with self._lock:
             self.members = members
             self._room = room_of(members, self._fleet.all_conditions)
@@ -255,13 +255,13 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         handle.receive(word, orjson.dumps(how))
         handle.receive("over", b"{}")
 
-    def _note_place(self, number: str, told: Mapping[str, Any]) -> None:
+    def _note_place(self, number: str, placement: Mapping[str, Any]) -> None:
         with self._lock:
             if place := self._placements.get(number):
-                place.node = told["node"]
-            self._ready = {key: nodes - {told["node"]} for key, nodes in self._ready.items()}
-            for key in told["ready"]:
-                self._remember(key, told["node"])
+                place.node = placement["node"]
+            self._ready = {key: nodes - {placement["node"]} for key, nodes in self._ready.items()}
+            for key in placement["ready"]:
+                self._remember(key, placement["node"])
 
     def _forget(self, number: str) -> None:
         with self._lock:

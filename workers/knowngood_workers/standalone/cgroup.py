@@ -83,7 +83,7 @@ def _divisible(own: str) -> str:
     if not home or (is_managed and not _is_marked(home)):
         return ""
     wanted = (home, f"{home}/cgroup.procs", f"{home}/cgroup.subtree_control")
-    return home if all(os.access(one, os.W_OK) for one in wanted) else ""
+    return home if all(os.access(path, os.W_OK) for path in wanted) else ""
 
 
 def _is_marked(group: str) -> bool:
@@ -102,11 +102,11 @@ def _enable(home: str) -> None:
 
 def _move(home: str, ours: Collection[int]) -> None:
     for _ in range(_MOVES):
-        found = [int(pid) for pid in read(f"{home}/cgroup.procs").split()]
-        if not found or set(found) - set(ours):
+        pids = [int(pid) for pid in read(f"{home}/cgroup.procs").split()]
+        if not pids or set(pids) - set(ours):
             return
         os.makedirs(f"{home}/{LEAF}", exist_ok=True)
-        for pid in found:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 _write(f"{home}/{LEAF}/cgroup.procs", str(pid))
 
@@ -182,14 +182,14 @@ def used_bytes(group: str) -> int:
     """Memory of the group alone: neither what it shares with the process that it was forked from, nor what the
     kernel keeps of its files as long as there is room.
     """
-    told = _table(f"{group}/memory.stat")
-    return told.get("anon", 0) + told.get("shmem", 0)
+    memory = _table(f"{group}/memory.stat")
+    return memory.get("anon", 0) + memory.get("shmem", 0)
 
 
 def over_bytes(group: str) -> int:
     """The most that it had, if the kernel ended it for that; 0 if not, or if it was the host that lacked memory."""
-    told = _table(f"{group}/memory.events")
-    is_over = told.get("oom", 0) and told.get("oom_kill", 0)
+    events = _table(f"{group}/memory.events")
+    is_over = events.get("oom", 0) and events.get("oom_kill", 0)
     return int(read(f"{group}/memory.peak") or read(f"{group}/memory.max")) if is_over else 0
 
 

@@ -309,11 +309,14 @@ def _probes(wanted: Sequence[str], tell: _Tell, look: _Look) -> Iterator[None]:
         try:
             yield
         finally:
-            graphs = sum(one["compiled"] for one in paths() if one["kind"] == "frame")
+            graphs = sum(entry["compiled"] for entry in paths() if entry["kind"] == "frame")
             counts.update({probe: len(_safely(read, set())) for probe, (_, read) in _MADE.items() if probe in wanted})
             if "xla_compile" in wanted:
                 counts["xla_compile"] = _safely(_xla_compilations, 0)
-            summed = {"dynamo_graph": graphs, "export": sum(one["ran"] for one in paths() if one["kind"] == "export")}
+            summed = {
+                "dynamo_graph": graphs,
+                "export": sum(entry["ran"] for entry in paths() if entry["kind"] == "export"),
+            }
             counts.update({probe: count for probe, count in summed.items() if probe in wanted})
             if "eager" in wanted and not graphs:
                 counts["eager"] = next(eager_calls)
@@ -363,10 +366,10 @@ def _inductor_objects() -> set[str]:
 
 def _inductor_triton_kernels() -> set[str]:
     """Kernels in this attempt's own Triton cache that bear Inductor's names; a group file beside each is no kernel."""
-    found = set()
+    kernels = set()
     for folder, _, files in os.walk(os.environ.get("TRITON_CACHE_DIR", "")):
-        found |= {folder + name for name in files if name.startswith("triton_") and name.endswith(".json")}
-    return found
+        kernels |= {folder + name for name in files if name.startswith("triton_") and name.endswith(".json")}
+    return kernels
 
 
 _MADE: dict[str, tuple[str, _ReadFiles]] = {
@@ -583,7 +586,7 @@ def _watch_operators(wanted: frozenset[str], seen: Callable[[str], None], path: 
 
 def _is_pretended(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return any(_is_pretended(one) for one in value)
+        return any(_is_pretended(part) for part in value)
     return type(value).__name__ in ("FakeTensor", "FunctionalTensor", "Proxy") or bool(getattr(value, "is_meta", False))
 
 
@@ -697,8 +700,8 @@ def serve_forks(channel: socket.socket, supervisor_path: str, root: str) -> NoRe
     channel.sendall(json.dumps(fitness).encode() + b"\n")
     signal.signal(signal.SIGCHLD, _reap)
     while True:
-        asked, sockets, _, _ = socket.recv_fds(channel, 1, 1)
-        if not asked:
+        order_byte, sockets, _, _ = socket.recv_fds(channel, 1, 1)
+        if not order_byte:
             os._exit(0)
         if os.fork() == 0:
             channel.close()
@@ -750,8 +753,8 @@ def _fitness() -> dict[str, int]:
             children += len(file.read().split())
     opened = [_link(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
     devices = sum(path.startswith("/dev/nvidia") for path in opened)
-    asked = os.WEXITSTATUS(status)
-    return {"threads": len(threads), "children": children, "gpu_devices": devices, "asked_cuda": asked}
+    asked_cuda = os.WEXITSTATUS(status)
+    return {"threads": len(threads), "children": children, "gpu_devices": devices, "asked_cuda": asked_cuda}
 
 
 def _is_cuda_refused() -> bool:

@@ -261,8 +261,8 @@ def _make_read_only(target: str) -> None:
     for fields in lines:
         path = fields[4].encode().decode("unicode_escape")
         if path == target or path.startswith(target + "/"):
-            kept = sum(_KEPT_FLAGS.get(option, 0) for option in fields[5].split(","))
-            flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | kept
+            kept_flags = sum(_KEPT_FLAGS.get(option, 0) for option in fields[5].split(","))
+            flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | kept_flags
             _mount(f"read-only {path}", None, path, None, flags)
 
 
@@ -290,18 +290,18 @@ def _mount(step: str, source: str | None, target: str, kind: str | None, flags: 
     _must(step, _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]))
 
 
-def _drop_capabilities(kept: Sequence[int]) -> None:
+def _drop_capabilities(capabilities: Sequence[int]) -> None:
     """For good: neither an exec nor a program with its own privileges brings one back."""
     _must("no new privileges", _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _libc.prctl(_PR_CAP_AMBIENT, 4, 0, 0, 0)
     for capability in range(_LAST_CAP + 1):
-        if capability not in kept:
+        if capability not in capabilities:
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # refused where we hold none, which is as good
     header = struct.pack("Ii", 0x20080522, 0)
     held = ctypes.create_string_buffer(24)
     _must("reading capabilities", _libc.capget(header, held))
     effective, permitted = struct.unpack_from("2I", held)
-    mask = sum(1 << capability for capability in kept)
+    mask = sum(1 << capability for capability in capabilities)
     left = struct.pack("6I", effective & mask, permitted & mask, 0, 0, 0, 0)
     _must("dropping capabilities", _libc.capset(header, left))
 
@@ -331,7 +331,7 @@ def _restrict_writing(rooms: Sequence[str], used: Sequence[str]) -> None:
     ruleset = _must("Landlock", _libc.syscall(_SYS_LANDLOCK[0], handled, len(handled), 0))
     everything = _WRITE_FILE | _CHANGES | _REFER | truncate
     of_files = _WRITE_FILE | truncate
-    for place, rights in (*((room, everything) for room in rooms), *((one, of_files) for one in used)):
+    for place, rights in (*((room, everything) for room in rooms), *((path, of_files) for path in used)):
         try:
             fd = os.open(place, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -379,7 +379,7 @@ def _filter_calls() -> None:
     before 5.16 turn on for whoever is filtered, and which slows down what is measured.
     """
     audit, column = _ARCHITECTURES[platform.machine()]
-    program = b"".join(struct.pack("HBBI", *one) for one in _filter_program(audit, column))
+    program = b"".join(struct.pack("HBBI", *instruction) for instruction in _filter_program(audit, column))
     buffer = ctypes.create_string_buffer(program, len(program))
     count = len(program) // 8
     described = struct.pack("HxxxxxxP", count, ctypes.addressof(buffer))

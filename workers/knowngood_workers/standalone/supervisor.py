@@ -124,13 +124,13 @@ def _plain_files(besides: int) -> frozenset[int]:
     """Files that a fork server's libraries hold open and its forks need; no folder (a way out) and no socket
     (another's).
     """
-    kept = set()
+    plain = set()
     for fd in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
             mode = os.fstat(fd).st_mode
             if fd != besides and not (stat.S_ISDIR(mode) or stat.S_ISSOCK(mode)):
-                kept.add(fd)
-    return frozenset(kept)
+                plain.add(fd)
+    return frozenset(plain)
 
 
 def _read_order(control: socket.socket) -> tuple[bytes, bool]:
@@ -211,9 +211,9 @@ class _SupervisedArm:
         self._known: set[int] = set()
         self._began = int(time.time())
         self._walk_at = time.monotonic() + 10 * _SAMPLE_S
-        told = os.statvfs(order["cwd"])
-        self._free_at_start = told.f_bavail * told.f_frsize // 2
-        self._files_at_start = told.f_favail // 2
+        disk = os.statvfs(order["cwd"])
+        self._free_at_start = disk.f_bavail * disk.f_frsize // 2
+        self._files_at_start = disk.f_favail // 2
 
     def start(self, begin: Callable[[dict[str, Any], int], NoReturn]) -> None:
         supervisor = os.getpid()
@@ -280,15 +280,15 @@ class _SupervisedArm:
         for source, target in ((nothing, 0), (self._log_write, 1), (self._log_write, 2)):
             os.dup2(source, target)
         self._selector.close()
-        for one in (
+        for end in (
             self._wake_read,
             self._wake_write,
             self._control,
         ):  # as objects, else they close others' numbers later
-            one.close()
-        kept = self._inherited | {0, 1, 2, self._observed_write}
+            end.close()
+        needed = self._inherited | {0, 1, 2, self._observed_write}
         for fd in map(int, os.listdir("/proc/self/fd")):
-            if fd not in kept:
+            if fd not in needed:
                 with contextlib.suppress(OSError):  # the folder that was listed
                     os.close(fd)
 
@@ -461,11 +461,13 @@ class _SupervisedArm:
                 yield int(fields[1]), int(fields[14])
 
     def _is_over_disk(self) -> bool:
-        """Too little left on the disk: looked at each time. Too much in the scratch folder: as often as it is cheap."""
-        told = os.statvfs(self._order["cwd"])
-        if told.f_bavail * told.f_frsize < min(_SPARE_BYTES, self._free_at_start):
+        """Whether the disk is nearly full, or the scratch folder too large. The disk is looked at each time, the folder
+        as often as it is cheap.
+        """
+        disk = os.statvfs(self._order["cwd"])
+        if disk.f_bavail * disk.f_frsize < min(_SPARE_BYTES, self._free_at_start):
             return True
-        if told.f_files and told.f_favail < min(_SPARE_FILES, self._files_at_start):
+        if disk.f_files and disk.f_favail < min(_SPARE_FILES, self._files_at_start):
             return True
         now = time.monotonic()
         if now < self._walk_at:
@@ -477,9 +479,9 @@ class _SupervisedArm:
 
     def _drain(self) -> None:
         """Everything that could write is dead, so the pipes end."""
-        for one in (self._wake_read, self._control):
+        for end in (self._wake_read, self._control):
             with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(one)
+                self._selector.unregister(end)
         until = time.monotonic() + _DRAIN_S
         while self._selector.get_map() and time.monotonic() < until:
             self._hear(until - time.monotonic())
@@ -547,23 +549,23 @@ def _bytes_in_files(tree: list[int]) -> int:
         with contextlib.suppress(OSError):
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
-                    told = os.stat(f"/proc/{pid}/fd/{fd}")
-                    if told.st_dev in devices:
-                        opened[told.st_dev, told.st_ino] = told.st_blocks * 512
+                    status = os.stat(f"/proc/{pid}/fd/{fd}")
+                    if status.st_dev in devices:
+                        opened[status.st_dev, status.st_ino] = status.st_blocks * 512
         mapped.update(_mapped_of(pid, device))
     return sum({**mapped, **opened}.values())
 
 
 def _mapped_of(pid: int, device: int) -> dict[tuple[int, int], int]:
     number = f"{os.major(device):02x}:{os.minor(device):02x}"
-    found: dict[tuple[int, int], int] = {}
+    mapped: dict[tuple[int, int], int] = {}
     for line in cgroup.read(f"/proc/{pid}/maps").splitlines():
         place, _, _, on, inode, *name = line.split(maxsplit=5)
         if on == number and not (name and name[0].startswith("/SYSV")):
             first, _, last = place.partition("-")
             key = (device, int(inode))
-            found[key] = found.get(key, 0) + int(last, 16) - int(first, 16)
-    return found
+            mapped[key] = mapped.get(key, 0) + int(last, 16) - int(first, 16)
+    return mapped
 
 
 def _device_of_memory() -> int | None:
@@ -582,8 +584,10 @@ def _bytes_in_rooms(tree: list[int], rooms: list[str]) -> int:
     """Bytes in the arm's own file systems in memory, seen through the first process that still has them."""
     for pid in tree:
         with contextlib.suppress(OSError):
-            told = [os.statvfs(f"/proc/{pid}/root{room}") for room in rooms]
-            return sum((one.f_blocks - one.f_bfree) * one.f_frsize for one in told)
+            file_systems = [os.statvfs(f"/proc/{pid}/root{room}") for room in rooms]
+            return sum(
+                (file_system.f_blocks - file_system.f_bfree) * file_system.f_frsize for file_system in file_systems
+            )
     return 0
 
 
@@ -669,13 +673,13 @@ def _has_children() -> bool:
 
 def descendants() -> list[int]:
     """Everything below this process, dead but unreaped processes included."""
-    found: list[int] = []
+    pids: list[int] = []
     unread = [os.getpid()]
     while unread:
         below = _children(unread.pop())
-        found += below
+        pids += below
         unread += below
-    return found
+    return pids
 
 
 def _children(pid: int) -> list[int]:
@@ -684,23 +688,23 @@ def _children(pid: int) -> list[int]:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    found: list[int] = []
+    children: list[int] = []
     for thread in threads:
         path = f"/proc/{pid}/task/{thread}/children"
         if thread == str(pid) and not os.path.exists(path) and os.path.exists(f"/proc/{pid}/stat"):
             return _children_by_scan(pid)
-        found += [int(child) for child in cgroup.read(path).split()]
-    return found
+        children += [int(child) for child in cgroup.read(path).split()]
+    return children
 
 
 def _children_by_scan(parent: int) -> list[int]:
-    found = []
+    children = []
     for name in os.listdir("/proc"):
         text = cgroup.read(f"/proc/{name}/stat") if name.isdigit() else ""
         # The command stands in parentheses and may itself hold some: state and parent follow the last one.
         if text and text.rpartition(")")[2].split()[1] == str(parent):
-            found.append(int(name))
-    return found
+            children.append(int(name))
+    return children
 
 
 def _memory_bytes(pid: int) -> int:

@@ -38,8 +38,9 @@ def command_of(step: Message) -> str:
 
 
 def advise(match: Match, issue: Issue, build: str | None, known: Known, *, elsewhere: bool = False) -> Match:
-    """The match with where it was seen, and what holds on `build` (None: no tested one is known). Of several hardware
-    classes one that fails stands for it. `elsewhere` says that the text states a platform on which nothing is measured.
+    """Add to a match where the issue was seen and what holds on `build` (None: no tested build is known). Where several
+    hardware classes were measured, one that fails stands for them. `elsewhere` says that the text names a platform on
+    which nothing is measured.
     """
     builds = known.builds
     seen = [cell for cell in known.stored(issue.id) if cell.verdict in FAILING and cell.build in builds]
@@ -57,7 +58,9 @@ def advise(match: Match, issue: Issue, build: str | None, known: Known, *, elsew
     tried = tried_workarounds(issue, shown)
     return replace(
         match,
-        history={one: _history(issue, one, known) for one in known.hardware if known.measured(issue.id, one)},
+        history={
+            class_: _history(issue, class_, known) for class_ in known.hardware if known.measured(issue.id, class_)
+        },
         seen=tuple(map(seen_cell, seen)),
         here=seen_cell(own) if own else None,
         cures_on=seen_cell(shown) if shown else None,
@@ -72,11 +75,11 @@ def _history(issue: Issue, hardware: str, known: Known) -> Sentence:
 
 
 def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, bool]:
-    """Where something helps before where it helps in part, that before where nothing does; releases before other
-    wheels, newer before older.
+    """Rank a cell: one where a workaround helps comes before one where it helps in part, and that before one where none
+    does; a release comes before another wheel, a newer build before an older one.
     """
-    found = {one.verdict for one in cell.workarounds.values()}
-    helps = WorkaroundVerdict.EFFECTIVE in found, WorkaroundVerdict.PARTIAL in found
+    verdicts = {workaround.verdict for workaround in cell.workarounds.values()}
+    helps = WorkaroundVerdict.EFFECTIVE in verdicts, WorkaroundVerdict.PARTIAL in verdicts
     return *helps, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
 
 
@@ -91,16 +94,31 @@ _BEST_FIRST = (
 
 
 def tried_workarounds(issue: Issue, cell: Cell | None) -> tuple[TriedWorkaround, ...]:
-    """The workarounds that apply to a cell with what was found of them, those that work first; without one all of them,
+    """The workarounds that apply to a cell with their findings, the working ones first; without a cell all of them,
     as not measured.
     """
-    unknown = {one.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED) for one in issue.workarounds if not one.is_decoy}
+    unknown = {
+        workaround.id: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED)
+        for workaround in issue.workarounds
+        if not workaround.is_decoy
+    }
     tried = cell.workarounds if cell else unknown
-    found = [(one, tried[one.id]) for one in issue.workarounds if one.id in tried and tried[one.id].applies]
-    found.sort(key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
+    applicable = [
+        (workaround, tried[workaround.id])
+        for workaround in issue.workarounds
+        if workaround.id in tried and tried[workaround.id].applies
+    ]
+    applicable.sort(key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
     return tuple(
-        TriedWorkaround(one.id, one.title, finding.verdict, finding.note or NOTHING, one.trade_off, one.body)
-        for one, finding in found
+        TriedWorkaround(
+            workaround.id,
+            workaround.title,
+            finding.verdict,
+            finding.note or NOTHING,
+            workaround.trade_off,
+            workaround.body,
+        )
+        for workaround, finding in applicable
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from knowngood.ask.explain.answer import Explanation
-from knowngood.ask.explain.service import told_of
+from knowngood.ask.explain.service import explain_text
 from knowngood.domain.issue import SignatureKind
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.queries import load_issues
@@ -96,4 +96,4 @@ def errors(
     build: Annotated[Words, Query(description="Your build, where the text does not tell it")] = "",
 ) -> Response:
     """Which issue is this failure? By signature, else the nearest by its words. Nothing sent is kept or logged."""
-    return context.json(told_of(context.state, text, build)[0])
+    return context.json(explain_text(context.state, text, build)[0])

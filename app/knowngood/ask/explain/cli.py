@@ -40,7 +40,7 @@ _SEEN_SHOWN = 6
     example="explain training.log --build 2.6.0+cu124",
 )
 def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
-    body = _told(_read(file), build, ground_here(snapshot, public_keys))
+    body = _explain(_read(file), build, ground_here(snapshot, public_keys))
     if as_json:
         click.echo(json.dumps(body, ensure_ascii=False, indent=2, default=_as_json))
     else:
@@ -73,7 +73,7 @@ def _read(file: str) -> str:
     return data.decode(errors="replace")
 
 
-def _told(text: str, build: str, ground: Ground) -> Explanation:
+def _explain(text: str, build: str, ground: Ground) -> Explanation:
     own = _stored_failures() if ground.has_store else {}
     knowledge = ground.knowledge
     library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})
@@ -95,9 +95,9 @@ def _stored_failures() -> Mapping[str, Sequence[str]]:
 
 
 def _lines(body: Explanation) -> Iterator[str]:
-    yield from (f"Note: {english(one)}" for one in body.wheel)
+    yield from (f"Note: {english(message)}" for message in body.wheel)
     yield _verdict(body)
-    yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
+    yield from (f"  {version.name} {version.value}   ({version.line})" for version in body.versions)
     yield (
         f"Build: {body.build}" + (f" ({english(body.note)})" if body.note else "")
         if body.build
@@ -131,10 +131,10 @@ def _match(match: Match, build: str | None) -> Iterator[str]:
         yield f"  {match.caveat}"
     yield f"  {match.why}"
     yield from (f"  > {line.number}: {line.text}" for line in match.around if line.lit)
-    yield from (f"  {hardware}: {english(said)}" for hardware, said in match.history.items())
+    yield from (f"  {hardware}: {english(history)}" for hardware, history in match.history.items())
     if match.seen:
         more = f" and {len(match.seen) - _SEEN_SHOWN} more" if len(match.seen) > _SEEN_SHOWN else ""
-        yield f"  seen on {', '.join(f'{one.build} ({one.hardware})' for one in match.seen[:_SEEN_SHOWN])}{more}"
+        yield f"  seen on {', '.join(f'{cell.build} ({cell.hardware})' for cell in match.seen[:_SEEN_SHOWN])}{more}"
     else:
         yield "  not seen on any build here yet"
     if build and match.here is None:

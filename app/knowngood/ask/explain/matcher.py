@@ -58,13 +58,14 @@ class FailureLibrary:
 
 
 def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> FailureLibrary:
-    """`failures` are, by issue, texts of recorded attempts that ended with its signature. A smoke row is nobody's
-    report: what it fails with is told by the issues that it stands for, and by itself where there is none.
+    """Make what pastes are compared with. `failures` are, by issue, texts of recorded attempts that ended with its
+    signature. Nobody reports a smoke row: its failure is explained by the issues that it stands for, and by the row
+    itself only where there is none.
     """
     every = {issue.id: issue for issue in issues}
-    told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
+    parts = {id_: _make_parts(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
     run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
-    return FailureLibrary(every, TextIndex(told, words_of), _courses(run), _rare_words(every.values()))
+    return FailureLibrary(every, TextIndex(parts, words_of), _courses(run), _rare_words(every.values()))
 
 
 _FEW_TITLES = 8  # of some 160
@@ -81,15 +82,15 @@ def _plain_words(text: str) -> set[str]:
     return {word.strip("_") for word in words_of(text)}
 
 
-def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[Part]:
-    """A title says most: it counts twice."""
+def _make_parts(issue: Issue, failures: Sequence[str]) -> Iterable[Part]:
+    """List the texts by which an issue is recognised. Its title says most, so it counts twice."""
     texts = (
         issue.title,
         f"{issue.title} {issue.id} {issue.component}",
         issue.summary,
         issue.signature.pattern,
         " ".join(claim.text for claim in issue.claims),
-        " ".join(one.title for one in issue.workarounds),
+        " ".join(workaround.title for workaround in issue.workarounds),
         "\n".join(_own_lines(failures)),
     )
     return [(text, 0.0) for text in texts]
@@ -113,7 +114,7 @@ def essence(failure: str) -> str:
 
 # -- places in code ----------------------------------------------------------------------------------------------------
 
-# As Python tells a frame, faulthandler, IPython and pytest; on Windows too, and of a checkout of torch's own source.
+# A frame as Python, faulthandler, IPython and pytest write it, on Windows too, and in a checkout of torch's source.
 _FRAME = re.compile(
     r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/])|\"(?=torch[\\/]))(?P<file>[\w.\\/+-]{1,200}\.py)\"?"
     r"(?:, line \d{1,7},? in (?P<name>[\w<>.]{1,100})|:\d{1,7}, in (?P<qualified>[\w<>.]{1,100})|:\d{1,7}"
@@ -134,12 +135,12 @@ def _place(frame: re.Match[str]) -> Place:
 
 
 def _courses(run: Mapping[str, Sequence[frozenset[Place]]]) -> dict[str, tuple[frozenset[Place], ...]]:
-    found = {id_: [places for places in each if places] for id_, each in run.items()}
-    shared = Counter(place for each in found.values() for place in frozenset().union(*each))
-    most = max(1.0, _SHARED_BY * sum(1 for each in found.values() if each))
+    courses = {id_: [places for places in each if places] for id_, each in run.items()}
+    shared = Counter(place for each in courses.values() for place in frozenset().union(*each))
+    most = max(1.0, _SHARED_BY * sum(1 for each in courses.values() if each))
     telling = {
         id_: frozenset(frozenset(place for place in places if shared[place] <= most) for places in each)
-        for id_, each in found.items()
+        for id_, each in courses.items()
     }
     return {id_: tuple(places for places in each if places) for id_, each in telling.items()}
 
@@ -270,18 +271,20 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     lines = [line.lstrip() for line in pasted.lines]
     whole, words, versions = "\n".join(lines), tuple(telling_words(pasted.lines)), versions_of(pasted)
     paste = _Paste(pasted, whole, starts_of(lines), places_in(whole), words, versions)
-    found, untried = _matches(paste, library, budget)
-    likeness = {one.name: one.score for one in library.texts.nearest(paste.words, [one.issue for one, _ in found])}
-    found.sort(key=lambda one: (*one[1], -likeness.get(one[0].issue, 0.0), one[0].issue))
-    matches = tuple(match for match, _ in found)
+    ranked, untried = _matches(paste, library, budget)
+    likeness = {
+        near.name: near.score for near in library.texts.nearest(paste.words, [match.issue for match, _ in ranked])
+    }
+    ranked.sort(key=lambda pair: (*pair[1], -likeness.get(pair[0].issue, 0.0), pair[0].issue))
+    matches = tuple(match for match, _ in ranked)
     is_known = any(match.strength is Strength.SURE for match in matches)
     silent = () if is_known else _silent(paste, library)
-    told = {*(one.issue for one in matches), *(one.issue for one in silent)}
+    shown = {*(match.issue for match in matches), *(near.issue for near in silent)}
     return Explanation(
         is_known,
         versions,
         matches=matches,
-        nearest=() if is_known else _nearest(paste, library, told),
+        nearest=() if is_known else _nearest(paste, library, shown),
         silent=silent,
         untried=tuple(untried),
         lines=len(set(pasted.places)) if whole.strip() else 0,
@@ -289,60 +292,66 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     )
 
 
-def _told_first(found: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
     """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
-    is_missed = WINDOWS in resolved.platforms and any(one.name == "working Triton" for one in found.versions)
-    return (*_told_of_wheel(resolved, known), *([Sentence("no_triton")] if is_missed else []))
+    is_missed = WINDOWS in resolved.platforms and any(
+        version.name == "working Triton" for version in explanation.versions
+    )
+    return (*_wheel_notes(resolved, known), *([Sentence("no_triton")] if is_missed else []))
 
 
-def _told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
-    """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
-    nobody knows.
+def _wheel_notes(resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+    """The first thing to say where a text names a torch wheel and GPUs: that the wheel holds no code for one of them,
+    or that nobody knows whether it does.
     """
-    wheel, classes = known.builds.get(found.build or ""), (class_named(one, ()) for one in found.gpus)
-    said = [known.against(wheel, one) for one in classes] if wheel or found.nearest else []
-    return (*(one for one in said if one), *several_gpus(found.gpus))
+    wheel, classes = known.builds.get(resolved.build or ""), (class_named(gpu, ()) for gpu in resolved.gpus)
+    notes = [known.against(wheel, class_) for class_ in classes] if wheel or resolved.nearest else []
+    return (*(note for note in notes if note), *several_gpus(resolved.gpus))
 
 
-def complete(found: Explanation, issues: Mapping[str, Issue], knowledge: Knowledge, build: str = "") -> Explanation:
-    """Add the build that the versions are, or the one that is named, and what is measured; the sure matches first. What
-    rules an issue out leaves it possible at most. `issues` are those that the text was held against. Raises
-    UnknownBuild for what is no build id.
+def complete(
+    explanation: Explanation, issues: Mapping[str, Issue], knowledge: Knowledge, build: str = ""
+) -> Explanation:
+    """Add the build that the versions describe, or the one that is named, and what is measured; sure matches come
+    first. An issue that is ruled out stays possible at most. `issues` are those that the text was compared with. Raises
+    UnknownBuild for a name that is no build id.
     """
     known = knowledge.known
-    resolved = resolve(stated_by(found.versions), known.builds, knowledge.tested)
+    resolved = resolve(stated_by(explanation.versions), known.builds, knowledge.tested)
     if build:
         named = resolve_build(build, known.builds, knowledge.tested, platforms=resolved.platforms)
         resolved = replace(named, gpus=resolved.gpus)
     elsewhere = bool(why_not_tested(resolved.platforms))
-    weakened = [_weakened(one, issues[one.issue], found, resolved, known) for one in found.matches]
-    matches = [advise(one, issues[one.issue], resolved.build, known, elsewhere=elsewhere) for one in weakened]
+    weakened = [_weakened(match, issues[match.issue], explanation, resolved, known) for match in explanation.matches]
+    matches = [advise(match, issues[match.issue], resolved.build, known, elsewhere=elsewhere) for match in weakened]
     return replace(
-        found,
-        known=any(one.strength is Strength.SURE for one in matches),
+        explanation,
+        known=any(match.strength is Strength.SURE for match in matches),
         build=resolved.build,
         asked=resolved.asked,
         note=clauses(resolved.remarks) if resolved.remarks else NOTHING,
-        wheel=_told_first(found, resolved, known),
-        matches=tuple(sorted(matches, key=lambda one: one.strength is not Strength.SURE)),
+        wheel=_first_notes(explanation, resolved, known),
+        matches=tuple(sorted(matches, key=lambda match: match.strength is not Strength.SURE)),
     )
 
 
-def _weakened(match: Match, issue: Issue, found: Explanation, resolved: ResolvedBuild, known: Known) -> Match:
-    if _is_ruled_out(issue, found):
+def _weakened(match: Match, issue: Issue, explanation: Explanation, resolved: ResolvedBuild, known: Known) -> Match:
+    if _is_ruled_out(issue, explanation):
         return replace(match, strength=Strength.POSSIBLE, why=Why.RULED_OUT)
     passes = match.strength is Strength.SURE and _passes_on(issue, resolved, known)
     return replace(match, strength=Strength.POSSIBLE, why=Why.PASSES_THERE) if passes else match
 
 
-def _is_ruled_out(issue: Issue, found: Explanation) -> bool:
-    """Whether every torch, Python or Triton that is stated is none of those that the issue can be on, or it needs CUDA
-    where torch has none. An issue of use names in its title the Triton that it begins with.
+def _is_ruled_out(issue: Issue, explanation: Explanation) -> bool:
+    """Whether no stated torch, no stated Python or no stated Triton is one that the issue can be on, or the issue needs
+    CUDA where torch has none. An issue of use names the Triton that it begins with in its title.
     """
     first = _first_triton(issue)
     can_be = {"torch": issue.requires.torch, "Python": issue.requires.python, "Triton": first and f">={first}"}
-    stated = {name: [one.value for one in found.versions if one.name == name] for name in (*can_be, "CUDA")}
-    is_for_cpu = stated["CUDA"] == ["None"] or {one.partition("+")[2] for one in stated["torch"]} == {"cpu"}
+    stated = {
+        name: [version.value for version in explanation.versions if version.name == name] for name in (*can_be, "CUDA")
+    }
+    is_for_cpu = stated["CUDA"] == ["None"] or {torch.partition("+")[2] for torch in stated["torch"]} == {"cpu"}
     return (issue.requires.device is Device.CUDA and is_for_cpu) or not all(
         _is_any_within(specifier, stated[name]) for name, specifier in can_be.items()
     )
@@ -356,7 +365,7 @@ def _first_triton(issue: Issue) -> str:
 def _is_any_within(specifier: str, versions: Sequence[str]) -> bool:
     """True where they say nothing: none is stated, or one that is no version."""
     try:
-        return not versions or any(is_within(specifier, one) for one in versions)
+        return not versions or any(is_within(specifier, version) for version in versions)
     except InvalidVersion:
         return True
 
@@ -372,16 +381,16 @@ def _passes_on(issue: Issue, resolved: ResolvedBuild, known: Known) -> bool:
 
 
 def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tuple[list[_Ranked], list[str]]:
-    found, untried = [], []
+    ranked, untried = [], []
     for issue in library.issues.values():
         try:
-            one = _match(paste, issue, library, budget)
+            candidate = _match(paste, issue, library, budget)
         except TimeoutError:
             untried.append(issue.id)
             continue
-        if one is not None:
-            found.append(one)
-    return [one for one in found if not library.issues[one[0].issue].is_smoke] or found, untried
+        if candidate is not None:
+            ranked.append(candidate)
+    return [pair for pair in ranked if not library.issues[pair[0].issue].is_smoke] or ranked, untried
 
 
 def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchBudget) -> _Ranked | None:
@@ -393,7 +402,7 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
     span = span or operator
     if span is None:
         return None
-    said = paste.text[slice(*span)]
+    matched = paste.text[slice(*span)]
     course = _course(paste.places, issue.id, library)
     weighed = (Strength.POSSIBLE, Why.SAME_OPERATOR) if operator else _weigh(issue, span, course, paste, library)
     if weighed is None:
@@ -402,7 +411,7 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
     first, last = (line_at(paste.text, paste.starts, at) for at in (span[0], max(span[0], span[1] - 1)))
     line = "\n".join(paste.pasted.lines[first : last + 1]).strip()[:_LONGEST_SHOWN]
     match = match_of(issue, strength, why, line, _around(paste.pasted, first, last))
-    return match, (strength is not Strength.SURE, course is not _Course.SAME, -len(words_of(said)))
+    return match, (strength is not Strength.SURE, course is not _Course.SAME, -len(words_of(matched)))
 
 
 def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | None:
@@ -411,13 +420,13 @@ def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | No
     """
     pattern = _BLANK.sub(r"\\s", issue.signature.pattern)
     if issue.signature.kind is not SignatureKind.WRONG_RESULT:
-        found = budget.search(pattern, text)
-        if found is None or not found.group().startswith(_REPRO_WORDS):
-            return found.span() if found else None
+        hit = budget.search(pattern, text)
+        if hit is None or not hit.group().startswith(_REPRO_WORDS):
+            return hit.span() if hit else None
     for name in _named(text):
-        found = budget.search(pattern, text, name, name + _WRONG_REACH)
-        if found:
-            return found.span()
+        hit = budget.search(pattern, text, name, name + _WRONG_REACH)
+        if hit:
+            return hit.span()
     return None
 
 
@@ -434,16 +443,16 @@ def _named(text: str) -> Iterable[int]:
 def _weigh(
     issue: Issue, span: tuple[int, int], course: _Course, paste: _Paste, library: FailureLibrary
 ) -> tuple[Strength, Why] | None:
-    """How much it says that the signature stands there, and why; None where it says nothing."""
-    said = " ".join(paste.text[slice(*span)].split())
+    """Say how much it proves that the signature stands there, and why; None where it proves nothing."""
+    matched = " ".join(paste.text[slice(*span)].split())
     if issue.signature.kind is SignatureKind.WRONG_RESULT:
         return Strength.SURE, Why.REPRO
     if course is _Course.SAME:
         return Strength.SURE, Why.SAME_WAY
-    if _is_common(said, paste.places):
+    if _is_common(matched, paste.places):
         rest = f"{paste.text[: span[0]]}\n{paste.text[span[1] :]}"
-        titled = (_plain_words(rest) - _plain_words(said)) & library.titles[issue.id]
-        if len(titled) >= _WORDS_OF_TITLE or _is_marked(issue, said, rest, paste.versions):
+        titled = (_plain_words(rest) - _plain_words(matched)) & library.titles[issue.id]
+        if len(titled) >= _WORDS_OF_TITLE or _is_marked(issue, matched, rest, paste.versions):
             return Strength.SURE, Why.MARKED
         speaks = course is _Course.NEAR or (not _is_compiled(paste.places) and _SAID_BY_COMPILERS.search(paste.text))
         return (Strength.POSSIBLE, Why.COMMON_WORDS) if speaks else None
@@ -463,29 +472,29 @@ def _operator_of_a_crash(text: str, issue: Issue) -> tuple[int, int] | None:
     """
     if issue.signature.kind is not SignatureKind.SIGNAL or not _died(issue, text):
         return None
-    exercised = {one for arm in issue.arms for one in arm.exercises if one.startswith(OPERATOR_PROBE)}
-    operators = (one.rpartition("::")[2].replace("_", "_?") for one in sorted(exercised))
+    exercised = {exercise for arm in issue.arms for exercise in arm.exercises if exercise.startswith(OPERATOR_PROBE)}
+    operators = (exercise.rpartition("::")[2].replace("_", "_?") for exercise in sorted(exercised))
     names = [*map(re.escape, _NAME.findall(issue.title)), *operators]
-    named = (re.search(rf"(?<![\w/\\-]){one}(?!\w)", text, re.IGNORECASE) for one in names)
-    return next((one.span() for one in named if one), None)
+    named = (re.search(rf"(?<![\w/\\-]){name}(?!\w)", text, re.IGNORECASE) for name in names)
+    return next((hit.span() for hit in named if hit), None)
 
 
-def _is_common(said: str, places: frozenset[Place]) -> bool:
-    if any(pattern.fullmatch(said) for pattern in _OUTSIDE_COMPILERS):
+def _is_common(matched: str, places: frozenset[Place]) -> bool:
+    if any(pattern.fullmatch(matched) for pattern in _OUTSIDE_COMPILERS):
         return not _is_compiled(places)
-    return len(said.split()) < _FEWEST_WORDS or any(pattern.fullmatch(said) for pattern in _ANYBODYS)
+    return len(matched.split()) < _FEWEST_WORDS or any(pattern.fullmatch(matched) for pattern in _ANYBODYS)
 
 
-def _is_marked(issue: Issue, said: str, rest: str, versions: Sequence[VersionMention]) -> bool:
+def _is_marked(issue: Issue, matched: str, rest: str, versions: Sequence[VersionMention]) -> bool:
     """Whether the rest of a text names what the issue is about: its package or an operator of its title, else, where it
     has neither, the release that the title names.
     """
     package = issue.requires.package
     names = {package, package.replace("-", "_"), *_NAME.findall(issue.title)} - {""}
-    if own := [name for name in names if name not in said]:
+    if own := [name for name in names if name not in matched]:
         return any(re.search(rf"(?<![\w/\\-]){re.escape(name)}", rest) for name in own)  # a file's name says less
     titled = _VERSION_OF_TITLE.findall(issue.title)
-    return any((one.name, ".".join(one.value.split(".")[:2])) in titled for one in versions)
+    return any((version.name, ".".join(version.value.split(".")[:2])) in titled for version in versions)
 
 
 def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ...]:
@@ -538,15 +547,23 @@ def telling_words(lines: Sequence[str]) -> list[str]:
     return words_of("\n".join(lines))
 
 
-def _nearest(paste: _Paste, library: FailureLibrary, told: Collection[str]) -> tuple[NearIssue, ...]:
-    """The issues most like it in words, but those that are told of anyway or concern a package that the text does not
-    name, and where any is like it at all.
+def _nearest(paste: _Paste, library: FailureLibrary, shown: Collection[str]) -> tuple[NearIssue, ...]:
+    """The issues whose words are most like the text's, where any are like it at all. Those in `shown` are left out, and
+    those about a package that the text does not name.
     """
     plain = paste.text.casefold()
     packages = {issue.id: issue.requires.package.partition("-")[0] for issue in library.issues.values()}
-    found = (one for one in library.texts.nearest(paste.words) if one.name not in told and packages[one.name] in plain)
-    near = [one for one in found if one.score >= _LEAST_SCORE and len(one.words) >= _LEAST_WORDS]
-    return tuple(near_issue(library.issues[one.name], one.score, one.words) for one in near[:_NAMED])
+    candidates = (
+        likeness
+        for likeness in library.texts.nearest(paste.words)
+        if likeness.name not in shown and packages[likeness.name] in plain
+    )
+    near = [
+        likeness for likeness in candidates if likeness.score >= _LEAST_SCORE and len(likeness.words) >= _LEAST_WORDS
+    ]
+    return tuple(
+        near_issue(library.issues[likeness.name], likeness.score, likeness.words) for likeness in near[:_NAMED]
+    )
 
 
 def _silent(paste: _Paste, library: FailureLibrary) -> tuple[NearIssue, ...]:
@@ -554,5 +571,9 @@ def _silent(paste: _Paste, library: FailureLibrary) -> tuple[NearIssue, ...]:
     if not _WRONG_NUMBERS.search(paste.text):
         return ()
     silent = [issue.id for issue in library.issues.values() if issue.silent]
-    near = [one for one in library.texts.nearest(paste.words, silent) if one.score >= _LEAST_SILENT_SCORE]
-    return tuple(near_issue(library.issues[one.name], one.score, one.words) for one in near[:_NAMED])
+    near = [
+        likeness for likeness in library.texts.nearest(paste.words, silent) if likeness.score >= _LEAST_SILENT_SCORE
+    ]
+    return tuple(
+        near_issue(library.issues[likeness.name], likeness.score, likeness.words) for likeness in near[:_NAMED]
+    )

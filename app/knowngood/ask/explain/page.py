@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from knowngood.ask.explain.advice import advise, command_of
 from knowngood.ask.explain.answer import Explanation, Match, Strength, Why, match_of, near_issue
-from knowngood.ask.explain.service import told_of
+from knowngood.ask.explain.service import explain_text
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.naming.threads import USUAL
@@ -55,8 +55,8 @@ class RecalledQuery(BaseModel):
 @router.get(PASTE)
 def paste(context: Context, query: Annotated[RecalledQuery, Query()]) -> Response:
     def show(known: Known) -> Response:
-        found = None if query.is_empty else _recalled(query, known)
-        return _page(context, found, known.issues, known, wanted=query.build)
+        explanation = None if query.is_empty else _recalled(query, known)
+        return _page(context, explanation, known.issues, known, wanted=query.build)
 
     return context.answer(context.known, show)
 
@@ -67,19 +67,19 @@ def explain(context: Context, form: Form) -> Response:
 
 
 def answer_paste(context: RequestContext, text: str, wanted: str = "") -> Response:
-    """`wanted` outweighs the build that the text tells of."""
+    """Answer a pasted text. `wanted` outweighs the build that the text names."""
     problem = "" if text.strip() else context.say("Nothing was pasted: the text of the error is missing.")
     try:
-        found, issues, known = told_of(context.state, text, wanted)
+        explanation, issues, known = explain_text(context.state, text, wanted)
     except InvalidParameter as error:
         problem = str(error)
-        found, issues, known = told_of(context.state, text, "")
-    return _page(context, None if problem else found, issues, known, text=text, wanted=wanted, problem=problem)
+        explanation, issues, known = explain_text(context.state, text, "")
+    return _page(context, None if problem else explanation, issues, known, text=text, wanted=wanted, problem=problem)
 
 
 def _page(
     context: RequestContext,
-    found: Explanation | None,
+    explanation: Explanation | None,
     issues: Mapping[str, Issue],
     known: Known,
     *,
@@ -87,20 +87,20 @@ def _page(
     wanted: str = "",
     problem: str = "",
 ) -> Response:
-    """`found` is None before anything was pasted; without a `text` it is what an address kept. `problem` is why a build
-    that was named is none. The measured builds to choose from stand newest first.
+    """`explanation` is None before anything is pasted; without a `text` it is what an address names. `problem` says why
+    the name that was given is no build. The measured builds to choose from stand newest first.
     """
     tested = known.builds.keys() & set(known.tested)
-    matches = [(one, issues[one.issue]) for one in found.matches] if found else []
+    matches = [(match, issues[match.issue]) for match in explanation.matches] if explanation else []
     return context.page(
         "paste.html",
-        found,
+        explanation,
         HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
         issues=issues,
         matches=[(match, issue, *_helped(context, match, issue, known)) for match, issue in matches],
         cell_of=lambda issue, seen: known.cell(issue, known.builds[seen.build], seen.hardware),
         command_of=command_of,
-        address=_address_of(found) if found else "",
+        address=_address_of(explanation) if explanation else "",
         silent_address=matrix_address(issues=",".join(issue.id for issue in issues.values() if issue.silent)),
         text=text[:_LONGEST_ECHO],
         wanted=wanted,
@@ -112,16 +112,16 @@ def _page(
     )
 
 
-def _address_of(found: Explanation) -> str:
-    """The address that shows the same again, but for what the text alone has."""
+def _address_of(explanation: Explanation) -> str:
+    """The address that shows the same explanation again, except for what only the text holds."""
     return asking(
         PASTE,
-        issue=",".join(one.issue for one in found.matches if one.strength is Strength.SURE),
-        maybe=",".join(one.issue for one in found.matches if one.strength is not Strength.SURE),
-        near=",".join(one.issue for one in found.nearest),
-        silent=",".join(one.issue for one in found.silent),
-        known="" if found.matches else "no",
-        build=found.build or "",
+        issue=",".join(match.issue for match in explanation.matches if match.strength is Strength.SURE),
+        maybe=",".join(match.issue for match in explanation.matches if match.strength is not Strength.SURE),
+        near=",".join(near.issue for near in explanation.nearest),
+        silent=",".join(near.issue for near in explanation.silent),
+        known="" if explanation.matches else "no",
+        build=explanation.build or "",
     )
 
 
@@ -134,10 +134,10 @@ def _recalled(query: RecalledQuery, known: Known) -> Explanation:
         """In the order of the address, which has the likeliest first."""
         return tuple(issue for id_ in ids[:_RECALLED] for issue in named_issues(issues, [id_], field))
 
-    kept = ((query.issue, "issue", Strength.SURE), (query.maybe, "maybe", Strength.POSSIBLE))
+    groups = ((query.issue, "issue", Strength.SURE), (query.maybe, "maybe", Strength.POSSIBLE))
     matches = [
         advise(match_of(issue, strength, Why.KEPT), issue, build, known)
-        for ids, field, strength in kept
+        for ids, field, strength in groups
         for issue in named(ids, field)
     ]
     return Explanation(

@@ -41,25 +41,25 @@ class Recogniser:
             return self._library
 
     def _made(self, engine: Engine, snapshot: KnowledgeSnapshot) -> FailureLibrary:
-        """Most of what moves the store leaves the failures that were chosen as they are."""
+        """Make the library, or keep it: most changes to the store leave the chosen failures as they are."""
         with reading(engine) as session:
-            found = find_failures(session)
-            made_of = (snapshot.revisions, found)
+            failures = find_failures(session)
+            made_of = (snapshot.revisions, failures)
             if self._library is not None and self._made_of == made_of:
                 return self._library
-            library = make_failure_library(snapshot.knowledge.known.issues.values(), load_failures(session, found))
+            library = make_failure_library(snapshot.knowledge.known.issues.values(), load_failures(session, failures))
         self._made_of = made_of
         return library
 
 
-def told_of(state: AppState, text: str, build: str) -> tuple[Explanation, Mapping[str, Issue], Known]:
-    """The explanation, the issues that the text was held against, and what was known. Raises InvalidParameter for what
-    is no build id.
+def explain_text(state: AppState, text: str, build: str) -> tuple[Explanation, Mapping[str, Issue], Known]:
+    """Explain a text. Returns the explanation, the issues that the text was compared with, and what was known. Raises
+    InvalidParameter where `build` is no build id.
     """
     snapshot = state.knowledge.now()
     library = state.own(Recogniser).open_library(state.engine, snapshot)
     try:
-        found = explain_paste(text, library, snapshot.knowledge, build)
+        explanation = explain_paste(text, library, snapshot.knowledge, build)
     except UnknownBuild as error:
         raise InvalidParameter(str(error), "build") from None
-    return found, library.issues, snapshot.knowledge.known
+    return explanation, library.issues, snapshot.knowledge.known

@@ -13,18 +13,18 @@ _OF_EACH = 4  # failures of one issue: the oldest build, the newest, and some be
 
 
 def find_failures(s: Session) -> dict[str, tuple[str, ...]]:
-    """By issue, the attempts (ids) that tell of it on a few builds as far apart as there are."""
+    """Find, by issue, the ids of attempts that show it, on a few builds that lie as far apart as possible."""
     query = (
         sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
         .where(cells.c.verdict.in_(sorted(FAILING)))
         .order_by(cells.c.issue, cells.c.build, cells.c.hardware)
     )
-    found: dict[str, list[str]] = {}
+    by_issue: dict[str, list[str]] = {}
     for issue, build, hardware, doc in s.execute(query).all():
         telling = documents.read_cell((issue, build, hardware), doc).evidence
         if telling:
-            found.setdefault(issue, []).append(telling)
-    return {issue: tuple(_spread(ids)) for issue, ids in found.items()}
+            by_issue.setdefault(issue, []).append(telling)
+    return {issue: tuple(_spread(ids)) for issue, ids in by_issue.items()}
 
 
 def _spread(ids: Sequence[str]) -> list[str]:
@@ -34,14 +34,16 @@ def _spread(ids: Sequence[str]) -> list[str]:
     return [ids[at * (len(ids) - 1) // (_OF_EACH - 1)] for at in range(_OF_EACH)]
 
 
-def load_failures(s: Session, found: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """The texts of these attempts by issue: the exception with its traceback, and what the process wrote."""
-    wanted = sorted({id_ for ids in found.values() for id_ in ids})
+def load_failures(s: Session, failures: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Load the texts of these attempts by issue: the exception with its traceback, and what the process wrote."""
+    wanted = sorted({id_ for ids in failures.values() for id_ in ids})
     texts: dict[str, list[str]] = {}
-    for one in attempt_codec.load_evidence(s, attempts.c.id.in_(wanted)):
-        raised = one.attempt.record.raised
-        said = raised.text if raised and raised.text not in one.log else ""
-        texts.setdefault(one.attempt.issue, []).append(f"{one.log}\n{said}\n{raised.message if raised else ''}")
+    for evidence in attempt_codec.load_evidence(s, attempts.c.id.in_(wanted)):
+        raised = evidence.attempt.record.raised
+        traceback = raised.text if raised and raised.text not in evidence.log else ""
+        texts.setdefault(evidence.attempt.issue, []).append(
+            f"{evidence.log}\n{traceback}\n{raised.message if raised else ''}"
+        )
     return {issue: tuple(each) for issue, each in texts.items()}
 
 

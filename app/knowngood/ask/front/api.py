@@ -35,4 +35,4 @@ def overview(context: Context, query: Annotated[OverviewQuery, Query()]) -> Resp
         hardware = known_classes([query.hardware], known.hardware)[0] if query.hardware else usual_class(known)
         return load_overview(session, context.state, context.now, build, hardware)
 
-    return context.answer(load, lambda found: context.json(overview_body(found, is_example=not query.build)))
+    return context.answer(load, lambda answer: context.json(overview_body(answer, is_example=not query.build)))

@@ -38,8 +38,8 @@ def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/")
 
 @router.post(MY_BUILD)
 def choose(request: Request, context: Context, form: Form) -> Response:
-    """Keeps them in cookies and leads back. A text that is pasted outweighs a name, and what it does not tell is as
-    said beside it; where both are empty, what was kept is forgotten. Another site does not choose for its readers.
+    """Keep build and hardware as cookies and lead back. A pasted text outweighs a name; fields beside it say what it
+    leaves open. Where all are empty, the cookies are removed. No other site may choose for its readers.
     """
     if is_from_elsewhere(request):
         raise NotAllowed("this form was sent by a page of another site; open /my-build and choose there")
@@ -47,17 +47,17 @@ def choose(request: Request, context: Context, form: Form) -> Response:
     with reading(context.state.engine) as session:
         known = context.known(session)
     try:
-        found, note = _chosen(context, form, known)
+        own, note = _chosen(context, form, known)
     except NoSuchBuild as error:
         return _page(context, known, form, str(error), error.nearest, HTTPStatus.UNPROCESSABLE_ENTITY)
-    sent = {"build": found.build, "hardware": found.hardware, "to": lead}
+    sent = {"build": own.build, "hardware": own.hardware, "to": lead}
     response = _page(context, known, sent, note) if note else see_other(lead)
-    remember(response, found.build, found.hardware)
+    remember(response, own.build, own.hardware)
     return response
 
 
 def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> tuple[MyBuild, str]:
-    """With what has to be said before the form leads back; mostly nothing."""
+    """Read the choice from a form, with what must be said before the form leads back (mostly nothing)."""
     build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
     hardware = form.get("hardware", "").strip()
     if hardware and hardware_named(hardware) is None:
@@ -66,12 +66,14 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> t
         )
     if environment:
         try:
-            found = pasted_build(environment, known.builds, known.tested)
+            resolved = pasted_build(environment, known.builds, known.tested)
         except NoSuchBuild as error:
             raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
-        gpu = worst_gpu(found, known)
-        several = context.say(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if len(found.gpus) > 1 else ""
-        return MyBuild(found.build or "", gpu or hardware), several
+        gpu = worst_gpu(resolved, known)
+        several = (
+            context.say(SEVERAL_GPUS_WORDS, gpus=", ".join(resolved.gpus), gpu=gpu) if len(resolved.gpus) > 1 else ""
+        )
+        return MyBuild(resolved.build or "", gpu or hardware), several
     return MyBuild(_named(build, known) if build else "", hardware), ""
 
 

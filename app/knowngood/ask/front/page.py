@@ -49,18 +49,18 @@ def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
     build, hardware = mine.build_among(known.builds), mine.hardware_among(known.hardware)
     unknown = (mine.build if build is None else "", "" if hardware else mine.hardware)
     wheel = known.against(build, class_named(mine.hardware, known.hardware)) if build else None
-    return ReaderBuild(build, hardware or usual_class(known), tuple(one for one in unknown if one), wheel)
+    return ReaderBuild(build, hardware or usual_class(known), tuple(name for name in unknown if name), wheel)
 
 
-def _page(context: RequestContext, found: Overview, own: ReaderBuild, active: RunRow | None) -> Response:
+def _page(context: RequestContext, overview: Overview, own: ReaderBuild, active: RunRow | None) -> Response:
     return context.page(
         "front.html",
-        found,
+        overview,
         own=own,
         active=active,
-        rates=[pass_rate_chart(context, one) for one in found.rates],
+        rates=[pass_rate_chart(context, rate) for rate in overview.rates],
         json_address=asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
-        **(_values_of(context, found.yours) if found.yours else {}),
+        **(_values_of(context, overview.yours) if overview.yours else {}),
     )
 
 

@@ -61,13 +61,13 @@ class OverviewBody(Body):
     releases: list[BuildStanding]
 
 
-def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:
-    yours, news = found.yours, found.news
+def overview_body(overview: Overview, *, is_example: bool) -> OverviewBody:
+    yours, news = overview.yours, overview.news
     return OverviewBody(
-        issues=len(found.catalogue),
-        builds=found.builds,
-        hardware=list(found.hardware),
-        newest=found.newest,
+        issues=len(overview.catalogue),
+        builds=overview.builds,
+        hardware=list(overview.hardware),
+        newest=overview.newest,
         example=is_example,
         standing=yours.standing if yours else None,
         next=_next(yours) if yours else None,
@@ -78,7 +78,11 @@ def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:
             cells=news.cells,
             issues=list(dict.fromkeys(issue for change in news.changes for issue in change.issues)),
         ),
-        releases=[standing_of(one.build, rate.hardware, one.counts) for rate in found.rates for one in rate.releases],
+        releases=[
+            standing_of(release.build, rate.hardware, release.counts)
+            for rate in overview.rates
+            for release in rate.releases
+        ],
     )
 
 

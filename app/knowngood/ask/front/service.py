@@ -40,7 +40,7 @@ NEWS_DAYS = 30
 MOST_SEVERE = 12
 
 _MOST_CHANGES = 1000
-_KEPT = 200
+_MOST_ENTRIES = 200
 _Made = TypeVar("_Made")
 
 
@@ -136,51 +136,53 @@ class OverviewCache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._of: KnowledgeSnapshot | None = None
-        self._kept: OrderedDict[Hashable, object] = OrderedDict()
+        self._entries: OrderedDict[Hashable, object] = OrderedDict()
 
     def find_or_make(self, of: KnowledgeSnapshot, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """Two that ask at once may both make it; the oldest goes where there are too many."""
+        """Find an entry, or make it. Two threads may both make it; the oldest entry goes where there are too many."""
         with self._lock:
             if self._of is not of:
-                self._of, self._kept = of, OrderedDict()
-            kept = self._kept
-            if key in kept:
-                return cast("_Made", kept[key])
+                self._of, self._entries = of, OrderedDict()
+            entries = self._entries
+            if key in entries:
+                return cast("_Made", entries[key])
         made = make()
         with self._lock:
-            kept[key] = made
-            while len(kept) > _KEPT:
-                kept.popitem(last=False)
+            entries[key] = made
+            while len(entries) > _MOST_ENTRIES:
+                entries.popitem(last=False)
         return made
 
 
 def load_overview(session: Session, state: AppState, now: datetime, build: Build | None, hardware: str) -> Overview:
-    """Of a build on a class; without a build, of the newest release that was measured there, as an example."""
+    """Load the overview of a build on a class; without one, of the newest release measured there, as an example."""
     snapshot = state.knowledge.load(session, now)
     known = snapshot.knowledge.known
-    kept = state.own(OverviewCache)
+    cache = state.own(OverviewCache)
     about = build or newest_release(known, hardware)
     since = (now - timedelta(days=NEWS_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
-    news = kept.find_or_make(
+    news = cache.find_or_make(
         snapshot,
         "news",
         lambda: load_changes(session, ChangesQuery(issues=[], limit=_MOST_CHANGES)).changes,
     )
 
     def times() -> Recorded:
-        return kept.find_or_make(snapshot, "times", lambda: load_times(session))
+        return cache.find_or_make(snapshot, "times", lambda: load_times(session))
 
     def make_yours(build: Build) -> Yours:
         return _yours(build, hardware, known, _advice(build, hardware, snapshot, times()))
 
     return Overview(
         catalogue=known.issues,
-        builds=len({one for _, one, _ in known.cells}),
+        builds=len({id_ for _, id_, _ in known.cells}),
         hardware=known.hardware,
-        newest=kept.find_or_make(snapshot, "newest", lambda: _newest(known)),
-        yours=kept.find_or_make(snapshot, (about.id, hardware), lambda: make_yours(about)) if about else None,
+        newest=cache.find_or_make(snapshot, "newest", lambda: _newest(known)),
+        yours=cache.find_or_make(snapshot, (about.id, hardware), lambda: make_yours(about)) if about else None,
         news=News(since, tuple(change for change in news if change.at >= since)),
-        rates=kept.find_or_make(snapshot, "rates", lambda: tuple(pass_rate(known, one) for one in known.hardware)),
+        rates=cache.find_or_make(
+            snapshot, "rates", lambda: tuple(pass_rate(known, class_) for class_ in known.hardware)
+        ),
     )
 
 
@@ -244,10 +246,10 @@ def _gravity(row: IssueStanding) -> tuple[int, bool, int, str]:
 def _advice(build: Build, hardware: str, snapshot: KnowledgeSnapshot, times: Recorded) -> UpgradeAdvice | None:
     if not snapshot.is_whole:
         return None
-    asked = UpgradeRequest(start=build.id, hardware=(hardware,))
+    request = UpgradeRequest(start=build.id, hardware=(hardware,))
     try:
-        advice = advise(read_upgrade(asked, snapshot.knowledge, times), snapshot.knowledge.known)
+        advice = advise(read_upgrade(request, snapshot.knowledge, times), snapshot.knowledge.known)
     except BadField:
         return None
-    # Each candidate holds every issue: what is kept is what can be told of.
+    # Each candidate holds every issue, so only the one that is shown is kept.
     return replace(advice, candidates=(advice.best,) if advice.best else (), left_out=())

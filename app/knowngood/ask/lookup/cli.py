@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
-from knowngood.ask.lookup.text import environment_text, found_text, issue_text, query_of
+from knowngood.ask.lookup.text import environment_text, issue_text, query_of, search_text
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import UNREADABLE_WORDS, SearchAnswer, SearchIndex, search
 from knowngood.cli.choice import issues_of, select
@@ -24,7 +24,7 @@ from knowngood.gate.asking import environment_of, is_stated
 from knowngood.gate.renderers.json import as_json
 from knowngood.gate.request import GateRequest, read_request
 from knowngood.move.upgrade.candidates import Message
-from knowngood.query.cli import read_asked
+from knowngood.query.cli import read_query_option
 
 _UNSEEN_GPUS = (
     "knowngood: this machine has an NVIDIA driver, and which GPUs it has cannot be asked without nvidia-ml-py; every "
@@ -56,15 +56,15 @@ def issue(
     **environment: Any,  # noqa: ANN401 - the options of an environment by their names
 ) -> Exit:
     now, knowledge = datetime.now(UTC), knowledge_here(snapshot, public_keys)
-    found = find_issue(issue, knowledge.known.issues)
+    entry = find_issue(issue, knowledge.known.issues)
     if as_script:
         from knowngood.catalogue.script_analysis import script_of
 
-        sys.stdout.write(script_of(found))
+        sys.stdout.write(script_of(entry))
         return Exit.OK
     is_named = is_stated(environment)
     is_asked = is_named or any(pin.name == "torch" for pin in state_here().pins)
-    answer = answer_issue(found, _request(environment) if is_asked else None, knowledge, now)
+    answer = answer_issue(entry, _request(environment) if is_asked else None, knowledge, now)
     sys.stdout.write(_dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer))
     return Exit.OK if answer.ruling.build or not is_named else Exit.INSUFFICIENT
 
@@ -110,7 +110,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
 
         sys.stdout.write(_dumped({**issues_body(issues).model_dump(mode="json"), "search": answer}))
     else:
-        sys.stdout.write(found_text(answer, issues, known, text))
+        sys.stdout.write(search_text(answer, issues, known, text))
     return Exit.USAGE if answer.note.words == UNREADABLE_WORDS else Exit.OK
 
 
@@ -123,19 +123,19 @@ def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]
         return tuple(known.issues[hit.name] for hit in answer.hits if hit.kind is HitKind.ISSUE)
     query = text if answer.read_as.get(answer.asked) else selected
     hardware = (answer.hardware,) if answer.hardware else known.hardware
-    asked = read_asked(query, "the words")
-    return select(known, asked, issues_of(known.issues, ()), (), hardware, datetime.now(UTC)).issues
+    option = read_query_option(query, "the words")
+    return select(known, option, issues_of(known.issues, ()), (), hardware, datetime.now(UTC)).issues
 
 
 def _request(environment: dict[str, Any]) -> GateRequest:
-    """The environment that is named; the one that this runs in where none is, with the hardware of this machine."""
+    """The named environment; where none is named, the one that this runs in, with the hardware of this machine."""
     is_here = environment["here"] or not is_stated(environment)
-    asked = {**environment, "here": is_here, "hardware": list(environment["hardware"])}
-    if is_here and not asked["hardware"]:
-        asked["hardware"] = _classes_here()
-    fields = {**asked, "groups": list(environment["groups"]), **environment_of(asked)}
-    kept = ("build", "python", "platform", "groups", "hardware", "environment")
-    return read_request({name: fields[name] for name in kept if fields.get(name)})
+    options = {**environment, "here": is_here, "hardware": list(environment["hardware"])}
+    if is_here and not options["hardware"]:
+        options["hardware"] = _classes_here()
+    fields = {**options, "groups": list(environment["groups"]), **environment_of(options)}
+    names = ("build", "python", "platform", "groups", "hardware", "environment")
+    return read_request({name: fields[name] for name in names if fields.get(name)})
 
 
 def _classes_here() -> list[str]:
@@ -158,18 +158,18 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
         "here": answer.ruling,
         "is_example": answer.is_example,
         "elsewhere": [
-            {"hardware": one.hardware, "build": one.works_on, "workaround": one.elsewhere}
-            for one in answer.ruling.reasons
-            if one.elsewhere
+            {"hardware": reason.hardware, "build": reason.works_on, "workaround": reason.elsewhere}
+            for reason in answer.ruling.reasons
+            if reason.elsewhere
         ],
     }
 
 
 def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
     """The gate's document about all issues, without a decision: that would need a policy."""
-    told = ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
+    names = ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
     return {
-        **{name: getattr(answer.ruling, name) for name in told},
+        **{name: getattr(answer.ruling, name) for name in names},
         "pythons": answer.resolved.pythons,
         "is_assumed": answer.resolved.is_assumed,
         "packages": answer.resolved.packages,

@@ -42,32 +42,32 @@ class EnvironmentAnswer:
     ruling: Ruling
 
     def of(self, *verdicts: Verdict) -> tuple[Reason, ...]:
-        return tuple(one for one in self.ruling.reasons if one.verdict in verdicts)
+        return tuple(reason for reason in self.ruling.reasons if reason.verdict in verdicts)
 
 
-def answer_issue(issue: Issue, asked: GateRequest | None, knowledge: Knowledge, now: datetime) -> IssueAnswer:
-    """On the environment that is `asked` about, else on the newest build that is affected. Raises BadField."""
+def answer_issue(issue: Issue, wanted: GateRequest | None, knowledge: Knowledge, now: datetime) -> IssueAnswer:
+    """Answer for the environment that is `wanted`, else for the newest affected build. Raises BadField."""
     known = knowledge.known
     classes = dict.fromkeys(cell.hardware for cell in known.stored(issue.id))
     histories = {class_: known.history(issue.id, class_) for class_ in sorted(classes)}
-    request = asked or GateRequest(build=_example(issue, known))
+    request = wanted or GateRequest(build=_example(issue, known))
     ruling = decide(read_question(replace(request, issues=(issue.id,)), knowledge, now))
-    return IssueAnswer(issue, histories, ruling, is_example=asked is None)
+    return IssueAnswer(issue, histories, ruling, is_example=wanted is None)
 
 
 def _example(issue: Issue, known: Known) -> str:
     cells = known.stored(issue.id)
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
-    found = telling_build(known.builds, cells, telling_class(cells, measured))
-    return found.id if found else ""
+    build = telling_build(known.builds, cells, telling_class(cells, measured))
+    return build.id if build else ""
 
 
-def answer_environment(asked: GateRequest, knowledge: Knowledge, now: datetime) -> EnvironmentAnswer:
-    """Every issue but those that only tell whether a compiler works. Raises BadField."""
+def answer_environment(request: GateRequest, knowledge: Knowledge, now: datetime) -> EnvironmentAnswer:
+    """Answer for every issue except those that only show whether a compiler works. Raises BadField."""
     known = knowledge.known
-    question = read_question(replace(asked, issues=(ALL,)), knowledge, now)
+    question = read_question(replace(request, issues=(ALL,)), knowledge, now)
     ruling = decide(question)
-    reasons = (one for one in ruling.reasons if not known.issues[one.issue].is_smoke)
+    reasons = (reason for reason in ruling.reasons if not known.issues[reason.issue].is_smoke)
     packages = question.resolved.packages
     concerned = {issue.requires.package for issue in known.issues.values()} & set(packages)
     return EnvironmentAnswer(
@@ -90,4 +90,4 @@ def _worst_first(reason: Reason) -> tuple[bool, int, bool, bool, str, str]:
 
 
 def has_workaround(reason: Reason) -> bool:
-    return any(one.verdict == WorkaroundVerdict.EFFECTIVE for one in reason.workarounds)
+    return any(workaround.verdict == WorkaroundVerdict.EFFECTIVE for workaround in reason.workarounds)

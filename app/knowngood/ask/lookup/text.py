@@ -118,7 +118,7 @@ def environment_text(answer: EnvironmentAnswer) -> str:
     for reason in failing:
         lines += ["", *_failing(reason)]
     lines += ["", *_listed("not known here", unknown), *_listed("pass", answer.of(Verdict.NOT_AFFECTED))]
-    for reason in (one for one in answer.of(Verdict.NOT_AFFECTED) if one.not_covered):
+    for reason in (reason for reason in answer.of(Verdict.NOT_AFFECTED) if reason.not_covered):
         lines += wrapped(f"{one_line(reason.issue)} {one_line(reason.why)}", _INDENT, _INDENT)
     absent = _ids(answer.of(Verdict.NOT_APPLICABLE))
     lines += [f"{len(absent)} do not apply, or concern packages that are not known to be here"] if absent else []
@@ -132,8 +132,8 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
     yield "build", ruling.build or "not tested"
     yield "nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""
     yield "hardware", ", ".join(ruling.hardware)
-    told = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
-    named = f"{len(resolved.packages)} beside torch; issues here concern {told or 'none of them'}"
+    concerned = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
+    named = f"{len(resolved.packages)} beside torch; issues here concern {concerned or 'none of them'}"
     yield "packages", named if resolved.packages else "nothing is known of those beside torch"
     yield from (("note", note) for note in ruling.notes)
 
@@ -145,13 +145,13 @@ def _failing(reason: Reason) -> Iterator[str]:
     once = "one run" if reason.runs == 1 else ""
     silent = ": wrong numbers, no error" if reason.silent else ""
     words = (word, f"{reason.severity} severity{silent}", one_line(reason.hardware), inferred, once, reason.caveat)
-    yield from wrapped(" · ".join(one for one in words if one), _INDENT, _INDENT)
+    yield from wrapped(" · ".join(part for part in words if part), _INDENT, _INDENT)
     helps = best_workaround(reason)
     to_do = [
         f"workaround {one_line(helps.how)}: {one_line(helps.id)}" if helps else not_tried(reason),
         fix_in_words(reason),
     ]
-    yield from wrapped("; ".join(one for one in to_do if one), _INDENT, _INDENT)
+    yield from wrapped("; ".join(part for part in to_do if part), _INDENT, _INDENT)
 
 
 def _listed(words: str, reasons: Sequence[Reason]) -> list[str]:
@@ -173,8 +173,8 @@ _COMMANDS = {
 }
 
 
-def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text: str) -> str:
-    """Whatever is meant beside issues, each with the command that answers it; then the issues."""
+def search_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text: str) -> str:
+    """The answer to a search: what is meant beside issues, each with the command that answers it, then the issues."""
     lines = wrapped(str(answer.note)) if answer.note.words else []
     lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
     for hit in answer.hits:
@@ -185,8 +185,8 @@ def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text
         lines += wrapped(f"{issue.id} · {one_line(issue.title)}", later=_INDENT)
         lines.append(f"{_INDENT}{one_line(issue.component)} · {issue.severity} severity{silent}")
         classes = dict.fromkeys(sorted(cell.hardware for cell in known.stored(issue.id)))
-        told = [(class_, known.history(issue.id, class_)) for class_ in classes]
-        for class_, history in told:
+        histories = [(class_, known.history(issue.id, class_)) for class_ in classes]
+        for class_, history in histories:
             lines += (
                 wrapped(f"{class_}: {english(history.sentence)}", _INDENT, _INDENT + "  ") if history.measured else ()
             )
@@ -213,5 +213,5 @@ def _meant(hit: Hit, answer: SearchAnswer) -> Iterator[str]:
 
 def query_of(hit: Hit) -> str:
     """The query of a part of the matrix, without its hardware; empty where the matrix is asked for by ids."""
-    asked = dict(parse_qsl(urlsplit(hit.url).query)) if hit.kind is HitKind.QUERY else {}
-    return "" if "issues" in asked else asked.get("q", "")
+    parameters = dict(parse_qsl(urlsplit(hit.url).query)) if hit.kind is HitKind.QUERY else {}
+    return "" if "issues" in parameters else parameters.get("q", "")

@@ -31,5 +31,5 @@ def get_search(
     index = context.state.own(SearchIndexes)
     return context.answer(
         lambda session: (known := context.known(session), search(q, known, index.of(known.issues))),
-        lambda found: context.json(titled(found[1], found[0].issues, context.title_of, limit)),
+        lambda pair: context.json(titled(pair[1], pair[0].issues, context.title_of, limit)),
     )

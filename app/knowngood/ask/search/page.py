@@ -49,8 +49,8 @@ EXAMPLE_WORDS: Mapping[str, str] = {
 def get_search(context: Context, q: Annotated[str, Query(max_length=LONGEST_TEXT)] = "") -> Response:
     index = context.state.own(SearchIndexes)
 
-    def show(found: tuple[Known, SearchAnswer]) -> Response:
-        known, answer = found
+    def show(pair: tuple[Known, SearchAnswer]) -> Response:
+        known, answer = pair
         return _led_on(context, q, answer) or _page(context, q, known, answer)
 
     return context.answer(
@@ -90,7 +90,7 @@ def _page(context: RequestContext, text: str, known: Known, answer: SearchAnswer
         answer,
         text=text,
         groups=groups,
-        examples=[(example, search_address(example), context.say(said)) for example, said in EXAMPLE_WORDS.items()],
+        examples=[(example, search_address(example), context.say(words)) for example, words in EXAMPLE_WORDS.items()],
         json_address=f"{SEARCH_API}{search_address(text).removeprefix(SEARCH)}" if text else SEARCH_API,
         upstream_address=f"https://github.com/{USUAL}/issues?{urlencode({'q': text[:200]})}",
     )

@@ -96,7 +96,7 @@ class SearchAnswer:
 
 
 def _answer(
-    asked: str,
+    text: str,
     hits: Sequence[Hit],
     *,
     is_sure: bool = False,
@@ -106,7 +106,7 @@ def _answer(
     hardware: str = "",
 ) -> SearchAnswer:
     leads_to = hits[0].url if is_sure else ""
-    return SearchAnswer(asked, is_sure, leads_to, read_as or {}, note, build, hardware, len(hits), tuple(hits))
+    return SearchAnswer(text, is_sure, leads_to, read_as or {}, note, build, hardware, len(hits), tuple(hits))
 
 
 class SearchIndex:
@@ -165,16 +165,16 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
 
 def _of_environment(text: str, known: Known) -> SearchAnswer:
     try:
-        found = pasted_build(text, known.builds, known.tested)
+        resolved = pasted_build(text, known.builds, known.tested)
     except NoSuchBuild as error:
         near = [_build_hit(known.builds[id_], "") for id_ in error.nearest]
         return _answer("", near, note=Message(NO_BUILD, why=str(error)))
-    build, gpu = found.build or "", worst_gpu(found, known)
+    build, gpu = resolved.build or "", worst_gpu(resolved, known)
     title = Message("Your environment is {build}", build=build)
     hit = Hit(HitKind.ENVIRONMENT, build, title, url=asking("/", mine=build, gpu=gpu))
     class_ = class_named(gpu, known.hardware)
-    several = len(found.gpus) > 1
-    note = Message(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if several else NOTHING
+    several = len(resolved.gpus) > 1
+    note = Message(SEVERAL_GPUS_WORDS, gpus=", ".join(resolved.gpus), gpu=gpu) if several else NOTHING
     hardware = class_ if class_ in known.hardware else ""
     return _answer("", [hit], is_sure=not several, note=note, build=build, hardware=hardware)
 
@@ -216,8 +216,8 @@ class _Question:
 
     def _looks_like_query(self) -> bool:
         known = (*FIELDS, *ALIASES)
-        written = (found[1].casefold() for found in _NAMED_FIELD.finditer(self._raw))
-        return bool(_CALL.search(self._raw)) or any(get_close_matches(one, known, 1, _ALIKE) for one in written)
+        written = (match[1].casefold() for match in _NAMED_FIELD.finditer(self._raw))
+        return bool(_CALL.search(self._raw)) or any(get_close_matches(name, known, 1, _ALIKE) for name in written)
 
     def _of_query(self) -> SearchAnswer:
         text, hardware = self._raw, None
@@ -225,9 +225,9 @@ class _Question:
             text = f"{text[: named.start()]} {text[named.end() :]}".strip()
         text, fault = _mended(text)
         if fault is not None:
-            found = self._of_reading(replace(read(_NAMED_FIELD.sub(" ", text), Names()), thread=None))
+            answer = self._of_reading(replace(read(_NAMED_FIELD.sub(" ", text), Names()), thread=None))
             note = Message(UNREADABLE_WORDS, fault=fault)
-            return replace(found, asked=self._text, note=note, sure=False, leads_to="")
+            return replace(answer, asked=self._text, note=note, sure=False, leads_to="")
         class_ = self._class_of(hardware)
         is_as_written = text == self._raw or hardware is not None
         is_sure = is_as_written and (not class_ or class_ in self._known.hardware)
@@ -235,10 +235,10 @@ class _Question:
         return _answer(self._text, [self._query_hit(text, class_)], is_sure=is_sure, read_as=read_as)
 
     def _class_of(self, hardware: NamedHardware | None) -> str:
-        """Of a GPU of any class the first that was measured."""
+        """The hardware class; for a GPU of any class, the first one that was measured."""
         if hardware is None:
             return ""
-        measured = next((one for one in self._known.hardware if one.startswith("cuda-")), "cuda-sm_90")
+        measured = next((class_ for class_ in self._known.hardware if class_.startswith("cuda-")), "cuda-sm_90")
         return measured if hardware.is_any_gpu else hardware.hardware
 
     def _shown(self, class_: str) -> str:
@@ -249,23 +249,25 @@ class _Question:
         """The part of the matrix that a query selects, or of it these `issues`, which the `words` found."""
         on = f" on {class_}" if class_ else ""
         title = Message("The matrix of {query}" if query else "The matrix on {on}", query=query + on, on=class_)
-        shown, told = self._shown(class_), NOTHING
+        shown, remark = self._shown(class_), NOTHING
         if class_ and not shown:
-            told = Message("Nobody has measured {hardware} here yet: the matrix shows other hardware.", hardware=class_)
+            remark = Message(
+                "Nobody has measured {hardware} here yet: the matrix shows other hardware.", hardware=class_
+            )
         name = f"{query} {words}".strip() + on
         url = matrix_address(q=query, issues=",".join(issues), hardware=shown)
-        return Hit(HitKind.QUERY, name, title, told, url=url)
+        return Hit(HitKind.QUERY, name, title, remark, url=url)
 
     # a thread
 
-    def _of_thread(self, asked: Reading, thread: Thread) -> SearchAnswer:
+    def _of_thread(self, reading: Reading, thread: Thread) -> SearchAnswer:
         ids, relation = self._index.threads.find(thread)
-        builds = [build for text in asked.builds for build in self._builds_of(text)[:1]]
-        build, hardware = builds[0].id if builds else "", self._shown(self._class_of(asked.hardware))
+        builds = [build for text in reading.builds for build in self._builds_of(text)[:1]]
+        build, hardware = builds[0].id if builds else "", self._shown(self._class_of(reading.hardware))
         if not ids and not thread.repository:
             thread = replace(thread, repository=USUAL)
-        told = Message(_RELATION_WORDS[relation], thread=thread.name)
-        hits = [self._issue_hit(id_, build, hardware, told) for id_ in ids]
+        remark = Message(_RELATION_WORDS[relation], thread=thread.name)
+        hits = [self._issue_hit(id_, build, hardware, remark) for id_ in ids]
         is_sure = len(hits) == 1 and relation is not Relation.EVIDENCE
         if not ids:
             hits = [_absent(thread), *map(self._issue_hit, self._index.threads.near(thread.number))]
@@ -275,48 +277,52 @@ class _Question:
 
     # builds, hardware, conditions and words
 
-    def _of_reading(self, asked: Reading) -> SearchAnswer:
-        if asked.thread is not None:
-            return self._of_thread(asked, asked.thread)
-        is_placed = bool(asked.builds or asked.hardware or asked.versions)
-        if asked.conditions and not is_placed and (asked.words or not self._selects(parse(" ".join(asked.conditions)))):
-            asked = replace(asked, words=tuple(self._text.split()), conditions=())
-        families = {text: self._builds_of(text) for text in asked.builds}
+    def _of_reading(self, reading: Reading) -> SearchAnswer:
+        if reading.thread is not None:
+            return self._of_thread(reading, reading.thread)
+        is_placed = bool(reading.builds or reading.hardware or reading.versions)
+        if (
+            reading.conditions
+            and not is_placed
+            and (reading.words or not self._selects(parse(" ".join(reading.conditions))))
+        ):
+            reading = replace(reading, words=tuple(self._text.split()), conditions=())
+        families = {text: self._builds_of(text) for text in reading.builds}
         unknown = [text for text, family in families.items() if not family]
-        if len(unknown) > len(asked.packages):  # a version beside a package may be the package's
+        if len(unknown) > len(reading.packages):  # a version beside a package may be the package's
             return self._of_unknown_build(unknown[0])
-        return self._of_names(replace(asked, builds=tuple(text for text in asked.builds if families[text])))
+        return self._of_names(replace(reading, builds=tuple(text for text in reading.builds if families[text])))
 
-    def _of_names(self, asked: Reading) -> SearchAnswer:
-        """Words that are known narrow the part of the matrix that is meant; what is guessed of one does not."""
-        families = [self._builds_of(text) for text in asked.builds]
+    def _of_names(self, reading: Reading) -> SearchAnswer:
+        """Known words narrow the part of the matrix that is meant; a guess at a word does not."""
+        families = [self._builds_of(text) for text in reading.builds]
         firsts = [family[0] for family in families]
-        class_ = self._class_of(asked.hardware)
+        class_ = self._class_of(reading.hardware)
         build, hardware = firsts[0].id if firsts else "", self._shown(class_)
-        found = self._index.words.find(asked.words, asked.packages)
-        issues, late = self._of_words(asked.words, found, build, hardware)
-        component = self._component(asked)
-        guesses = {self._text: component} if component and found.known != asked.words else {}
-        is_narrowed = issues or self._selects(_in_title(found.known))
-        narrow = replace(asked, words=asked.words if component else found.known if is_narrowed else ())
+        findings = self._index.words.find(reading.words, reading.packages)
+        issues, late = self._of_words(reading.words, findings, build, hardware)
+        component = self._component(reading)
+        guesses = {self._text: component} if component and findings.known != reading.words else {}
+        is_narrowed = issues or self._selects(_in_title(findings.known))
+        narrow = replace(reading, words=reading.words if component else findings.known if is_narrowed else ())
         hits, note = self._of_place(narrow, families, class_, component, [hit.name for hit in issues])
         notes = [late, note]
-        is_alone = not (firsts or narrow.words or asked.conditions or asked.versions)
-        if asked.hardware and (is_alone or class_ != hardware):
-            hits = [self._hardware_hit(asked.hardware), *([] if is_alone else hits)]
-        is_pair = len(firsts) == 2 and asked.purpose is not HitKind.UPGRADE  # noqa: PLR2004 - a comparison is of two
+        is_alone = not (firsts or narrow.words or reading.conditions or reading.versions)
+        if reading.hardware and (is_alone or class_ != hardware):
+            hits = [self._hardware_hit(reading.hardware), *([] if is_alone else hits)]
+        is_pair = len(firsts) == 2 and reading.purpose is not HitKind.UPGRADE  # noqa: PLR2004 - a comparison is of two
         is_sure = (len(hits) == 1 or is_pair) and not issues and class_ == hardware
-        is_sure = is_sure and len(found.known) == len(asked.words)
-        if hits and asked.words and not narrow.words and not issues:
-            notes.append(Message("Nothing here is about {asked}.", asked=" ".join(asked.words)))
-        if class_ != hardware and (firsts or asked.words):
+        is_sure = is_sure and len(findings.known) == len(reading.words)
+        if hits and reading.words and not narrow.words and not issues:
+            notes.append(Message("Nothing here is about {asked}.", asked=" ".join(reading.words)))
+        if class_ != hardware and (firsts or reading.words):
             notes.insert(0, Message("Nobody has measured {hardware} here yet.", hardware=class_))
         return _answer(
             self._text,
             [*hits, *issues][:MOST_HITS],
-            is_sure=is_sure or (not hits and len(issues) == 1 and found.is_exact and late == NOTHING),
-            read_as=found.guesses or guesses,
-            note=next((one for one in notes if one != NOTHING), NOTHING),
+            is_sure=is_sure or (not hits and len(issues) == 1 and findings.is_exact and late == NOTHING),
+            read_as=findings.guesses or guesses,
+            note=next((note for note in notes if note != NOTHING), NOTHING),
             build=build,
             hardware=hardware,
         )
@@ -326,31 +332,31 @@ class _Question:
         return any(map(of_issues(query), self._known.issues.values()))
 
     def _of_place(
-        self, asked: Reading, families: Sequence[Sequence[Build]], class_: str, component: str, ids: Sequence[str]
+        self, reading: Reading, families: Sequence[Sequence[Build]], class_: str, component: str, ids: Sequence[str]
     ) -> tuple[list[Hit], Message]:
         """Builds by themselves (one, its like, two to compare, one to go on from), and the part of the matrix that is
         meant by builds, hardware, conditions and words together, if it has a row.
         """
         firsts = [family[0] for family in families]
-        hardware, named = self._shown(class_), (ids if asked.words else ())[:_MOST_NAMED]
-        upgrade = [self._upgrade_hit(build, asked, class_, named) for build in firsts[:1]]
+        hardware, named = self._shown(class_), (ids if reading.words else ())[:_MOST_NAMED]
+        upgrade = [self._upgrade_hit(build, reading, class_, named) for build in firsts[:1]]
         if len(firsts) > 1:
-            return [self._compare_hit(asked, firsts, hardware), *upgrade], NOTHING
-        if asked.purpose is HitKind.UPGRADE and firsts:
+            return [self._compare_hit(reading, firsts, hardware), *upgrade], NOTHING
+        if reading.purpose is HitKind.UPGRADE and firsts:
             return upgrade, NOTHING
-        is_alone = not (asked.hardware or asked.words or asked.conditions)
+        is_alone = not (reading.hardware or reading.words or reading.conditions)
         hits = [_build_hit(build, hardware) for build in families[0]] if firsts and is_alone else []
-        is_part = asked.hardware or asked.conditions or asked.versions or component or (firsts and asked.words)
-        if not is_part or (firsts and asked.purpose):
+        is_part = reading.hardware or reading.conditions or reading.versions or component or (firsts and reading.words)
+        if not is_part or (firsts and reading.purpose):
             return hits, NOTHING
         # A query names a release as it is, a variant by its id.
-        places = [f"build:{self._builds.find(text).id if set('+~') & set(text) else text}" for text in asked.builds]
-        others = [f"{name}:{value}" for name, value in asked.versions.items() if name in FIELDS]
-        query = " ".join([*places, *others, *dict.fromkeys(asked.conditions)])
-        words = " ".join(asked.words)
+        places = [f"build:{self._builds.find(text).id if set('+~') & set(text) else text}" for text in reading.builds]
+        others = [f"{name}:{value}" for name, value in reading.versions.items() if name in FIELDS]
+        query = " ".join([*places, *others, *dict.fromkeys(reading.conditions)])
+        words = " ".join(reading.words)
         if component and not places:
             words = f'component:"={component}"' if re.search(r"[\s|,()\"]", component) else f"component:={component}"
-        if component or self._selects(_in_title(asked.words)):
+        if component or self._selects(_in_title(reading.words)):
             query, words, named = f"{query} {words}".strip(), "", ()
         hit = self._query_hit(query, class_, named, words)
         has_rows = self._has_rows(query, named, hardware)
@@ -362,8 +368,8 @@ class _Question:
         """Whether the matrix has a row of it: a link that is offered leads to something."""
         known = self._known
         try:
-            asked = parse(query)
-            left = columns_left(asked, tuple(known.builds.values()))
+            parsed = parse(query)
+            left = columns_left(parsed, tuple(known.builds.values()))
         except BadQuery:
             return False
         builds = choose_columns(left, known.tested, Columns.RELEASES) or left
@@ -372,42 +378,42 @@ class _Question:
         def lines_of(issue: Issue) -> list[list[Cell]]:
             return [[known.cell(issue, build, class_) for build in builds] for class_ in classes]
 
-        may_match = of_issues(asked)
+        may_match = of_issues(parsed)
         rows = (issue for issue in known.issues.values() if (not ids or issue.id in ids) and may_match(issue))
-        return any(matching(asked, [row], View(builds, known.as_of), lines_of) for row in rows)
+        return any(matching(parsed, [row], View(builds, known.as_of), lines_of) for row in rows)
 
-    def _component(self, asked: Reading) -> str:
+    def _component(self, reading: Reading) -> str:
         """The component that the words are, in small letters; empty where they are none. Where nothing else is named it
         may be misspelt.
         """
         components = self._index.names.components
-        is_placed = asked.builds or asked.hardware or asked.conditions or asked.versions
+        is_placed = reading.builds or reading.hardware or reading.conditions or reading.versions
         alike = 1.0 if is_placed else _COMPONENT_ALIKE
-        near = get_close_matches(component_key(" ".join(asked.words)), components, 1, alike)
+        near = get_close_matches(component_key(" ".join(reading.words)), components, 1, alike)
         return components[near[0]].casefold() if near else ""
 
-    def _compare_hit(self, asked: Reading, firsts: Sequence[Build], hardware: str) -> Hit:
+    def _compare_hit(self, reading: Reading, firsts: Sequence[Build], hardware: str) -> Hit:
         a, b = firsts[0].id, firsts[1].id
-        component = asked.components[0] if len(asked.components) == 1 else ""
+        component = reading.components[0] if len(reading.components) == 1 else ""
         url = compare_address(a, b, hardware=hardware, component=component)
         return Hit(HitKind.COMPARE, f"{a} {b}", Message("Compare {a} with {b}", a=a, b=b), url=url)
 
-    def _upgrade_hit(self, build: Build, asked: Reading, class_: str, issues: Sequence[str] = ()) -> Hit:
-        """For the components and packages that are named, else for the `issues` that the words found. Of a GPU that
-        nobody measured the page says by the wheels' lists what it can; other hardware it takes as it was measured.
+    def _upgrade_hit(self, build: Build, reading: Reading, class_: str, issues: Sequence[str] = ()) -> Hit:
+        """For the components and packages that are named, else for the `issues` that the words found. For a GPU that
+        nobody measured, the page says what it can by the wheels' lists; it takes other hardware as it was measured.
         """
-        packages = [one for one in asked.packages if one in self._index.names.packages]
+        packages = [package for package in reading.packages if package in self._index.names.packages]
         url = upgrade_address(
             build.id,
             hardware=class_ if class_.startswith("cuda-") else self._shown(class_),
-            component=",".join(asked.components),
+            component=",".join(reading.components),
             package=",".join(packages),
-            has=",".join(asked.packages),
-            issues="" if asked.components or packages else ",".join(issues),
+            has=",".join(reading.packages),
+            issues="" if reading.components or packages else ",".join(issues),
         )
         title = Message("Where to go from {build}", build=build.id)
-        told = Message("The build to upgrade to, what it fixes and breaks, and the note for the pull request.")
-        return Hit(HitKind.UPGRADE, build.id, title, told, url=url)
+        remark = Message("The build to upgrade to, what it fixes and breaks, and the note for the pull request.")
+        return Hit(HitKind.UPGRADE, build.id, title, remark, url=url)
 
     def _hardware_hit(self, named: NamedHardware) -> Hit:
         class_ = self._class_of(named)
@@ -417,21 +423,21 @@ class _Question:
         shown = self._shown(class_)
         command = "" if shown else "knowngood run --builds default --issues all"
         url = matrix_address(hardware=shown)
-        return Hit(HitKind.HARDWARE, class_, title, self._told_of_class(class_), url=url, command=command)
+        return Hit(HitKind.HARDWARE, class_, title, self._describe_class(class_), url=url, command=command)
 
-    def _told_of_class(self, class_: str) -> Message:
-        """How much is measured there, and by the wheels' lists which torch may run there at all."""
+    def _describe_class(self, class_: str) -> Message:
+        """Say how much is measured on a class, and by the wheels' lists which torch may run there at all."""
         known = self._known
         holding, lacking = known.wheels_for(class_)
-        days = [f"{one.read_at:%Y-%m-%d}" for one in (*holding, *lacking) if class_.startswith("cuda-")]
+        days = [f"{wheel.read_at:%Y-%m-%d}" for wheel in (*holding, *lacking) if class_.startswith("cuda-")]
         return Message(
             (_MEASURED_WORDS if class_ in known.hardware else _UNMEASURED_WORDS)[bool(days)],
             n=sum(1 for id_ in known.issues if known.was_measured(id_, class_)),
             all=len(known.issues),
             measured=", ".join(known.hardware) or "-",
             gpu=class_.removeprefix("cuda-"),
-            holding=", ".join(one.torch for one in holding) or "-",
-            lacking=", ".join(one.torch for one in lacking) or "-",
+            holding=", ".join(wheel.torch for wheel in holding) or "-",
+            lacking=", ".join(wheel.torch for wheel in lacking) or "-",
             first=min(days, default=""),
             last=max(days, default=""),
         )
@@ -442,8 +448,8 @@ class _Question:
             python = f"3.{minor[2][4:]}" if minor[2] else DEFAULT_PYTHON
             line = {build.build_id.public_version for build in self._known.builds.values() if build.minor == minor[1]}
             names = [f"{version}{minor[2] or ''}" for version in sorted(line, reverse=True)]
-            found = [build for name in names for build in self._builds_of(f"torch-{name}") if build.python == python]
-            return tuple(dict.fromkeys(found))
+            builds = [build for name in names for build in self._builds_of(f"torch-{name}") if build.python == python]
+            return tuple(dict.fromkeys(builds))
         try:
             return (self._builds.find(text.removeprefix("torch-")),)
         except UnknownBuild:
@@ -460,41 +466,43 @@ class _Question:
 
     # words
 
-    def _of_words(self, words: Sequence[str], found: Findings, build: str, hardware: str) -> tuple[list[Hit], Message]:
+    def _of_words(
+        self, words: Sequence[str], findings: Findings, build: str, hardware: str
+    ) -> tuple[list[Hit], Message]:
         """The issues whose signature is in the line, then those that its words are about; and a note of signatures that
         took too long.
         """
         if not words:
             return [], NOTHING
-        carried, late = self._held_against_signatures()
-        told = Message("Its signature is in these words.")
-        ids = list(dict.fromkeys([*carried, *found.names]))[:MOST_HITS]
-        hits = [self._issue_hit(id_, build, hardware, told if id_ in carried else NOTHING) for id_ in ids]
+        carried, late = self._match_signatures()
+        remark = Message("Its signature is in these words.")
+        ids = list(dict.fromkeys([*carried, *findings.names]))[:MOST_HITS]
+        hits = [self._issue_hit(id_, build, hardware, remark if id_ in carried else NOTHING) for id_ in ids]
         note = Message("These signatures took too long to look for: {issues}.", issues=", ".join(late[:_MOST_NAMED]))
         return hits, note if late else NOTHING
 
-    def _held_against_signatures(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Issues whose signature stands in a message of one line, and those of which nobody knows: it took too long."""
-        found, late = list[str](), list[str]()
+    def _match_signatures(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Find the issues whose signature stands in a one-line message, and those whose search took too long."""
+        carried, late = list[str](), list[str]()
         if len(self._raw) < _FEWEST_LETTERS or not _SAYS_ERROR.search(self._raw):
-            return found, late
+            return carried, late
         budget = SearchBudget(time.thread_time)
         for issue in self._known.issues.values():
             if issue.signature.pattern and not issue.is_smoke and not issue.silent:
                 try:
-                    found += [issue.id] if budget.search(issue.signature.pattern, self._raw) else []
+                    carried += [issue.id] if budget.search(issue.signature.pattern, self._raw) else []
                 except TimeoutError:
                     late.append(issue.id)
-        return found, late
+        return carried, late
 
-    def _issue_hit(self, id_: str, build: str = "", hardware: str = "", told: Message = NOTHING) -> Hit:
+    def _issue_hit(self, id_: str, build: str = "", hardware: str = "", remark: Message = NOTHING) -> Hit:
         known, issue = self._known, self._known.issues[id_]
         cell = cell_of(issue, build, hardware, known)
         return Hit(
             kind=HitKind.ISSUE,
             name=id_,
             title=Message("{title}", title=issue.title),
-            told=told,
+            told=remark,
             history=_history(issue, known),
             url=issue_address(id_, build, hardware),
             verdict=cell.verdict if cell else "",
@@ -563,12 +571,12 @@ def _in_title(words: Sequence[str]) -> Query:
 
 def _build_hit(build: Build, hardware: str) -> Hit:
     title = Message("torch {torch} on Python {python}", torch=build.torch, python=build.python)
-    told = Message("CUDA {cuda}, Triton {triton}", cuda=build.cuda or "-", triton=build.triton or "-")
-    return Hit(HitKind.BUILD, build.id, title, told, url=build_address(build.id, hardware))
+    remark = Message("CUDA {cuda}, Triton {triton}", cuda=build.cuda or "-", triton=build.triton or "-")
+    return Hit(HitKind.BUILD, build.id, title, remark, url=build_address(build.id, hardware))
 
 
 def _absent(thread: Thread) -> Hit:
     """A thread that no issue here has to do with: where to read it, and the command that would add it."""
     title = Message("{thread} is not in the catalogue", thread=thread.name)
-    told = Message("Read the thread on GitHub. Whoever can show it adds it with:")
-    return Hit(HitKind.THREAD, thread.name, title, told, url=thread.address, command=thread.command)
+    remark = Message("Read the thread on GitHub. Whoever can show it adds it with:")
+    return Hit(HitKind.THREAD, thread.name, title, remark, url=thread.address, command=thread.command)

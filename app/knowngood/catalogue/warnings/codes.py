@@ -29,7 +29,7 @@ class WarningCode(StrEnum):
 
 @dataclass(frozen=True)
 class WarningText:
-    found: str
+    finding: str
     why: str
     do: str
 
@@ -118,7 +118,7 @@ WARNINGS = {
 }
 
 
-def in_words(code: WarningCode, *found: str) -> str:
-    """The whole sentence; `found` fills its blanks."""
+def in_words(code: WarningCode, *values: str) -> str:
+    """The whole sentence; `values` fill its blanks."""
     text = WARNINGS[code]
-    return f"{text.found.format(*found)}: {text.why}; {text.do}"
+    return f"{text.finding.format(*values)}: {text.why}; {text.do}"

@@ -56,19 +56,21 @@ class RowWarning(FileProblem):
 
 def row_warnings(folders: Sequence[Path], issues: Sequence[str]) -> tuple[RowWarning, ...]:
     """Warnings about these issues, found in these folders, in the order of files and lines; waived ones too."""
-    found: list[RowWarning] = []
+    warnings: list[RowWarning] = []
     for folder in folders:
         owner = folder.parent if (folder / "issue.toml").exists() else folder
         measured = read_answers(owner)
         for id_ in issues:
             if (owner / id_).is_dir():
-                found.extend(_of_row(owner / id_, measured.get(id_, {})))
-    return tuple(sorted(found))
+                warnings.extend(_of_row(owner / id_, measured.get(id_, {})))
+    return tuple(sorted(warnings))
 
 
 def open_warnings(place: Path) -> tuple[str, ...]:
     """Those that the row which stands there does not waive, each in a sentence with its code."""
-    return tuple(f"{one.message} [{one.code}]" for one in row_warnings([place], [place.name]) if not one.reason)
+    return tuple(
+        f"{warning.message} [{warning.code}]" for warning in row_warnings([place], [place.name]) if not warning.reason
+    )
 
 
 def read_answers(folder: Path) -> Measured:
@@ -77,20 +79,17 @@ def read_answers(folder: Path) -> Measured:
     if not file.exists():
         return {}
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"))
         return {
             issue: {
-                class_: MeasuredReleases(tuple(one["fails"]), tuple(one["passes"])) for class_, one in classes.items()
+                class_: MeasuredReleases(tuple(releases["fails"]), tuple(releases["passes"]))
+                for class_, releases in classes.items()
             }
-            for issue, classes in told.items()
+            for issue, classes in document.items()
         }
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         words = f"cannot be read ({error!r:.100}); `python -m tools.answers` in a checkout writes it anew"
         raise CatalogueProblems([FileProblem(file, 1, words)]) from None
-
-
-def _releases(told: Mapping[str, Sequence[str]]) -> MeasuredReleases:
-    return MeasuredReleases(tuple(told["fails"]), tuple(told["passes"]))
 
 
 def _of_row(folder: Path, measured: Mapping[str, MeasuredReleases]) -> Iterator[RowWarning]:
@@ -98,20 +97,20 @@ def _of_row(folder: Path, measured: Mapping[str, MeasuredReleases]) -> Iterator[
         toml = read_toml(folder / "issue.toml")
         script = parse_script(read_text(folder / "repro.py"))
     except (CatalogueProblems, UnreadableScriptError):
-        return  # a problem, which is told as one
+        return  # a problem, which is reported as one
     outline = outline_of(toml.data)
-    found = [
+    warnings = [
         RowWarning(folder / "repro.py", line, words, folder.name, code)
         for line, code, words in script_warnings(script, outline)
     ]
-    told = [
+    findings = [
         *_of_signature(folder.name, outline),
         *_of_exercises(toml, outline),
         *_of_probes(outline),
         *_of_versions(toml, measured),
     ]
-    found += [_warning(toml, folder.name, path, code, words) for path, code, words in told]
-    yield from _waived(toml, folder.name, found)
+    warnings += [_warning(toml, folder.name, path, code, words) for path, code, words in findings]
+    yield from _waived(toml, folder.name, warnings)
 
 
 def _warning(toml: Toml, issue: str, path: KeyPath, code: WarningCode, words: str) -> RowWarning:
@@ -136,7 +135,7 @@ def _of_signature(issue: str, outline: Outline) -> Iterator[Told]:
         others = (text for row, text in real_failures() if row != issue)
         hit = next((text for text in others if search(outline.pattern, (text,)).line is not None), None)
     except regex.error:
-        return  # a problem, which is told as one
+        return  # a problem, which is reported as one
     if hit is not None:
         shown = " ".join(hit.split())[:100]
         yield ("signature", "pattern"), WarningCode.WIDE_SIGNATURE, in_words(WarningCode.WIDE_SIGNATURE, shown)
@@ -195,11 +194,11 @@ def _text(table: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _waived(toml: Toml, issue: str, found: Sequence[RowWarning]) -> Iterator[RowWarning]:
+def _waived(toml: Toml, issue: str, warnings: Sequence[RowWarning]) -> Iterator[RowWarning]:
     """The findings, each with the reason of the waiver that covers it, and the waivers that cover nothing."""
     waivers = list(tables(toml.data.get("waiver")))
     used: set[int] = set()
-    for warning in found:
+    for warning in warnings:
         fits = [
             at
             for at, waiver in waivers

@@ -47,8 +47,8 @@ def reached(script: Script, arm: str) -> list[ast.stmt]:
     return reached_from(script, [script.functions[arm]] if arm in script.functions else [])
 
 
-def _warning(code: WarningCode, line: int, *found: str) -> ScriptWarning:
-    return line, code, in_words(code, *found)
+def _warning(code: WarningCode, line: int, *values: str) -> ScriptWarning:
+    return line, code, in_words(code, *values)
 
 
 def _swallowed(statement: ast.stmt) -> Iterator[ScriptWarning]:
@@ -105,7 +105,7 @@ def _late_refusals(statement: ast.stmt, refusing: Collection[str]) -> Iterator[S
         calls = [node for node in _own(function) if isinstance(node, ast.Call)]
         suspect = min((call.lineno for call in calls if _is_suspect_call(call, function)), default=None)
         for refusal in refusals:
-            around = next((one for one in handlers if refusal in set(ast.walk(one))), None)
+            around = next((handler for handler in handlers if refusal in set(ast.walk(handler))), None)
             if around is not None:
                 where = f"in {_handler_name(around)}"
                 yield _warning(WarningCode.LATE_NOT_APPLICABLE, refusal.lineno, where)
@@ -137,12 +137,14 @@ def _is_suspect_call(node: ast.Call, function: Function) -> bool:
     """A call of what a compiler gave back, or of a function that was handed in."""
     if isinstance(node.func, ast.Call):
         return bool(_COMPILERS.search(_name(node.func.func)))
-    given = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    given = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
     made = {
         target.id
-        for one in _own(function)
-        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and _COMPILERS.search(_name(one.value.func))
-        for target in one.targets
+        for statement in _own(function)
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+        and _COMPILERS.search(_name(statement.value.func))
+        for target in statement.targets
         if isinstance(target, ast.Name)
     }
     return isinstance(node.func, ast.Name) and node.func.id in given | made
@@ -156,7 +158,7 @@ def _switched(statement: ast.stmt) -> Iterator[ScriptWarning]:
 
 def _suppressed(script: Script, statements: Iterable[ast.stmt]) -> Iterator[ScriptWarning]:
     acting = [node for node in script.body if isinstance(node, ast.Expr | ast.Assign | ast.With | ast.If | ast.For)]
-    for line, words in sorted({found for node in (*statements, *acting) for found in _settings(node)}):
+    for line, words in sorted({setting for node in (*statements, *acting) for setting in _settings(node)}):
         yield _warning(WarningCode.SUPPRESS_ERRORS, line, words)
     for arm, variables in script.environment.items():
         for name in variables:
@@ -168,11 +170,13 @@ def _settings(statement: ast.stmt) -> Iterator[tuple[int, str]]:
     """Where suppress_errors is set: by assignment, as a keyword, or as a text handed to something."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Assign) and not _is_false(node.value):
-            yield from ((node.lineno, ast.unparse(one)) for one in node.targets if _SUPPRESS.search(ast.unparse(one)))
+            yield from (
+                (node.lineno, ast.unparse(target)) for target in node.targets if _SUPPRESS.search(ast.unparse(target))
+            )
         elif isinstance(node, ast.keyword) and node.arg and _SUPPRESS.search(node.arg) and not _is_false(node.value):
             yield node.value.lineno, node.arg
         elif isinstance(node, ast.Call):
-            texts = (one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str))
+            texts = (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
             yield from ((node.lineno, text) for text in texts if _SUPPRESS.search(text))
 
 
@@ -221,10 +225,10 @@ def _uncompared(
         yield _warning(WarningCode.NO_COMPARISON, script.functions[BASELINE].lineno, words)
     for arm, statements in ((BASELINE, baseline), (CONTROL, control)):
         nodes = (inner for statement in statements for inner in ast.walk(statement))
-        told = [node.value for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)]
-        if told and all(_is_constant(one) for one in told):
+        reports = [node.value for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)]
+        if reports and all(_is_constant(report) for report in reports):
             words = f"what the {arm} reports is written into the script"
-            yield _warning(WarningCode.NO_COMPARISON, told[0].lineno, words)
+            yield _warning(WarningCode.NO_COMPARISON, reports[0].lineno, words)
 
 
 def _compares(statements: Iterable[ast.stmt]) -> bool:
@@ -232,22 +236,22 @@ def _compares(statements: Iterable[ast.stmt]) -> bool:
     return any(isinstance(node, ast.Raise) and _raises(node, "WrongResult") for node in nodes)
 
 
-def _is_constant(told: ast.expr) -> bool:
-    return isinstance(told, ast.Dict) and all(isinstance(value, ast.Constant) for value in told.values)
+def _is_constant(report: ast.expr) -> bool:
+    return isinstance(report, ast.Dict) and all(isinstance(value, ast.Constant) for value in report.values)
 
 
 def _discarded(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
-    """Where nothing is used of what the suspect returns, in any of its calls by an arm; each line once."""
+    """Warn where an arm uses nothing of what the suspect returns, in any of its calls; each line once."""
     suspects = {name.partition(".")[0] for name in outline.suspect}
-    found: dict[int, tuple[str, str]] = {}
+    first_calls: dict[int, tuple[str, str]] = {}
     for arm in (BASELINE, *outline.workarounds):
-        functions = [node for one in reached(script, arm) for node in ast.walk(one) if isinstance(node, Function)]
+        functions = [node for part in reached(script, arm) for node in ast.walk(part) if isinstance(node, Function)]
         calls = {call: function for function in functions for call in _suspect_calls(function, suspects)}
         unused = {value for function in calls.values() for value in _unused(function)}
         if calls and unused.issuperset(calls):
             first = next(iter(calls))
-            found.setdefault(first.lineno, (arm, ast.unparse(first)))
-    for line, (arm, call) in found.items():
+            first_calls.setdefault(first.lineno, (arm, ast.unparse(first)))
+    for line, (arm, call) in first_calls.items():
         yield _warning(WarningCode.DISCARDED_RESULT, line, arm, call)
 
 
@@ -262,7 +266,7 @@ def _unused(function: Function) -> Iterator[ast.expr]:
     for node in _own(function):
         if isinstance(node, ast.Expr) or (
             isinstance(node, ast.Assign)
-            and all(isinstance(one, ast.Name) and one.id not in read for one in node.targets)
+            and all(isinstance(target, ast.Name) and target.id not in read for target in node.targets)
         ):
             yield node.value
 

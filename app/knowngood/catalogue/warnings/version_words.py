@@ -40,8 +40,8 @@ class VersionClaim:
 
     @property
     def reading(self) -> str:
-        """How it was understood."""
-        return self.says.format(*(".".join(map(str, one)) for one in (self.release, self.last)))
+        """The claim as it was understood."""
+        return self.says.format(*(".".join(map(str, release)) for release in (self.release, self.last)))
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,11 @@ class MeasuredReleases:
 
     @property
     def in_order(self) -> Sequence[tuple[Release, bool]]:
-        told = [*((_release(one), True) for one in self.fails), *((_release(one), False) for one in self.passes)]
-        return sorted(told)
+        answers = [
+            *((_release(fail), True) for fail in self.fails),
+            *((_release(release), False) for release in self.passes),
+        ]
+        return sorted(answers)
 
     @property
     def in_words(self) -> str:
@@ -111,14 +114,14 @@ def _of_sentence(words: str, *, is_of_users: bool) -> Iterator[VersionClaim]:
         if _NO_STATEMENT.search(clause):
             continue
         if _UNMEASURED.search(clause):
-            yield from (VersionClaim(Says.UNMEASURED, _release(one), words) for one in re.findall(_V, clause))
+            yield from (VersionClaim(Says.UNMEASURED, _release(version), words) for version in re.findall(_V, clause))
             continue
         edges = [
-            VersionClaim(says, _release(found["v"]), words) for form, says in _FORMS for found in form.finditer(clause)
+            VersionClaim(says, _release(match["v"]), words) for form, says in _FORMS for match in form.finditer(clause)
         ]
         edges += [
-            VersionClaim(Says.CHANGES_WITHIN, _release(found["v"]), words, _release(found["last"]))
-            for found in _BETWEEN.finditer(clause)
+            VersionClaim(Says.CHANGES_WITHIN, _release(match["v"]), words, _release(match["last"]))
+            for match in _BETWEEN.finditer(clause)
         ]
         yield from edges or _listed(clause, words, is_of_users=is_of_users)
 
@@ -131,38 +134,38 @@ def _listed(clause: str, words: str, *, is_of_users: bool) -> Iterator[VersionCl
         return
     if _NOT.search(clause):
         return
-    for found in _LISTED.finditer(clause):
-        for version in re.findall(_V, found[0]):
+    for match in _LISTED.finditer(clause):
+        for version in re.findall(_V, match[0]):
             yield VersionClaim(Says.PASSES if is_good else Says.FAILS, _release(version), words)
 
 
 def contradiction(claim: VersionClaim, measured: Mapping[str, MeasuredReleases]) -> str | None:
     """The measured answers, where some hardware class contradicts a claim and none bears it out; else None."""
-    told = {hardware: answers for hardware, answers in sorted(measured.items()) if answers.in_order}
-    held = {hardware: _holds(claim, answers.in_order) for hardware, answers in told.items()}
+    answered = {hardware: answers for hardware, answers in sorted(measured.items()) if answers.in_order}
+    held = {hardware: _holds(claim, answers.in_order) for hardware, answers in answered.items()}
     if True in held.values() or False not in held.values():
         return None
-    return "; ".join(f"{hardware} {told[hardware].in_words}" for hardware, holds in held.items() if holds is False)
+    return "; ".join(f"{hardware} {answered[hardware].in_words}" for hardware, holds in held.items() if holds is False)
 
 
-def _holds(claim: VersionClaim, told: Sequence[tuple[Release, bool]]) -> bool | None:
-    """None where nobody measured on the side of the claim that would tell."""
+def _holds(claim: VersionClaim, answers: Sequence[tuple[Release, bool]]) -> bool | None:
+    """Whether the answers bear the claim out; None where nobody measured on the side that would show it."""
     match claim.says:
         case Says.FAILS | Says.PASSES:
-            own = [fails for release, fails in told if _is_of(release, claim.release)]
+            own = [fails for release, fails in answers if _is_of(release, claim.release)]
             return (claim.says is Says.FAILS) in own if own else None
         case Says.UNMEASURED:
-            return not any(_is_of(release, claim.release) for release, _ in told)
+            return not any(_is_of(release, claim.release) for release, _ in answers)
         case Says.CHANGES_WITHIN:
-            return _changes_within(claim, told)
+            return _changes_within(claim, answers)
         case Says.CHANGES_AT | Says.CHANGES_FROM:
-            older = [one for one in told if one[0] < claim.release]
-            newer = [one for one in told if one[0] >= claim.release]
+            older = [answer for answer in answers if answer[0] < claim.release]
+            newer = [answer for answer in answers if answer[0] >= claim.release]
             stays = claim.says is Says.CHANGES_AT or _agree(newer)
             return _is_edge(older, newer[:1]) if stays else False
         case Says.CHANGES_AFTER:
-            older = [one for one in told if _up_to(one[0], claim.release)]
-            return _is_edge(older, told[len(older) :][:1])
+            older = [answer for answer in answers if _up_to(answer[0], claim.release)]
+            return _is_edge(older, answers[len(older) :][:1])
 
 
 def _is_edge(older: Sequence[tuple[Release, bool]], newer: Sequence[tuple[Release, bool]]) -> bool | None:
@@ -170,15 +173,15 @@ def _is_edge(older: Sequence[tuple[Release, bool]], newer: Sequence[tuple[Releas
     return older[-1][1] is not newer[0][1] if older and newer else None
 
 
-def _agree(told: Sequence[tuple[Release, bool]]) -> bool:
-    return len({fails for _, fails in told}) <= 1
+def _agree(answers: Sequence[tuple[Release, bool]]) -> bool:
+    return len({fails for _, fails in answers}) <= 1
 
 
-def _changes_within(claim: VersionClaim, told: Sequence[tuple[Release, bool]]) -> bool:
+def _changes_within(claim: VersionClaim, answers: Sequence[tuple[Release, bool]]) -> bool:
     """Exactly there: an interval wider than the one that was measured lags behind it."""
     return any(
-        was is not is_ and _is_of(one, claim.release) and _is_of(other, claim.last)
-        for (one, was), (other, is_) in pairwise(told)
+        was is not is_ and _is_of(before, claim.release) and _is_of(after, claim.last)
+        for (before, was), (after, is_) in pairwise(answers)
     )
 
 

@@ -53,7 +53,7 @@ def site(output: Path) -> None:
     ground = ground_here()
     known = _with_scripts(ground.knowledge.known)
     with _replaced(output) as folder:
-        write_site(known, recorded_here(ground), folder, lambda told: err.print(told, soft_wrap=True))
+        write_site(known, recorded_here(ground), folder, lambda line: err.print(line, soft_wrap=True))
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     err.print(
         f"{output}: {many(len(sizes), 'file')}, {bytes_in_words(sum(sizes))}; open {output / 'index.html'}",
@@ -82,7 +82,11 @@ def _shared(known: Known) -> Mapping[str, str]:
     """The files that both languages have in common, by the addresses that pages know them by."""
     return {
         **{asset.address: f"assets/{asset.name}" for asset in read_assets().values()},
-        **{f"{issue_address(one.id)}/repro.py": f"repros/{one.id}.py" for one in known.issues.values() if one.script},
+        **{
+            f"{issue_address(issue.id)}/repro.py": f"repros/{issue.id}.py"
+            for issue in known.issues.values()
+            if issue.script
+        },
         **{address: address.lstrip("/") for address in (SITE_DATA, SITE_SEARCH)},
     }
 
@@ -93,7 +97,7 @@ def _write_shared(known: Known, now: datetime, links: SiteLinks, folder: Path) -
 
     contents = {
         **{f"assets/{asset.name}": asset.content for asset in read_assets().values()},
-        **{f"repros/{one.id}.py": one.script.encode() for one in known.issues.values() if one.script},
+        **{f"repros/{issue.id}.py": issue.script.encode() for issue in known.issues.values() if issue.script},
         SITE_DATA.lstrip("/"): site_data(known, now, address_of),
         SITE_SEARCH.lstrip("/"): search_script(known),
         "data/knowngood.schema.json": site_schema(),

@@ -97,10 +97,12 @@ def _issue(known: Known, issue: Issue, address_of: Callable[[str], str | None]) 
 
 
 def _cell(cell: Cell, build: Build, now: datetime) -> CellBody:
-    """Of a workaround that was not run there, `workarounds` says all that there is to say: it is unverified."""
+    """A workaround that was not run there has no finding: `workarounds` already says that it is unverified."""
     body = cell_body(replace(cell, evidence=""), build, now)
-    told = {id_: one for id_, one in body.workaround_findings.items() if cell.workarounds[id_].note != NOT_RUN}
-    return body.model_copy(update={"workaround_findings": told})
+    findings = {
+        id_: finding for id_, finding in body.workaround_findings.items() if cell.workarounds[id_].note != NOT_RUN
+    }
+    return body.model_copy(update={"workaround_findings": findings})
 
 
 def _cells(known: Known) -> Iterator[Cell]:
@@ -134,6 +136,6 @@ def _words(issue: Issue) -> str:
         issue.summary_zh,
         issue.signature.pattern,
         *(link.url for link in issue.links),
-        *(text for one in issue.workarounds for text in (one.title, one.title_zh)),
+        *(text for workaround in issue.workarounds for text in (workaround.title, workaround.title_zh)),
     )
     return " ".join(" ".join(parts).lower().split())

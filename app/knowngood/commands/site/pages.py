@@ -38,7 +38,7 @@ def pages_of(known: Known) -> Iterator[SitePage]:
     for issue in known.issues:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
     for build in told_builds(known):
-        for hardware in (one for one in classes if one == first or _says_something(known, build, one)):
+        for hardware in (class_ for class_ in classes if class_ == first or _says_something(known, build, class_)):
             yield SitePage(build_address(_name(build), hardware), f"builds/{build.id}.{hardware}.html", "builds")
     yield SitePage("/charts", "charts.html", "charts")
     for hardware in classes:
@@ -80,25 +80,25 @@ def _upgrades(known: Known, hardware: str) -> Iterator[SitePage]:
     names = file_names(issue.component for issue in asked_of)
     for start in _line(known, hardware):
         build = known.builds[start]
-        asked = {"from": _name(build), "hardware": hardware}
-        yield SitePage(_upgrade(**asked), f"upgrade/{start}.{hardware}.html", "upgrades")
+        fields = {"from": _name(build), "hardware": hardware}
+        yield SitePage(_upgrade(**fields), f"upgrade/{start}.{hardware}.html", "upgrades")
         existing = {issue.component for issue in asked_of if inapplicable(issue, build, hardware) is None}
         for component, name in names.items():
             if component not in existing:  # the page could say no more than that
                 continue
-            address = _upgrade(**asked, component=component)
+            address = _upgrade(**fields, component=component)
             yield SitePage(address, f"upgrade/{start}.{hardware}.{name}.html", "upgrades")
 
 
-def _upgrade(**asked: str) -> str:
-    return f"/upgrade?{urlencode(asked)}"
+def _upgrade(**fields: str) -> str:
+    return f"/upgrade?{urlencode(fields)}"
 
 
 def file_names(names: Iterable[str]) -> Mapping[str, str]:
     """Each name as a part of a file's: `Inductor C++` is `inductor-c`; where two are alike, the second has a number."""
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for name in sorted(set(names)):
         plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "other"
-        alike = sum(1 for other in found.values() if other == plain or other.startswith(f"{plain}~"))
-        found[name] = f"{plain}~{alike + 1}" if alike else plain
-    return found
+        alike = sum(1 for other in parts.values() if other == plain or other.startswith(f"{plain}~"))
+        parts[name] = f"{plain}~{alike + 1}" if alike else plain
+    return parts

@@ -26,7 +26,7 @@ from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import complete
 from knowngood.matrix.overview.table import print_cells, print_line, print_matrix
-from knowngood.query.cli import read_asked
+from knowngood.query.cli import read_query_option
 
 
 @command(
@@ -58,7 +58,7 @@ def matrix(
     public_keys: Sequence[str],
 ) -> Exit:
     failing = verdicts(fail_on)
-    asked = read_asked(query)
+    asked = read_query_option(query)
     if issue and issues:
         raise BadRequest(f'name the issue once: "{issue}" or --issues')
     known = known_here(snapshot, public_keys)

@@ -57,26 +57,31 @@ class BisectQuestion:
 
 @dataclass(frozen=True)
 class BisectResult:
-    """`asked` are the builds that jobs were run for, in that order; `confirmed` those asked again to be sure. `kept`
-    are those of them that a trouble of the host kept from running, with its sentence.
+    """`asked_builds` are the builds that jobs were run for, in that order; `confirmed` are those that were run again to
+    be sure. `troubles` holds, for each build that the host could not run, the sentence that says why.
     """
 
     answer: SearchResult
-    asked: tuple[str, ...] = ()
+    asked_builds: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
     is_stopped: bool = False
-    kept: Mapping[str, str] = field(default_factory=dict)
+    troubles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trouble(self) -> str:
-        """The trouble of the host that kept the one change from being narrowed at all; empty where none did."""
+        """The host's trouble that kept the one change from being narrowed at all; empty where there was none."""
         if self.answer.kind is not SearchOutcome.FOUND:
             return ""
-        ran = {*self.asked} - self.kept.keys()
-        if any(one.fails is not None and one.build.id in ran for one in self.answer.search.points[1:-1]):
+        ran = {*self.asked_builds} - self.troubles.keys()
+        if any(point.fails is not None and point.build.id in ran for point in self.answer.search.points[1:-1]):
             return ""
         return next(
-            (self.kept[one.build.id] for one in self.answer.changes[0].between if one.build.id in self.kept), ""
+            (
+                self.troubles[point.build.id]
+                for point in self.answer.changes[0].between
+                if point.build.id in self.troubles
+            ),
+            "",
         )
 
     @property
@@ -84,21 +89,21 @@ class BisectResult:
         return Exit.INSUFFICIENT if self.trouble else CODES[self.answer.kind]
 
 
-def read_line(builds: Sequence[Build], one: str, other: str, python: str) -> tuple[Build, ...]:
+def read_line(builds: Sequence[Build], start: str, end: str, python: str) -> tuple[Build, ...]:
     """The line between two ends, each the name of a build.
 
     `python` (empty: as the names say) is that of every build of the line. Raises BadRequest and UnknownBuild.
     """
     names, wanted = BuildNames({build.id: build for build in builds}), minor_python(python)
-    return line_between(builds, names.find(one, python=wanted), names.find(other, python=wanted))
+    return line_between(builds, names.find(start, python=wanted), names.find(end, python=wanted))
 
 
 def choose_hardware(
-    asked: str, own: Sequence[str], measured: Sequence[str], issue: Issue, line: Sequence[Build]
+    wanted: str, own: Sequence[str], measured: Sequence[str], issue: Issue, line: Sequence[Build]
 ) -> str:
     """The class asked for; else the first of this machine's own, then of the measured ones, where the issue can be."""
-    if asked:
-        return asked
+    if wanted:
+        return wanted
     for class_ in dict.fromkeys((*own, *measured)):
         if any(inapplicable(issue, build, class_) is None for build in line):
             return class_
@@ -107,11 +112,11 @@ def choose_hardware(
 
 
 def search_of(
-    question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool, asked: Sequence[str] = ()
+    question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool, asked_builds: Sequence[str] = ()
 ) -> Search:
-    """The state of the question now; `asked` are the builds that were asked for it already."""
-    points = tuple(_point(question, build, known, now, was_asked=build.id in asked) for build in question.line)
-    return Search(points, jobs=len(asked), full=full)
+    """The state of the question now; `asked_builds` were asked for it already."""
+    points = tuple(_point(question, build, known, now, was_asked=build.id in asked_builds) for build in question.line)
+    return Search(points, jobs=len(asked_builds), full=full)
 
 
 def _point(question: BisectQuestion, build: Build, known: KnownAttempts, now: datetime, *, was_asked: bool) -> Point:
@@ -140,31 +145,30 @@ def search(
     full: bool = False,
     confirm: bool = False,
 ) -> BisectResult:
-    """Ask one build after the other until there is an answer. What was stored is never asked again.
+    """Ask one build after the other until there is an answer. What is stored is never asked again.
 
-    Each build asked is asked as often as a change has to be confirmed, since its environment is what costs. With
-    `confirm` stored sides of the change are asked for what they lack, each once; that may turn the answer, and then
-    the search goes on.
+    A build is run as often as confirming a change takes, since its environment is what costs. With `confirm`, stored
+    sides of the change are run for what they lack, each once; that may turn the answer, and then the search goes on.
     """
-    asked: list[str] = []
+    asked_builds: list[str] = []
     confirmed: list[str] = []
     while True:
         with reading(engine) as s:
             known = load_known_attempts(s)
         now = clock()
-        step = next_step(search_of(question, known, now, full=full, asked=asked))
+        step = next_step(search_of(question, known, now, full=full, asked_builds=asked_builds))
         if isinstance(step, SearchResult):
             jobs = _confirming(question, step, known, now, done=confirmed) if confirm and question.can_ask else {}
             if not jobs or stop():
-                return BisectResult(step, tuple(asked), tuple(confirmed), is_stopped=stop())
+                return BisectResult(step, tuple(asked_builds), tuple(confirmed), is_stopped=stop())
             confirmed += jobs
             measure(tuple(job for planned in jobs.values() for job in planned))
         elif stop():
-            left = replace(search_of(question, known, now, full=full, asked=asked), is_over=True)
-            return BisectResult(answer_of(left), tuple(asked), tuple(confirmed), is_stopped=True)
+            left = replace(search_of(question, known, now, full=full, asked_builds=asked_builds), is_over=True)
+            return BisectResult(answer_of(left), tuple(asked_builds), tuple(confirmed), is_stopped=True)
         else:
             build = question.line[step]
-            asked.append(build.id)
+            asked_builds.append(build.id)
             measure(jobs_for(question, build, known, now, baseline=CONFIRMING))
 
 
@@ -184,46 +188,46 @@ def _confirming(
 # -- told --------------------------------------------------------------------------------------------------------------
 
 
-def print_found(console: Console, question: BisectQuestion, found: BisectResult) -> None:
+def print_result(console: Console, question: BisectQuestion, result: BisectResult) -> None:
     """One line for each build, then the answer in sentences."""
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
-    for point in found.answer.search.points:
+    for point in result.answer.search.points:
         console.print(
-            f"  {point.label:<14} {MARKS[point.cell.verdict].word:<18} {_how(point, found)}".rstrip(), markup=False
+            f"  {point.label:<14} {MARKS[point.cell.verdict].word:<18} {_how(point, result)}".rstrip(), markup=False
         )
-    if found.trouble:
+    if result.trouble:
         console.print(
-            f"not narrowed, for nothing in between could be run: {found.trouble}", markup=False, soft_wrap=True
+            f"not narrowed, for nothing in between could be run: {result.trouble}", markup=False, soft_wrap=True
         )
-    for sentence in sentences(found.answer):
+    for sentence in sentences(result.answer):
         console.print(sentence, markup=False, soft_wrap=True)
-    console.print(_effort(found), markup=False, soft_wrap=True)
-    if found.is_stopped:
+    console.print(_effort(result), markup=False, soft_wrap=True)
+    if result.is_stopped:
         console.print("stopped: the same question goes on from here", markup=False)
 
 
-def _how(point: Point, found: BisectResult) -> str:
-    if point.build.id in found.kept and point.fails is None:
+def _how(point: Point, result: BisectResult) -> str:
+    if point.build.id in result.troubles and point.fails is None:
         return "could not be run"
-    if point.build.id in found.asked:
+    if point.build.id in result.asked_builds:
         return "measured now"
-    if point.build.id in found.confirmed:
+    if point.build.id in result.confirmed:
         return "known, confirmed now"
     if point.fails is not None:
         return "known, old" if point.is_stale else "known"
     return "" if point.is_open else english(point.cell.reason)
 
 
-def _effort(found: BisectResult) -> str:
-    search = found.answer.search
-    known = sum(1 for point in search.points if point.fails is not None and point.build.id not in found.asked)
-    ran = f"{len(found.asked)} of at most {search.most_jobs} jobs run"
-    sure = f", {len(found.confirmed)} more to confirm" if found.confirmed else ""
+def _effort(result: BisectResult) -> str:
+    search = result.answer.search
+    known = sum(1 for point in search.points if point.fails is not None and point.build.id not in result.asked_builds)
+    ran = f"{len(result.asked_builds)} of at most {search.most_jobs} jobs run"
+    sure = f", {len(result.confirmed)} more to confirm" if result.confirmed else ""
     return f"{ran}{sure}; {known} answers were known and not asked again"
 
 
-def as_json(question: BisectQuestion, found: BisectResult) -> dict[str, Any]:
-    answer, search = found.answer, found.answer.search
+def as_json(question: BisectQuestion, result: BisectResult) -> dict[str, Any]:
+    answer, search = result.answer, result.answer.search
     return {
         "issue": question.issue.id,
         "hardware": question.hardware,
@@ -240,16 +244,16 @@ def as_json(question: BisectQuestion, found: BisectResult) -> dict[str, Any]:
                 "reason": english(point.cell.reason),
                 "stale": point.is_stale,
                 "attempts": point.attempts,
-                "asked": point.build.id in found.asked,
+                "asked": point.build.id in result.asked_builds,
                 "can_be_asked": point.is_open,
             }
             for point in search.points
         ],
-        "jobs": len(found.asked),
+        "jobs": len(result.asked_builds),
         "most_jobs": search.most_jobs,
-        "confirming_jobs": len(found.confirmed),
-        "stopped": found.is_stopped,
-        "kept_from_running": dict(found.kept),
+        "confirming_jobs": len(result.confirmed),
+        "stopped": result.is_stopped,
+        "kept_from_running": dict(result.troubles),
     }
 
 
@@ -288,9 +292,9 @@ def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, fu
 
 def print_outlook(console: Console, question: BisectQuestion, outlook: Outlook) -> None:
     """The state of the search, and what would be run first."""
-    told = sum(1 for point in outlook.search.points if point.is_settled)
+    settled = sum(1 for point in outlook.search.points if point.is_settled)
     where = f"{question.issue.id} on {question.hardware}"
-    console.print(f"{where}: {len(question.line)} builds, {told} of which are known", markup=False, soft_wrap=True)
+    console.print(f"{where}: {len(question.line)} builds, {settled} of which are known", markup=False, soft_wrap=True)
     if isinstance(outlook.step, SearchResult):
         console.print("nothing would be run; what is known says:", markup=False)
         for sentence in sentences(outlook.step):

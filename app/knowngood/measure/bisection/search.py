@@ -68,7 +68,7 @@ class Point:
         the one asked least where it passes.
         """
         deciding = FAILING if self.fails else {Verdict.NOT_AFFECTED}
-        counts = [one.n for one in self.cell.variants if one.verdict in deciding]
+        counts = [variant.n for variant in self.cell.variants if variant.verdict in deciding]
         return (max if self.fails else min)(counts, default=0)
 
 
@@ -119,7 +119,7 @@ class ChangePoint:
         """
         sides = (self.before, self.after)
         wanted = needed_attempts(self)
-        few = [f"{one.label} rests on {many(one.attempts, 'attempt')}" for one in sides if one.attempts < wanted]
+        few = [f"{side.label} rests on {many(side.attempts, 'attempt')}" for side in sides if side.attempts < wanted]
         if few:
             return f"{' and '.join(few)}, of {wanted} that a change asks for"
         failing, passing = (self.after, self.before) if self.breaks else (self.before, self.after)
@@ -144,11 +144,11 @@ class SearchResult:
 
     @property
     def ends_without_answer(self) -> tuple[Point, ...]:
-        """Points outside everything that tells: the ends that were asked for, where they give no answer."""
-        told = [at for at, point in enumerate(self.search.points) if point.fails is not None]
-        if not told:
+        """Points outside all that have an answer: the requested ends, where they give none."""
+        telling = [at for at, point in enumerate(self.search.points) if point.fails is not None]
+        if not telling:
             return self.search.points
-        return self.search.points[: told[0]] + self.search.points[told[-1] + 1 :]
+        return self.search.points[: telling[0]] + self.search.points[telling[-1] + 1 :]
 
 
 def next_step(search: Search) -> int | SearchResult:
@@ -213,45 +213,45 @@ def _settled(points: Sequence[Point]) -> list[int]:
 
 
 def _changes(places: Sequence[int], points: Sequence[Point]) -> tuple[ChangePoint, ...]:
-    """Where neighbours among `places`, which all tell, contradict each other."""
+    """The changes between neighbours among `places`, all of which have an answer."""
     return tuple(
-        ChangePoint(points[one], points[other], tuple(points[one + 1 : other]))
-        for one, other in pairwise(places)
-        if points[one].fails != points[other].fails
+        ChangePoint(points[before], points[after], tuple(points[before + 1 : after]))
+        for before, after in pairwise(places)
+        if points[before].fails != points[after].fails
     )
 
 
 def answer_of(search: Search) -> SearchResult:
-    """The answer of all that is known, were nothing more to be asked. Old evidence too: it may show a second change."""
-    told = [at for at, point in enumerate(search.points) if point.fails is not None]
-    changes = _changes(told, search.points)
+    """The answer by what is known, as if nothing more were asked. Old evidence counts: it may show a second change."""
+    telling = [at for at, point in enumerate(search.points) if point.fails is not None]
+    changes = _changes(telling, search.points)
     if len(changes) > 1:
         return SearchResult(SearchOutcome.NOT_MONOTONE, changes, search)
     if changes:
         return SearchResult(SearchOutcome.FOUND, changes, search)
-    return SearchResult(SearchOutcome.ENDS_AGREE if len(told) >= _ENDS else SearchOutcome.CANNOT_SAY, (), search)
+    return SearchResult(SearchOutcome.ENDS_AGREE if len(telling) >= _ENDS else SearchOutcome.CANNOT_SAY, (), search)
 
 
-def line_between(builds: Sequence[Build], one: Build, other: Build) -> tuple[Build, ...]:
+def line_between(builds: Sequence[Build], start: Build, end: Build) -> tuple[Build, ...]:
     """The builds of one line from one end to the other, oldest first: the same origin and Python, each with its own
     Triton. On the default index that is the line of releases of `history`. Raises BadRequest where there is no line.
     """
-    for build in (one, other):
+    for build in (start, end):
         if build.is_mismatched:
             raise BadRequest(f"{build.id} has a Triton that is not its own, and stands on no line of builds")
-    if one.python != other.python:
-        raise BadRequest(f"{one.id} is of Python {one.python} and {other.id} of {other.python}; say --python for both")
-    if one.origin != other.origin:
+    if start.python != end.python:
+        raise BadRequest(f"{start.id} is of Python {start.python} and {end.id} of {end.python}; say --python for both")
+    if start.origin != end.origin:
         raise BadRequest(
-            f"{one.id} comes from {_place(one)} and {other.id} from {_place(other)}; name two of one origin"
+            f"{start.id} comes from {_place(start)} and {end.id} from {_place(end)}; name two of one origin"
         )
-    if one.id == other.id:
-        raise BadRequest(f"--from and --to are both {one.id}; name two builds")
-    first, last = sorted((one, other), key=lambda build: build.build_id)
+    if start.id == end.id:
+        raise BadRequest(f"--from and --to are both {start.id}; name two builds")
+    first, last = sorted((start, end), key=lambda build: build.build_id)
     return tuple(
         build
         for build in sorted(builds, key=lambda build: build.build_id)
-        if (build.origin, build.python) == (one.origin, one.python)
+        if (build.origin, build.python) == (start.origin, start.python)
         and not build.is_mismatched
         and first.build_id <= build.build_id <= last.build_id
     )
@@ -266,22 +266,22 @@ def _place(build: Build) -> str:
 
 def sentences(answer: SearchResult) -> tuple[str, ...]:
     """The answer for people: first what was found, then what limits it, then what to do."""
-    said = _said(answer)
+    findings = _findings(answer)
     where = "" if answer.kind is SearchOutcome.CANNOT_SAY else " outside it"
     unanswered = _without_answer(
         answer.ends_without_answer, where, answer.search, is_wanted=answer.kind is not SearchOutcome.FOUND
     )
     old = [point.label for point in answer.search.points if point.is_stale and point.fails is not None]
     stale = [f"the evidence of {', '.join(old)} is old"] if old else []
-    return (*said, *unanswered, *stale)
+    return (*findings, *unanswered, *stale)
 
 
-def _said(answer: SearchResult) -> list[str]:
+def _findings(answer: SearchResult) -> list[str]:
     match answer.kind:
         case SearchOutcome.FOUND:
-            return [_found(answer.changes[0]), *_limits(answer.changes[0], answer.search)]
+            return [_describe_change(answer.changes[0]), *_limits(answer.changes[0], answer.search)]
         case SearchOutcome.NOT_MONOTONE:
-            listed = "; ".join(_found(change) for change in answer.changes)
+            listed = "; ".join(_describe_change(change) for change in answer.changes)
             more = "" if answer.search.full else ", or ask every build with --full"
             return [
                 f"not monotone: {len(answer.changes)} changes are known: {listed}",
@@ -293,7 +293,7 @@ def _said(answer: SearchResult) -> list[str]:
             return ["fewer than two builds of this line give an answer, so that there is nothing between them to find"]
 
 
-def _found(change: ChangePoint) -> str:
+def _describe_change(change: ChangePoint) -> str:
     what = "breaks" if change.breaks else "is fixed"
     return f"{what} in {change.interval}: {_in_words(change.before)}, {_in_words(change.after)}"
 
@@ -304,14 +304,14 @@ def _in_words(point: Point) -> str:
 
 
 def _limits(change: ChangePoint, search: Search) -> list[str]:
-    said = []
+    limits = []
     if not change.between:
         first = "first bad" if change.breaks else "first fixed"
-        said.append(f"{first} build: {change.after.build.id}; no known build lies between the two")
-    said += _without_answer(change.between, " in between", search, is_wanted=True)
+        limits.append(f"{first} build: {change.after.build.id}; no known build lies between the two")
+    limits += _without_answer(change.between, " in between", search, is_wanted=True)
     if change.missing:
-        said.append(f"not confirmed: {change.missing}; --confirm asks for them")
-    return said
+        limits.append(f"not confirmed: {change.missing}; --confirm asks for them")
+    return limits
 
 
 def _without_answer(points: Sequence[Point], where: str, search: Search, *, is_wanted: bool) -> list[str]:
@@ -319,23 +319,23 @@ def _without_answer(points: Sequence[Point], where: str, search: Search, *, is_w
     would have been asked.
     """
     vain = [point for point in points if not point.is_open]
-    said = [
+    lines = [
         f"{point.label} gives no answer ({point.cell.verdict}: {english(point.cell.reason)}){where}" for point in vain
     ]
     unasked = ", ".join(point.label for point in points if point.is_open)
     if not unasked:
-        return said
+        return lines
     used_up = is_wanted and search.jobs >= search.most_jobs
     why = f", for the {search.most_jobs} jobs were used up" if used_up else ""
     again = "; the same question goes on from here" if used_up or (is_wanted and search.is_over) else ""
-    return [*said, f"{unasked}{where}: not asked{why}{again}"]
+    return [*lines, f"{unasked}{where}: not asked{why}{again}"]
 
 
 def _agree(answer: SearchResult) -> str:
-    told = [point for point in answer.search.points if point.fails is not None]
-    word = "fail" if told[0].fails else "pass"
+    telling = [point for point in answer.search.points if point.fails is not None]
+    word = "fail" if telling[0].fails else "pass"
     unknown = [point for point in answer.search.points if point.fails is None and point.is_open]
-    ends = f"both ends {word} ({told[0].label} and {told[-1].label})"
+    ends = f"both ends {word} ({telling[0].label} and {telling[-1].label})"
     if not unknown:
         return f"{ends}, and so does all that gives an answer between them: there is no change to find"
     return (

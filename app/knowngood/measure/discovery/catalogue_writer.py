@@ -39,8 +39,8 @@ def as_toml(addition: BuildProposal) -> str:
 def add_builds(file: Path, additions: Sequence[BuildProposal]) -> None:
     """Write the builds into the file, each after the last older one of its kind; all of them or none.
 
-    What would come out is read as the catalogue reads it before it takes the place of the file: every build that was
-    there is there as it was. Raises BadRequest, with the file as it was.
+    The new text is read as the catalogue reads it before it takes the place of the file: every earlier build must be in
+    it, unchanged. Raises BadRequest and leaves the file as it was.
     """
     place = file.resolve()
     try:
@@ -51,7 +51,9 @@ def add_builds(file: Path, additions: Sequence[BuildProposal]) -> None:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
     partial = place.with_name(f"{place.name}.partial")
     try:
-        for addition in sorted(additions, key=lambda one: (Version(one.torch), one.with_triton is not None)):
+        for addition in sorted(
+            additions, key=lambda proposal: (Version(proposal.torch), proposal.with_triton is not None)
+        ):
             text = _with(text, addition, partial)
         partial.write_text(text.replace("\n", "\r\n") if uses_crlf else text, encoding="utf-8", newline="")
         after = {build.id: build for build in read_builds(partial)}
@@ -60,7 +62,7 @@ def add_builds(file: Path, additions: Sequence[BuildProposal]) -> None:
         shutil.copymode(place, partial)
         os.replace(partial, place)  # noqa: PTH105 - one step, whoever reads meanwhile
     except CatalogueProblems as found:
-        words = "; ".join(f"line {one.line}: {one.message}" for one in found.problems)
+        words = "; ".join(f"line {problem.line}: {problem.message}" for problem in found.problems)
         raise BadRequest(f"{file} cannot take the new builds: {words}") from None
     except OSError as error:
         raise BadRequest(f"{file} cannot be written: {error.strerror}") from None

@@ -66,15 +66,15 @@ def discover(*, index: str, file: Path | None, since: str, write: bool, as_json:
     except CatalogueProblems as wrong:
         raise BadRequest(f"{place} cannot be used: {wrong.problems[0]}") from None
     least = _version(since)
-    asked = SimpleIndex(read_index(os.environ), only=_address(index))
-    found = look(asked, builds, datetime.now(UTC).date(), least)
-    if write and found.additions:
-        add_builds(place, found.additions)
+    simple_index = SimpleIndex(read_index(os.environ), only=_address(index))
+    discovery = look(simple_index, builds, datetime.now(UTC).date(), least)
+    if write and discovery.additions:
+        add_builds(place, discovery.additions)
     if as_json:
-        click.echo(json.dumps(as_body(found, written=write), indent=2))
+        click.echo(json.dumps(as_body(discovery, written=write), indent=2))
     else:
-        _print(found, place, written=write)
-    return Exit.FINDING if found.is_news else Exit.OK
+        _print(discovery, place, written=write)
+    return Exit.FINDING if discovery.is_news else Exit.OK
 
 
 def _version(text: str) -> Version | None:
@@ -104,8 +104,8 @@ def look(index: SimpleIndex, builds: Sequence[Build], today: date, since: Versio
         except UnreadableWheel as problem:
             undescribed[str(release.version)] = str(problem)
             continue
-        told = read_wheel_facts(words.metadata, words.version_py, python)
-        made = propose_build(release, told, tritons, usual, today)
+        facts = read_wheel_facts(words.metadata, words.version_py, python)
+        made = propose_build(release, facts, tritons, usual, today)
         if isinstance(made, str):
             undescribed[str(release.version)] = made
         else:
@@ -120,47 +120,49 @@ def look(index: SimpleIndex, builds: Sequence[Build], today: date, since: Versio
 
 
 def _yanked(project: str, releases: Mapping[Version, Release]) -> dict[str, str]:
-    return {f"{project} {one.version}": one.yanked for one in releases.values() if one.yanked is not None}
-
-
-def as_body(found: Discovery, *, written: bool) -> dict[str, Any]:
     return {
-        "builds": [
-            {
-                "torch": one.torch,
-                "local": one.local,
-                "cuda": one.cuda,
-                "triton": one.triton,
-                "with_triton": one.with_triton,
-                "git": one.git,
-                "python": one.python,
-                "pythons": list(one.pythons),
-                "as_of": one.as_of.isoformat(),
-                "released": one.released.isoformat() if one.released else None,
-                "remarks": list(one.remarks),
-                "toml": as_toml(one),
-            }
-            for one in found.additions
-        ],
-        "undescribed": dict(found.undescribed),
-        "older": list(found.older),
-        "yanked": dict(found.yanked),
-        "written": written and bool(found.additions),
+        f"{project} {release.version}": release.yanked for release in releases.values() if release.yanked is not None
     }
 
 
-def _print(found: Discovery, place: Path, *, written: bool) -> None:
+def as_body(discovery: Discovery, *, written: bool) -> dict[str, Any]:
+    return {
+        "builds": [
+            {
+                "torch": addition.torch,
+                "local": addition.local,
+                "cuda": addition.cuda,
+                "triton": addition.triton,
+                "with_triton": addition.with_triton,
+                "git": addition.git,
+                "python": addition.python,
+                "pythons": list(addition.pythons),
+                "as_of": addition.as_of.isoformat(),
+                "released": addition.released.isoformat() if addition.released else None,
+                "remarks": list(addition.remarks),
+                "toml": as_toml(addition),
+            }
+            for addition in discovery.additions
+        ],
+        "undescribed": dict(discovery.undescribed),
+        "older": list(discovery.older),
+        "yanked": dict(discovery.yanked),
+        "written": written and bool(discovery.additions),
+    }
+
+
+def _print(discovery: Discovery, place: Path, *, written: bool) -> None:
     """TOML on the standard output, ready to paste; what else there is to say on the standard error."""
-    for one in found.additions:
-        click.echo("\n".join([*(f"# {remark}" for remark in one.remarks), as_toml(one), ""]))
-    for version, reason in found.undescribed.items():
+    for addition in discovery.additions:
+        click.echo("\n".join([*(f"# {remark}" for remark in addition.remarks), as_toml(addition), ""]))
+    for version, reason in discovery.undescribed.items():
         click.echo(f"torch {version} is new, and no build can be written for it: {reason}", err=True)
-    for name, reason in found.yanked.items():
+    for name, reason in discovery.yanked.items():
         click.echo(f"{name} was withdrawn from the index (yanked){f': {reason}' if reason else ''}", err=True)
-    if found.older:
+    if discovery.older:
         more = "older releases that the catalogue leaves out (--since VERSION proposes them)"
-        click.echo(f"{more}: {', '.join(found.older)}", err=True)
-    if written and found.additions:
-        click.echo(f"{len(found.additions)} added to {place}; `knowngood next` plans them", err=True)
-    if not found.is_news:
+        click.echo(f"{more}: {', '.join(discovery.older)}", err=True)
+    if written and discovery.additions:
+        click.echo(f"{len(discovery.additions)} added to {place}; `knowngood next` plans them", err=True)
+    if not discovery.is_news:
         click.echo("nothing new: the catalogue has every release since its newest", err=True)

@@ -46,7 +46,7 @@ class Release:
 
     def wheel(self, python: str) -> IndexFile | None:
         """The wheel that is installed with this Python; None where there is none."""
-        older = [one for one in self.stable if minor_of(one) <= minor_of(python)]
+        older = [floor for floor in self.stable if minor_of(floor) <= minor_of(python)]
         return self.wheels.get(python) or (self.stable[max(older, key=minor_of)] if older else None)
 
     @property
@@ -87,13 +87,13 @@ class BuildProposal:
 
 def releases_of(files: Iterable[IndexFile]) -> dict[Version, Release]:
     """The final releases among the files, oldest first. Names that are no wheel of ours are passed over."""
-    found: dict[Version, list[tuple[IndexFile, _Fits]]] = defaultdict(list)
+    by_version: dict[Version, list[tuple[IndexFile, _Fits]]] = defaultdict(list)
     for file in files:
         wheel = _wheel(file.name)
         if wheel is not None:
             version, fits = wheel
-            found[version].append((file, fits))
-    return {version: _release(version, found[version]) for version in sorted(found)}
+            by_version[version].append((file, fits))
+    return {version: _release(version, by_version[version]) for version in sorted(by_version)}
 
 
 _Fits = frozenset[tuple[str, bool]]  # Pythons, and whether every newer one will do too
@@ -119,16 +119,16 @@ def _is_ours(platform: str) -> bool:
     return platform == "any" or (platform.startswith(("manylinux", "linux_")) and platform.endswith("_x86_64"))
 
 
-def _release(version: Version, found: Sequence[tuple[IndexFile, _Fits]]) -> Release:
-    kept = [one for one in found if one[0].yanked is None]
-    days = [file.uploaded.date() for file, _ in found if file.uploaded is not None]
-    by_python = {fit: file for file, fits in kept or found for fit in fits}
+def _release(version: Version, wheels: Sequence[tuple[IndexFile, _Fits]]) -> Release:
+    available = [wheel for wheel in wheels if wheel[0].yanked is None]
+    days = [file.uploaded.date() for file, _ in wheels if file.uploaded is not None]
+    by_python = {fit: file for file, fits in available or wheels for fit in fits}
     return Release(
         version=version,
         wheels={python: file for (python, is_floor), file in by_python.items() if not is_floor},
         stable={python: file for (python, is_floor), file in by_python.items() if is_floor},
         released=min(days, default=None),
-        yanked=None if kept else next((file.yanked for file, _ in found if file.yanked), ""),
+        yanked=None if available else next((file.yanked for file, _ in wheels if file.yanked), ""),
     )
 
 
@@ -161,19 +161,19 @@ def read_wheel_facts(metadata: str, version_py: str, python: str) -> WheelFacts:
 
     The CUDA of the import outweighs the one that follows from the pins; that they differ is a remark.
     """
-    asked = _requirements(metadata, python)
-    pinned = next((cuda for name, spec in asked if _CUDA_NAMES.fullmatch(name) and (cuda := _cuda(spec))), None)
-    told = {found["name"]: found["value"] for found in _VERSION_LINE.finditer(version_py)}
-    cuda = told.get("cuda", pinned) if told else pinned
-    if told and "cuda" not in told:
+    requirements = _requirements(metadata, python)
+    pinned = next((cuda for name, spec in requirements if _CUDA_NAMES.fullmatch(name) and (cuda := _cuda(spec))), None)
+    stated = {line["name"]: line["value"] for line in _VERSION_LINE.finditer(version_py)}
+    cuda = stated.get("cuda", pinned) if stated else pinned
+    if stated and "cuda" not in stated:
         cuda = None  # it says `cuda = None`, whatever it requires
     cuda = cuda if cuda is None or re.fullmatch(r"\d{1,2}\.\d{1,2}", cuda) else pinned
-    git = told.get("git_version", "")
+    git = stated.get("git_version", "")
     remark = f"its import says CUDA {cuda or 'none'}, its requirements {pinned}" if pinned not in {None, cuda} else ""
     return WheelFacts(
-        local=_local(told.get("__version__", ""), cuda),
+        local=_local(stated.get("__version__", ""), cuda),
         cuda=cuda,
-        triton=next((spec for name, spec in asked if name == "triton"), None),
+        triton=next((spec for name, spec in requirements if name == "triton"), None),
         git=git if _GIT.fullmatch(git) else "",
         remark=remark,
     )
@@ -192,15 +192,15 @@ def _requirements(metadata: str, python: str) -> list[tuple[str, SpecifierSet]]:
         "python_full_version": f"{python}.0",
         "extra": "",
     }
-    found = []
+    requirements = []
     for line in parse_email(metadata)[0].get("requires_dist", ()):
         try:
-            asked = Requirement(line)
-            if asked.marker is None or asked.marker.evaluate(where):
-                found.append((str(canonicalize_name(asked.name)), asked.specifier))
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate(where):
+                requirements.append((str(canonicalize_name(requirement.name)), requirement.specifier))
         except (InvalidRequirement, ValueError):  # also a marker about what we do not know
             continue
-    return found
+    return requirements
 
 
 def _cuda(specifier: SpecifierSet) -> str | None:
@@ -240,11 +240,11 @@ def propose_build(
         if triton is None:
             return f"torch {release.version} asks for triton{facts.triton}, and the index has none for Python {python}"
     others = tuple(
-        one
-        for one in usual
-        if one != python
-        and release.wheel(one)
-        and (triton is None or (triton in tritons and tritons[triton].wheel(one)))
+        other
+        for other in usual
+        if other != python
+        and release.wheel(other)
+        and (triton is None or (triton in tritons and tritons[triton].wheel(other)))
     )
     return BuildProposal(
         torch=str(release.version),
@@ -290,26 +290,28 @@ def pinned_triton(
 
 
 def _remarks(release: Release, facts: WheelFacts, pythons: Sequence[str]) -> tuple[str, ...]:
-    more = [one for one in release.pythons if one not in pythons]
+    more = [python for python in release.pythons if python not in pythons]
     left_out = f"left out: {', '.join(more)} (no Python of the catalogue's newest build, or no Triton for it)"
-    said = (
+    remarks = (
         f"wheels for {', '.join(release.pythons)} on Linux x86-64",
         left_out if more else "",
         facts.remark,
         "the index tells no day of release: as_of is today" if release.released is None else "",
         "torch.version.git_version could not be read" if not facts.git else "",
     )
-    return tuple(filter(None, said))
+    return tuple(filter(None, remarks))
 
 
 def foreign_triton(
     builds: Sequence[Build], additions: Sequence[BuildProposal], tritons: Mapping[Version, Release], today: date
 ) -> BuildProposal | None:
     """The newest release of torch with a Triton that no build has yet, forced past the pin; None without such a one."""
-    said = [text for build in builds for text in (build.triton, build.pinned_triton) if text]
-    known = {Version(text) for text in (*said, *(one.triton for one in additions if one.triton))}
+    texts = [text for build in builds for text in (build.triton, build.pinned_triton) if text]
+    known = {Version(text) for text in (*texts, *(addition.triton for addition in additions if addition.triton))}
     fresh = [
-        version for version, one in tritons.items() if one.yanked is None and version > max(known, default=version)
+        version
+        for version, release in tritons.items()
+        if release.yanked is None and version > max(known, default=version)
     ]
     host = _newest_host(builds, additions)
     if not fresh or host is None or host.triton is None or tritons[fresh[-1]].wheel(host.python) is None:
@@ -326,7 +328,7 @@ def foreign_triton(
         as_of=as_of,
         released=host.released,
         python=host.python,
-        pythons=tuple(one for one in host.pythons if triton.wheel(one)),
+        pythons=tuple(python for python in host.pythons if triton.wheel(python)),
         git=host.git,
         note="A Triton newer than the pin, forced past it.",
         remarks=(f"triton {triton.version} is new; no torch of the catalogue pins it",),
@@ -336,10 +338,10 @@ def foreign_triton(
 def _newest_host(builds: Sequence[Build], additions: Sequence[BuildProposal]) -> BuildProposal | None:
     line = [build for build in builds if is_release(build)]
     newest = max(line, key=lambda build: (build.build_id.version, build.python == DEFAULT_PYTHON), default=None)
-    added = max(additions, key=lambda one: Version(one.torch), default=None)
+    added = max(additions, key=lambda addition: Version(addition.torch), default=None)
     if newest is None or (added is not None and Version(added.torch) > Version(newest.requirement)):
         return added
-    twins = sorted({one.python for one in line if one.torch == newest.torch} - {newest.python}, key=minor_of)
+    twins = sorted({build.python for build in line if build.torch == newest.torch} - {newest.python}, key=minor_of)
     return BuildProposal(
         torch=newest.requirement,
         local=newest.torch.partition("+")[2],
@@ -358,5 +360,5 @@ def usual_pythons(builds: Iterable[Build]) -> tuple[str, ...]:
     line = [build for build in builds if is_release(build)]
     newest = max((build.build_id.version for build in line), default=None)
     return tuple(
-        sorted({one.python for one in line if one.build_id.version == newest} - {DEFAULT_PYTHON}, key=minor_of)
+        sorted({build.python for build in line if build.build_id.version == newest} - {DEFAULT_PYTHON}, key=minor_of)
     )

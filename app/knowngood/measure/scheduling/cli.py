@@ -36,7 +36,7 @@ def next_command(*, minutes: float, hardware: Sequence[str], offline: bool, as_j
     settings = read_settings()
     engine = opened_with_catalogue(settings)
     proposals = proposed(engine, settings, hardware or describe_machine().hardware, minutes)
-    planned, place = [one.job for one in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
+    planned, place = [proposal.job for proposal in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
     if as_json:
         *_, last = appraise(engine, place, planned)
         click.echo(json.dumps(as_body(proposals) | sizes_as_json(last.estimate), indent=2, ensure_ascii=False))
@@ -62,7 +62,7 @@ def proposed(
             hardware=tuple(hardware),
             known=load_known_attempts(s),
             now=datetime.now(UTC),
-            watched=watched_by(load_watch_lists(s).values(), {one.id: one for one in issues}, hardware),
+            watched=watched_by(load_watch_lists(s).values(), {issue.id: issue for issue in issues}, hardware),
             waiting=load_waiting_cells(s),
             durations=load_durations(s),
             environment_s=load_environment_s(s) or ENVIRONMENT_S,
@@ -74,22 +74,24 @@ def proposed(
 def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:
     jobs = [
         {
-            "build": one.job.build.id,
-            "hardware": one.job.hardware,
-            "packages": list(one.job.request.packages),
-            "reason": one.reason,
-            "watched_by": list(one.watchers),
-            "value": one.value,
-            "minutes": round(one.seconds / 60, 2),
-            "arms": len(one.job.arms),
-            "cells": [{"issue": due.issue, "why": due.why.value, "reason": due.words} for due in one.due],
+            "build": proposal.job.build.id,
+            "hardware": proposal.job.hardware,
+            "packages": list(proposal.job.request.packages),
+            "reason": proposal.reason,
+            "watched_by": list(proposal.watchers),
+            "value": proposal.value,
+            "minutes": round(proposal.seconds / 60, 2),
+            "arms": len(proposal.job.arms),
+            "cells": [{"issue": due.issue, "why": due.why.value, "reason": due.words} for due in proposal.due],
         }
-        for one in proposals
+        for proposal in proposals
     ]
-    return {"jobs": jobs, "minutes": round(sum(one.seconds for one in proposals) / 60, 1)}
+    return {"jobs": jobs, "minutes": round(sum(proposal.seconds for proposal in proposals) / 60, 1)}
 
 
 def _print(proposals: Sequence[ProposedJob]) -> None:
-    for number, one in enumerate(proposals, 1):
-        cells = f"{len(one.due)} cell{'s' if len(one.due) > 1 else ''}, {in_words(one.seconds)}"
-        click.echo(f"{number:3} {one.job.request.name} on {one.job.hardware} ({cells})\n    {one.reason}")
+    for number, proposal in enumerate(proposals, 1):
+        cells = f"{len(proposal.due)} cell{'s' if len(proposal.due) > 1 else ''}, {in_words(proposal.seconds)}"
+        click.echo(
+            f"{number:3} {proposal.job.request.name} on {proposal.job.hardware} ({cells})\n    {proposal.reason}"
+        )

@@ -55,7 +55,7 @@ def appraise(
     planned: Sequence[PlannedJob],
     on_asked: Callable[[int, int], None] = lambda _at, _of: None,
 ) -> Iterator[Appraisal]:
-    """First what is known without asking anybody; then, where that leaves sizes open, with what the index said.
+    """Appraise by what is known without asking anybody; then, where that leaves sizes open, with what the index says.
 
     No wheel is fetched.
     """
@@ -68,7 +68,7 @@ def appraise(
     )
     pairs = [(job.build, job.request) for job in planned]
 
-    def told(estimate: Estimate, *, is_final: bool) -> Appraisal:
+    def make_appraisal(estimate: Estimate, *, is_final: bool) -> Appraisal:
         slots, ready = settings.slots, estimate.ready
         environment_s = known.environment_s or ENVIRONMENT_S
         price = price_of(planned, known.durations, slots=slots, environment_s=environment_s, ready=ready)
@@ -76,10 +76,10 @@ def appraise(
 
     here = provisioner.estimate(pairs, stored)
     is_final = not place.seconds or not here.is_open
-    yield told(here, is_final=is_final)
+    yield make_appraisal(here, is_final=is_final)
     if not is_final:
         troubles = provisioner.look_up(pairs, stored, seconds=place.seconds, on_asked=on_asked)
-        yield told(provisioner.estimate(pairs, stored, troubles), is_final=True)
+        yield make_appraisal(provisioner.estimate(pairs, stored, troubles), is_final=True)
 
 
 def _readable(texts: Mapping[EnvironmentRequest, str]) -> dict[EnvironmentRequest, Lock]:
@@ -97,15 +97,15 @@ def tell_price(engine: Engine, place: PricingContext, planned: Sequence[PlannedJ
         return
     out.print(to_do_in_words(planned))
     with _asking(place.seconds) as on_asked:
-        for number, one in enumerate(appraise(engine, place, planned, on_asked)):
+        for number, appraisal in enumerate(appraise(engine, place, planned, on_asked)):
             if not number:
-                print_price(out, one.price, one.estimate)
-            print_sizes(out, one.estimate, is_final=one.is_final)
+                print_price(out, appraisal.price, appraisal.estimate)
+            print_sizes(out, appraisal.estimate, is_final=appraisal.is_final)
 
 
 def price_as_json(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:
-    *_, one = appraise(engine, place, planned)
-    return {**vars(one.price), **sizes_as_json(one.estimate)}
+    *_, appraisal = appraise(engine, place, planned)
+    return {**vars(appraisal.price), **sizes_as_json(appraisal.estimate)}
 
 
 @contextmanager

@@ -105,8 +105,8 @@ class ProposedJob:
     @property
     def reason(self) -> str:
         """One sentence for people."""
-        said = [_phrase([one for one in self.due if one.why is why]) for why in Why]
-        words = "; ".join(phrase for phrase in said if phrase)
+        phrases = [_phrase([cell for cell in self.due if cell.why is why]) for why in Why]
+        words = "; ".join(phrase for phrase in phrases if phrase)
         return f"watched by {', '.join(self.watchers)}: {words}" if self.watchers else words
 
 
@@ -118,21 +118,21 @@ def watched_by(
     What a list names and the catalogue no longer has is passed over: a list is older than the catalogue.
     """
     names = names_of(issues)
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in sorted(lists, key=lambda one: one.name):
+    watchers: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for watch_list in sorted(lists, key=lambda watch_list: watch_list.name):
         watch = replace(
-            one.content.watch,
-            issues=tuple(text for text in one.content.watch.issues if is_all(text) or meant_by(text, names)),
+            watch_list.content.watch,
+            issues=tuple(text for text in watch_list.content.watch.issues if is_all(text) or meant_by(text, names)),
             components=tuple(
-                text for text in one.content.watch.components if text.strip().casefold() in names.components
+                text for text in watch_list.content.watch.components if text.strip().casefold() in names.components
             ),
             lists=(),
         )
         for issue in watched_issues(watch, issues, names)[0] if not watch.is_empty else ():
             for class_ in hardware:
-                if not one.content.hardware or class_ in one.content.hardware:
-                    found[issue.id, class_].append(one.name)
-    return {key: tuple(lists) for key, lists in found.items()}
+                if not watch_list.content.hardware or class_ in watch_list.content.hardware:
+                    watchers[issue.id, class_].append(watch_list.name)
+    return {key: tuple(lists) for key, lists in watchers.items()}
 
 
 def propose(scheduling_state: SchedulingState, budget_s: float | None = None) -> tuple[ProposedJob, ...]:
@@ -148,10 +148,10 @@ def propose(scheduling_state: SchedulingState, budget_s: float | None = None) ->
     chosen: list[ProposedJob] = []
     made: set[EnvironmentRequest] = set()
     spent = 0.0
-    for one in ranked:
-        is_made = one.job.request in made
+    for proposal in ranked:
+        is_made = proposal.job.request in made
         spared = scheduling_state.environment_s - REUSED_S if is_made else 0.0
-        priced = replace(one, seconds=round(max(one.seconds - spared, REUSED_S), 1))
+        priced = replace(proposal, seconds=round(max(proposal.seconds - spared, REUSED_S), 1))
         if budget_s is not None and chosen and spent + priced.seconds > budget_s:
             continue
         chosen.append(priced)
@@ -160,9 +160,15 @@ def propose(scheduling_state: SchedulingState, budget_s: float | None = None) ->
     return tuple(chosen)
 
 
-def _rank(one: ProposedJob) -> tuple[bool, float, object, str, str]:
-    pace = round(one.value / one.seconds, 9)
-    return (not one.watchers, -pace, one.job.build.build_id, one.job.hardware, one.job.request.digest)
+def _rank(proposal: ProposedJob) -> tuple[bool, float, object, str, str]:
+    pace = round(proposal.value / proposal.seconds, 9)
+    return (
+        not proposal.watchers,
+        -pace,
+        proposal.job.build.build_id,
+        proposal.job.hardware,
+        proposal.job.request.digest,
+    )
 
 
 _Group = tuple[str, EnvironmentRequest, bool, bool]  # hardware class, environment, watched, urgent
@@ -182,12 +188,14 @@ def _jobs(scheduling_state: SchedulingState) -> Iterator[ProposedJob]:
                 groups[key].append(due)
                 lists[key].update(watchers)
                 builds[request] = build
-    for key, found in groups.items():
+    for key, pending in groups.items():
         class_, request, *_ = key
-        dues = tuple(sorted(found, key=lambda one: (-one.value, one.issue)))
-        seconds = sum(one.seconds for one in dues) / max(scheduling_state.slots, 1) + scheduling_state.environment_s
-        job = PlannedJob(builds[request], class_, request, tuple(arm for one in dues for arm in one.arms))
-        yield ProposedJob(job, dues, tuple(sorted(lists[key])), sum(one.value for one in dues), max(seconds, REUSED_S))
+        dues = tuple(sorted(pending, key=lambda cell: (-cell.value, cell.issue)))
+        seconds = sum(cell.seconds for cell in dues) / max(scheduling_state.slots, 1) + scheduling_state.environment_s
+        job = PlannedJob(builds[request], class_, request, tuple(arm for cell in dues for arm in cell.arms))
+        yield ProposedJob(
+            job, dues, tuple(sorted(lists[key])), sum(cell.value for cell in dues), max(seconds, REUSED_S)
+        )
 
 
 def _row(
@@ -215,9 +223,9 @@ def _halving(scheduling_state: SchedulingState, issue: str, hardware: str, missi
     """By build: the interval that it halves. Of the builds between a pass and a failure it is the middle one of those
     that can be asked.
     """
-    told = (build for build in scheduling_state.builds if not build.is_mismatched)
-    lines = grouped(told, lambda build: (build.origin, build.python))
-    found: dict[str, str] = {}
+    own = (build for build in scheduling_state.builds if not build.is_mismatched)
+    lines = grouped(own, lambda build: (build.origin, build.python))
+    halved: dict[str, str] = {}
     for line in lines.values():
         before: tuple[Build, bool] | None = None
         between: list[Build] = []
@@ -227,9 +235,9 @@ def _halving(scheduling_state: SchedulingState, issue: str, hardware: str, missi
                 between += [build] if build.id in missing else []
                 continue
             if before is not None and before[1] != fails and between:
-                found[between[len(between) // 2].id] = f"({before[0].build_id.release}, {build.build_id.release}]"
+                halved[between[len(between) // 2].id] = f"({before[0].build_id.release}, {build.build_id.release}]"
             before, between = (build, fails), []
-    return found
+    return halved
 
 
 def _fails(cell: Cell | None) -> bool | None:
