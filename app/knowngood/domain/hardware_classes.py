@@ -38,7 +38,7 @@ def whole_class(hardware: str) -> str:
 
 def whole_classes(classes: Iterable[str]) -> tuple[str, ...]:
     """Classes of the matrix among these: those that every row may have."""
-    return tuple(sorted({whole_class(one) for one in classes}))
+    return tuple(sorted({whole_class(class_) for class_ in classes}))
 
 
 def with_isa_classes(classes: Iterable[str]) -> tuple[str, ...]:

@@ -457,7 +457,7 @@ def is_asked_on(issue: Issue, build: Build, hardware: str) -> bool:
     """Whether a cell is measured by itself. What depends on the vector ISA is asked with each one of its own, and its
     cell of the whole CPU class says what these say.
     """
-    if any(_has_isa_classes(issue.requires, build, isa_of(one)) for one in isa_classes(hardware)):
+    if any(_has_isa_classes(issue.requires, build, isa_of(class_)) for class_ in isa_classes(hardware)):
         return False
     return inapplicable(issue, build, hardware) is None
 

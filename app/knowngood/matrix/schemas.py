@@ -273,7 +273,7 @@ def issue_detail(
 
 
 def held_claim_bodies(issue: Issue, known: Sequence[tuple[Build, Cell]]) -> list[HeldClaimBody]:
-    return [HeldClaimBody.of(one) for one in held_claims(issue, known)]
+    return [HeldClaimBody.of(claim) for claim in held_claims(issue, known)]
 
 
 def history_bodies(issue: Issue, histories: Mapping[str, History]) -> list[HistoryBody]:

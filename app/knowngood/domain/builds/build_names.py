@@ -129,7 +129,7 @@ class BuildNames:
         if variants:
             return UnknownBuild(
                 f'"{written}" names no CUDA variant, and none of those here is the default index\'s',
-                [one.id for one in variants],
+                [variant.id for variant in variants],
                 what="candidates",
             )
         near = self.nearest(torch, triton=name.triton, python=python)
@@ -229,7 +229,9 @@ class BuildNames:
 
     @cached_property
     def _defaults(self) -> Mapping[Version, frozenset[Version]]:
-        builds = (one.build_id for one in self.builds.values() if one.origin == "default" and not one.is_mismatched)
+        builds = (
+            build.build_id for build in self.builds.values() if build.origin == "default" and not build.is_mismatched
+        )
         by_release = grouped(builds, lambda one: one.public_version)
         return {release: frozenset(one.version for one in found) for release, found in by_release.items()}
 

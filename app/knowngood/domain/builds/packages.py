@@ -43,18 +43,26 @@ def release_for(build: Build, releases: Mapping[str, Collection[str]]) -> str:
 
 def coming_along(build: Build, packages: Collection[str]) -> dict[str, str]:
     """The releases for `build` of those of `packages`, by canonical name, that are built for one minor release."""
-    return {one.package: one.release for one in build.companions if one.package in packages and one.release}
+    return {
+        companion.package: companion.release
+        for companion in build.companions
+        if companion.package in packages and companion.release
+    }
 
 
 def built_for_another(build: Build, packages: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each package of an environment that is built for another minor release of torch than its own."""
-    for one in build.companions:
-        found = packages.get(one.package, "")
+    for companion in build.companions:
+        found = packages.get(companion.package, "")
         if _minor(found) not in {"", build.minor}:
-            goes = f"{one.release} goes with {build.torch}" if one.release else f"PyPI has none for torch {build.minor}"
+            goes = (
+                f"{companion.release} goes with {build.torch}"
+                if companion.release
+                else f"PyPI has none for torch {build.minor}"
+            )
             yield (
-                f"{one.package} {found} is built for torch {_minor(found)}, and torch is {build.torch}: {goes} "
-                f"(PyPI, asked {one.asked}; a claim, not measured: {one.source})"
+                f"{companion.package} {found} is built for torch {_minor(found)}, and torch is {build.torch}: {goes} "
+                f"(PyPI, asked {companion.asked}; a claim, not measured: {companion.source})"
             )
 
 

@@ -103,7 +103,7 @@ class Worker:
     def served(self) -> frozenset[str]:
         """The hardware classes that it can measure."""
         own = self.machine.hardware if self.machine else ()
-        return frozenset({*own, *(one.hardware for one in self.classes)})
+        return frozenset({*own, *(class_.hardware for class_ in self.classes)})
 
 
 @dataclass(frozen=True)
@@ -144,14 +144,14 @@ def _worker(  # noqa: PLR0913 - what is known of one machine
 ) -> Worker:
     held = tuple(one for one in doing if one.machine == digest)
     is_at_work = any(one.is_held for one in held)
-    classes = dict.fromkeys([one.hardware for one in tallies] + [one.hardware for one in held])
+    classes = dict.fromkeys([tally.hardware for tally in tallies] + [one.hardware for one in held])
     return Worker(
         digest=digest,
         machine=machine,
         last_at=now if is_at_work else max((one.last_at for one in tallies), default=since),
         arms=sum(one.arms for one in tallies),
         origins=tuple(dict.fromkeys(origin for one in tallies for origin in one.origins)),
-        busy=busy_share(((one.started_at, one.finished_at) for one in stays), since, now),
+        busy=busy_share(((stay.started_at, stay.finished_at) for stay in stays), since, now),
         classes=tuple(_class_work(name, [one for one in stays if one.hardware == name]) for name in sorted(classes)),
         doing=held,
     )
@@ -161,7 +161,7 @@ def _class_work(hardware: str, stays: Sequence[AttemptStay]) -> ClassWork:
     return ClassWork(
         hardware=hardware,
         arms=len(stays),
-        cells=len({(one.issue, one.build) for one in stays}),
+        cells=len({(stay.issue, stay.build) for stay in stays}),
         seconds=sum((one.finished_at - one.started_at).total_seconds() for one in stays),
     )
 

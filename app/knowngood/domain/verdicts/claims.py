@@ -148,7 +148,7 @@ def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tup
 
 
 def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool | None]) -> Iterable[Message]:
-    measured = {one.name for one in history.releases if one.fails is not None}
+    measured = {release.name for release in history.releases if release.fails is not None}
     for claim in issue.claims:
         if claim.about and claim.says in {"affected", "fixed"}:
             against = claim.says == "fixed"
@@ -163,10 +163,10 @@ def _spoken_of(claim: Claim, history: History) -> Iterable[str]:
     """
     exact = (one.version for one in SpecifierSet(claim.about) if one.operator == "==" and "*" not in one.version)
     found = {Version(name): name for name in exact}
-    for one in history.releases:
-        was_out = not (claim.dated and one.released and one.released > claim.dated)
-        if _speaks_of(claim, one.name) and (was_out or claim.says == "fixed"):
-            found[Version(one.name)] = one.name
+    for release in history.releases:
+        was_out = not (claim.dated and release.released and release.released > claim.dated)
+        if _speaks_of(claim, release.name) and (was_out or claim.says == "fixed"):
+            found[Version(release.name)] = release.name
     return (found[version] for version in sorted(found))
 
 

@@ -78,7 +78,7 @@ def pairs_of(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[Repe
 
 
 def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple[CellKey, Sequence[Trial]]]:
-    said = (one for one in trials if one.issue in issues and one.judged.outcome not in INFRASTRUCTURE)
+    said = (trial for trial in trials if trial.issue in issues and trial.judged.outcome not in INFRASTRUCTURE)
     return sorted(grouped(said, lambda one: one.key).items())
 
 
@@ -103,7 +103,9 @@ def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
 
 def _of_arm(trials: Iterable[Trial], arm: str) -> dict[tuple[str, str], list[Trial]]:
     """By variant and binding."""
-    return grouped((one for one in trials if one.judged.arm == arm), lambda one: (one.judged.variant, one.binding))
+    return grouped(
+        (trial for trial in trials if trial.judged.arm == arm), lambda one: (one.judged.variant, one.binding)
+    )
 
 
 def _passes(trials: Sequence[Trial]) -> tuple[Sequence[Trial], Sequence[Trial]]:

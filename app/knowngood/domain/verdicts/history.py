@@ -238,7 +238,7 @@ def _history(builds: tuple[Build, ...], verdicts: tuple[Verdict, ...]) -> Histor
     line = [_release([builds[at] for at in places], [verdicts[at] for at in places]) for _, places in _line(builds)]
     releases = _where_it_applies(line)
     spans = tuple(_spans(releases))
-    measured = sum(1 for one in releases if one.fails is not None)
+    measured = sum(1 for release in releases if release.fails is not None)
     return History(spans, measured, _sentence(spans, releases), releases)
 
 
@@ -247,7 +247,7 @@ def _line(builds: tuple[Build, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The releases among `builds`, oldest first, and at which places of it their Pythons stand."""
     releases = (at for at, build in enumerate(builds) if is_release(build))
     places = grouped(sorted(releases, key=lambda at: builds[at].build_id), lambda at: builds[at].torch)
-    return tuple((builds[found[0]].build_id.release, tuple(found)) for found in places.values())
+    return tuple((builds[place[0]].build_id.release, tuple(place)) for place in places.values())
 
 
 def _release(builds: Sequence[Build], verdicts: Iterable[Verdict]) -> Release:
@@ -282,13 +282,13 @@ def _spans(releases: Sequence[Release]) -> Iterator[FailingSpan]:
                 good_before=releases[before].name if before >= 0 else None,
                 good_after=releases[after].name if after < len(releases) else None,
                 before=tuple(releases[before + 1 : first]),
-                within=tuple(one for one in releases[first:last] if one.fails is None),
+                within=tuple(release for release in releases[first:last] if release.fails is None),
                 after=tuple(releases[last + 1 : after]),
             )
 
 
 def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release]) -> Message:
-    said = [one for one in releases if one.fails is not None]
+    said = [release for release in releases if release.fails is not None]
     vain = [one for one in releases if one.answer in _MEASURED_IN_VAIN]
     if not said:
         return _nothing_said(vain)

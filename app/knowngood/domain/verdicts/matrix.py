@@ -290,7 +290,7 @@ def helped_elsewhere(issue: Issue, cell: Cell, known: Known) -> tuple[Workaround
     if build is None:
         return None
     helps = next(open_.intersection(working(one)) for one in helping if one.build == build.id)
-    return next(one for one in issue.workarounds if one.id in helps), build
+    return next(workaround for workaround in issue.workarounds if workaround.id in helps), build
 
 
 def isa_difference(issue: Issue, known: Known) -> Message | None:

@@ -253,7 +253,7 @@ def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgeme
 
 def _off_the_gpu(record: RunRecord, issue: Issue, arm: str, hardware: str) -> Judgement | None:
     called = _Called.by(arm, record, issue)
-    if not default_device(issue, hardware) or any(one.on_cuda for one in called.paths):
+    if not default_device(issue, hardware) or any(path.on_cuda for path in called.paths):
         return None
     names = called.suspect.names
     reason = Message("off_the_gpu", names=either(names)) if names else Message("arm_off_the_gpu", variant=arm)
@@ -335,7 +335,7 @@ class _Called:
             return aside(doubt, [Message("seen", names=others)] if others else [])
         if self.suspect.raises:
             return None
-        if any(one.gave_up for one in self.paths):
+        if any(path.gave_up for path in self.paths):
             return Message("went_on_without", names=names)
         if any(one.raised for one in self.paths):
             return Message("raised_compiled", names=names)
@@ -347,14 +347,14 @@ class _Called:
         frames = [
             Message(
                 "frame_seen",
-                name=one.name,
-                backend=one.backend or Message("unnamed_backend"),
-                n=self._ran(one),
-                objects=one.objects,
-                kernels=one.kernels,
+                name=path.name,
+                backend=path.backend or Message("unnamed_backend"),
+                n=self._ran(path),
+                objects=path.objects,
+                kernels=path.kernels,
             )
-            for one in self.paths[:_NAMED]
-            if one.kind == "frame"
+            for path in self.paths[:_NAMED]
+            if path.kind == "frame"
         ]
         return [Message("seen", names=joined("then", frames))] if frames else []
 
@@ -369,7 +369,7 @@ class _Called:
     @property
     def counts(self) -> Mapping[str, int]:
         """The probes, those of compiled code by what ran of it; the others are counted while the arm runs."""
-        ran = [one for one in self.paths if self._ran(one)]
+        ran = [path for path in self.paths if self._ran(path)]
         by_kind = {probe: sum(self._ran(one) for one in ran if one.kind == kind) for probe, kind in _KINDS.items()}
         made = {
             "inductor_cpp": sum(one.objects for one in ran),
@@ -381,7 +381,7 @@ class _Called:
 
     def backends(self, wanted: Collection[str]) -> tuple[str, ...]:
         """The backends (`aot_eager`) where Dynamo's graphs are the proof: what was never asked is seen by them."""
-        names = {one.backend for one in self.paths if one.kind == "frame" and one.ran and one.backend}
+        names = {path.backend for path in self.paths if path.kind == "frame" and path.ran and path.backend}
         return tuple(sorted(names)) if "dynamo_graph" in wanted else ()
 
 

@@ -23,7 +23,7 @@ def status_of(cell: Cell) -> StatusLabel:
         return label
     if passes_as_reported(cell):
         return _AS_REPORTED
-    found = {one.verdict for one in cell.workarounds.values()}
+    found = {workaround.verdict for workaround in cell.workarounds.values()}
     if _EFFECTIVE in found or _IN_PART in found:
         return _WORKAROUND if _EFFECTIVE in found else _PARTIAL
     return _UNTRIED if is_untried(cell) else label
@@ -36,7 +36,7 @@ def passes_as_reported(cell: Cell) -> bool:
 
 
 def failing_variants(cell: Cell) -> tuple[str, ...]:
-    return tuple(one.variant for one in cell.variants if one.verdict is cell.verdict)
+    return tuple(variant.variant for variant in cell.variants if variant.verdict is cell.verdict)
 
 
 def working(cell: Cell) -> tuple[str, ...]:

@@ -252,13 +252,13 @@ class Cell(OfCell):
     @property
     def as_reported(self) -> VariantFinding | None:
         """The variant that the report ran, where it says something else than the cell."""
-        found = next((one for one in self.variants if one.variant == self.reported), None)
+        found = next((variant for variant in self.variants if variant.variant == self.reported), None)
         return found if found and found.verdict is not self.verdict and found.verdict in CONCLUSIVE else None
 
     @property
     def runs(self) -> int:
         """How many attempts the verdict rests on: of a failure the most with one variant, of a pass the least."""
-        own = [one.n for one in self.variants if one.verdict is self.verdict]
+        own = [variant.n for variant in self.variants if variant.verdict is self.verdict]
         if self.verdict not in CONCLUSIVE or not own:
             return 0
         return min(own) if self.verdict is Verdict.NOT_AFFECTED else max(own)
@@ -309,7 +309,7 @@ def derive_cell(
     served = [one for one in made if not one.unserved]
     differences = tuple(_differences(issue, served))
     attempts = _weighed(served, differences)
-    baseline = [one for one in attempts if one.arm == BASELINE]
+    baseline = [attempt for attempt in attempts if attempt.arm == BASELINE]
     control = [one for one in attempts if one.arm == CONTROL]
     findings = tuple(
         judge_variant(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
@@ -391,7 +391,7 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
     One that agrees is enough, on whichever machine: were the nearest preferred, its loss could make a pass of what
     differs from it. For the same reason a variant that the control has, and was not tried with, leaves nothing proven.
     """
-    observed = [one for one in attempts if one.outcome is Outcome.PASS and one.observed]
+    observed = [attempt for attempt in attempts if attempt.outcome is Outcome.PASS and attempt.observed]
     controls = grouped((one for one in attempts if one.arm == CONTROL), lambda one: one.variant)
     lacking = {variant.id for variant in variants_of(issue, CONTROL)} - controls.keys() if controls else set()
     for one in observed:
@@ -405,8 +405,11 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
 
 def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> list[Judged]:
     """The attempts as they weigh in the mixture: a pass that differs from the control is none."""
-    why = {one.attempt: one.reason for one in differences}
-    return [replace(one, outcome=_DIFFERS, reason=why[one.attempt]) if one.attempt in why else one for one in attempts]
+    why = {difference.attempt: difference.reason for difference in differences}
+    return [
+        replace(attempt, outcome=_DIFFERS, reason=why[attempt.attempt]) if attempt.attempt in why else attempt
+        for attempt in attempts
+    ]
 
 
 def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[Difference]) -> bool | None:
@@ -417,8 +420,8 @@ def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[D
     """
     failures = [one for one in baseline if one.outcome in FAILURES]
     by_word = issue.signature.kind is SignatureKind.WRONG_RESULT
-    wrong = [one for one in failures if one.marked == "wrong_result"]
-    if any(one.arm == BASELINE and one.values for one in differences) or (wrong and not by_word):
+    wrong = [failure for failure in failures if failure.marked == "wrong_result"]
+    if any(difference.arm == BASELINE and difference.values for difference in differences) or (wrong and not by_word):
         return True
     if not failures:
         return None
@@ -487,7 +490,7 @@ def _hangs_only_beside_a_quick_control(
 
 def _counts(attempts: Sequence[Judged]) -> tuple[int, int]:
     """How many of them ended with the signature, and how many said anything."""
-    outcomes = [one.outcome for one in attempts]
+    outcomes = [attempt.outcome for attempt in attempts]
     return outcomes.count(Outcome.MATCH), sum(1 for outcome in outcomes if _says_something(outcome))
 
 
@@ -496,7 +499,7 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> Message:
     k, n = _counts(attempts)
 
     def newest(*outcomes: Outcome) -> Message:
-        return next(one.reason for one in reversed(attempts) if one.outcome in outcomes)
+        return next(attempt.reason for attempt in reversed(attempts) if attempt.outcome in outcomes)
 
     match verdict:
         case Verdict.AFFECTED if k < n:
@@ -529,7 +532,7 @@ FLAKY_WORDS = (Verdict.FLAKY.value, _PASSED_AND_FAILED)
 
 def is_flaky(cell: Cell) -> bool:
     """Whether the same baseline was seen here to do now this and now that, with any variant, be it on two machines."""
-    return any(one.verdict is Verdict.FLAKY or _is_mixed(one.reason) for one in cell.variants)
+    return any(variant.verdict is Verdict.FLAKY or _is_mixed(variant.reason) for variant in cell.variants)
 
 
 def _is_mixed(reason: Message) -> bool:
@@ -572,7 +575,7 @@ def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
     """The cell as it is claimed of an issue that is flaky on its class. Passes that may be luck by the lowest `rates`
     are no answer; where no rate is known, a single pass is no cure, and is marked.
     """
-    short = {one.variant: one.n for one in cell.variants if one.n < _needed(rates, one.variant)}
+    short = {variant.variant: variant.n for variant in cell.variants if variant.n < _needed(rates, variant.variant)}
     variants = tuple(
         replace(one, verdict=Verdict.INCONCLUSIVE, reason=_too_few(rates[one.variant], one.n))
         if one.variant in short and one.verdict is Verdict.NOT_AFFECTED
@@ -626,7 +629,7 @@ def _is_tried(finding: WorkaroundFinding) -> bool:
 
 
 def _failing(cell: Cell) -> frozenset[str]:
-    return frozenset(one.variant for one in cell.variants if one.verdict in _SEEN)
+    return frozenset(variant.variant for variant in cell.variants if variant.verdict in _SEEN)
 
 
 def _needed(rates: Mapping[str, FlakyRate], variant: str, least: int = 0) -> int:
@@ -660,7 +663,7 @@ def _cured_beyond_luck(found: WorkaroundFinding, rates: Mapping[str, FlakyRate])
 
 def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
     """Whether each machine always says the same, and not all machines the same."""
-    telling = [one for one in attempts if _says_something(one.outcome)]
+    telling = [attempt for attempt in attempts if _says_something(attempt.outcome)]
     pairs = {(one.machine, one.outcome) for one in telling}
     agrees_with_itself = len(pairs) == len({one.machine for one in telling})
     return agrees_with_itself and len({one.outcome for one in telling}) > 1
@@ -675,7 +678,7 @@ def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, Message
         found = [one for one in findings if one.verdict is verdict]
         if found:
             return verdict, _in_variant(found, findings)
-    kinds = {one.verdict for one in findings}
+    kinds = {finding.verdict for finding in findings}
     if kinds == {Verdict.NOT_RUN}:
         return Verdict.NOT_RUN, NOT_RUN
     if Verdict.NOT_RUN in kinds:
@@ -691,7 +694,7 @@ def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, Message
 def _beside_the_report(issue: Issue, verdict: Verdict, reason: Message, findings: Sequence[VariantFinding]) -> Message:
     """A cell's verdict is its worst variant's; where the report's own has another one, both are said."""
     reported = {variant.id for variant in issue.variants if variant.is_reported}
-    own = next((one for one in findings if one.variant in reported), None)
+    own = next((finding for finding in findings if finding.variant in reported), None)
     if own is None or own.verdict is verdict or own.verdict not in CONCLUSIVE or verdict not in CONCLUSIVE:
         return reason
     return Message("as_reported", said=reason, variant=own.variant, clause=Message(f"it_{own.verdict}"))
@@ -716,7 +719,7 @@ def _telling(attempts: Sequence[Judged], verdict: Verdict) -> Judged | None:
         Verdict.NOT_AFFECTED: {Outcome.PASS},
         Verdict.DIFFERENT_FAILURE: {Outcome.OTHER_FAILURE, Outcome.CRASH},
     }.get(verdict, set(Outcome))
-    return next((one for one in reversed(attempts) if one.outcome in wanted), None)
+    return next((attempt for attempt in reversed(attempts) if attempt.outcome in wanted), None)
 
 
 def _worst(control: Sequence[Judged]) -> Outcome | None:
@@ -740,10 +743,10 @@ def _workaround(
     absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
         return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, Message("does_not_apply", said=absent), applies=False)
-    own = grouped((one for one in attempts if one.arm == arm), lambda one: one.variant)
-    trials = [_trial(issue, one, own.get(one.variant, [])) for one in findings]
+    own = grouped((attempt for attempt in attempts if attempt.arm == arm), lambda one: one.variant)
+    trials = [_trial(issue, finding, own.get(finding.variant, [])) for finding in findings]
     harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
-    failing = [one for one in trials if one.baseline.verdict in _SEEN]
+    failing = [trial for trial in trials if trial.baseline.verdict in _SEEN]
     found = _over_failing(issue, failing) if failing else _over_passing(trials)
     planned = {variant.id for variant in variants_of(issue, arm)}
     if failing and planned.isdisjoint(found.untried) and found.verdict is WorkaroundVerdict.UNVERIFIED:
@@ -792,9 +795,9 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> Message:
     )
     others = [one for one in failing if one.baseline.variant not in {*helped, *failed}]
     unsure = [
-        Message("aside", said=Message("names", names=(one.baseline.variant,)), aside=one.note)
-        for one in others
-        if one.note and one.note != NOT_RUN
+        Message("aside", said=Message("names", names=(other.baseline.variant,)), aside=other.note)
+        for other in others
+        if other.note and other.note != NOT_RUN
     ]
     untried = grouped((one.baseline.variant for one in others if one.note == NOT_RUN), why.__getitem__)
     told = [Message("helps_with", names=helped)] if helped else []
@@ -811,7 +814,7 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> Message:
 
 def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
     """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
-    applicable = [one for one in trials if one.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
+    applicable = [trial for trial in trials if trial.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
     said = [one for one in applicable if one.note != NOT_RUN]
     unsure = next((one for one in said if one.verdict is not WorkaroundVerdict.UNNECESSARY), None)
     if unsure or not said:
@@ -824,7 +827,7 @@ def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> Messa
 
     A build that cannot be had says nothing of the workaround.
     """
-    said = [one for one in attempts if one.arm == arm and one.outcome not in INFRASTRUCTURE]
+    said = [attempt for attempt in attempts if attempt.arm == arm and attempt.outcome not in INFRASTRUCTURE]
     with_all = {one.variant for one in said} >= {variant.id for variant in variants_of(issue, arm)}
     if not said or not with_all or any(one.outcome is not Outcome.NOT_APPLICABLE or one.no_build for one in said):
         return None

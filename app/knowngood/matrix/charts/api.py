@@ -112,7 +112,7 @@ def lifespan_body(one: Lifespan) -> LifespanBody:
 
 def pass_rate_csv(rates: Iterable[PassRate]) -> bytes:
     head = ("hardware", "release", "build", *Prospect, "answered", "rate")
-    return _csv(head, (_tally_row(one.hardware, release) for one in rates for release in one.releases))
+    return _csv(head, (_tally_row(rate.hardware, release) for rate in rates for release in rate.releases))
 
 
 def _tally_row(hardware: str, one: ReleaseTally) -> Sequence[object]:
@@ -127,16 +127,16 @@ def lifespans_csv(spans: Iterable[Lifespan]) -> bytes:
         head,
         (
             (
-                one.issue.id,
-                one.hardware,
+                span.issue.id,
+                span.hardware,
                 segment.release,
                 segment.build,
                 segment.prospect,
                 str(segment.is_mixed).lower(),
                 str(segment.is_inferred).lower(),
             )
-            for one in spans
-            for segment in one.segments
+            for span in spans
+            for segment in span.segments
         ),
     )
 
@@ -153,7 +153,7 @@ def charts(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response
 
     def load(session: Session) -> ChartsBody:
         known = context.known(session)
-        return ChartsBody(classes=[ClassChartsBody.of(pass_rate(known, one)) for one in query.classes(known)])
+        return ChartsBody(classes=[ClassChartsBody.of(pass_rate(known, class_)) for class_ in query.classes(known)])
 
     return context.answer(load, context.json)
 

@@ -121,7 +121,7 @@ def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
         places.append(
             Place(_told(context, one), reached(context, build_address(one.build.id, found.hardware)), x, width)
         )
-    releases = [one.release for one in found.releases]
+    releases = [release.release for release in found.releases]
     return BarChart(
         id=f"pass-rate-{found.hardware}",
         title=context.say("Pass rate by release, {hardware}", hardware=found.hardware),
@@ -229,7 +229,7 @@ def lifespan_chart(
     own = spans.place_of(build) if build else None
     return LifespanChart(
         heads=labels([one.build_id.release for one in spans.builds], TEXT_HEIGHT - 5),
-        rows=tuple(_row(context, one, count, has_cells=has_cells, by_class=by_class) for one in spans.rows),
+        rows=tuple(_row(context, row, count, has_cells=has_cells, by_class=by_class) for row in spans.rows),
         own=Place(build, "", *place(own, count)) if own is not None else None,
     )
 

@@ -104,7 +104,9 @@ def _over(columns: Sequence[Column], issues: Iterable[Issue], known: Known, clas
     for hardware in classes:
         cells = cells_by_release(issues, columns, hardware, known)
         rows = (_lifespan(issue, columns, cells[issue.id], known, hardware) for issue in issues)
-        found += (row for row in rows if any(one.prospect is not Prospect.DOES_NOT_APPLY for one in row.segments))
+        found += (
+            row for row in rows if any(segment.prospect is not Prospect.DOES_NOT_APPLY for segment in row.segments)
+        )
     return Lifespans(tuple(column.head for column in columns), tuple(found))
 
 
@@ -123,7 +125,7 @@ def _lifespan(issue: Issue, columns: Sequence[Column], cells: Sequence[Cell], kn
 
 
 def _is_mixed(issue: Issue, column: Column, cell: Cell, known: Known) -> bool:
-    found = {one.verdict for one in cell.variants}
+    found = {variant.verdict for variant in cell.variants}
     if len(column.builds) > 1:
         found |= {known.cell(issue, build, cell.hardware).verdict for build in column.builds}
     said = found & CONCLUSIVE
@@ -163,7 +165,7 @@ BRIEF_WORDS = {
 
 def history_in_brief(history: History) -> Iterator[Words]:
     """`broke 2.7.0`, `fixed 2.8.0`: of an interval with unmeasured releases in it, the interval."""
-    said = [one for one in history.releases if one.fails is not None]
+    said = [release for release in history.releases if release.fails is not None]
     if not said:
         yield BRIEF_WORDS["no answer"], {}
     elif len(said) == 1:

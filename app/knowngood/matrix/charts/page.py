@@ -48,7 +48,7 @@ def charts(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response
 def pass_rates_as_csv(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response:
     return _csv(
         context,
-        lambda known: pass_rate_csv(pass_rate(known, one) for one in query.classes(known)),
+        lambda known: pass_rate_csv(pass_rate(known, class_) for class_ in query.classes(known)),
         "pass-rate.csv",
     )
 
@@ -67,7 +67,7 @@ def _csv(context: RequestContext, write: Callable[[Known], bytes], name: str) ->
 
 def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> ChartsPage:
     return ChartsPage(
-        charts=tuple(pass_rate_chart(context, pass_rate(known, one)) for one in query.classes(known)),
+        charts=tuple(pass_rate_chart(context, pass_rate(known, class_)) for class_ in query.classes(known)),
         choices=(
             Choice(context.say("all measured"), CHARTS, is_chosen=not query.hardware),
             *(Choice(one, f"{CHARTS}?hardware={one}", list(query.hardware) == [one]) for one in known.hardware),

@@ -132,7 +132,7 @@ def cell_page(
         ),
         workarounds=workarounds,
         elsewhere=elsewhere_of(issue, build, cell),
-        costs=cost_rows({one.id: one.title for one in workarounds}, costs),
+        costs=cost_rows({workaround.id: workaround.title for workaround in workarounds}, costs),
         timeline=timeline(_moments(context, issue, evidence.attempts)),
         attempts=tuple(_telling_first(issue, evidence.attempts)),
         is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
@@ -162,7 +162,10 @@ def _silence(context: RequestContext, issue: Issue, cell: Cell) -> str:
 
 def _telling_first(issue: Issue, attempts: Iterable[AttemptRow]) -> list[AttemptRow]:
     """Counted ones first: baseline, control, then each workaround; within an arm the newest first, as they come."""
-    arms = {id_: place for place, id_ in enumerate((BASELINE, CONTROL, *(one.id for one in issue.workarounds)))}
+    arms = {
+        id_: place
+        for place, id_ in enumerate((BASELINE, CONTROL, *(workaround.id for workaround in issue.workarounds)))
+    }
     return sorted(
         attempts, key=lambda row: (not row.counted, arms.get(row.attempt.arm, len(arms)), row.attempt.variant)
     )

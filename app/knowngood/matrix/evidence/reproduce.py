@@ -110,4 +110,4 @@ def _line(package: Mapping[str, Any]) -> str:
         return ""
     name = package["name"]
     what = f"{name} @ {archive['url']}" if archive and archive.get("url") else f"{name}==={package.get('version', '')}"
-    return f"{what} {' '.join(f'--hash=sha256:{one}' for one in hashes)}"
+    return f"{what} {' '.join(f'--hash=sha256:{hash_}' for hash_ in hashes)}"

@@ -87,7 +87,7 @@ class CellEvidence:
     @property
     def shown(self) -> tuple[int, int]:
         """How many baselines showed the issue, of how many that said anything, over all variants."""
-        return sum(one.k for one in self.cell.variants), sum(one.n for one in self.cell.variants)
+        return sum(variant.k for variant in self.cell.variants), sum(one.n for one in self.cell.variants)
 
 
 def load_cell_evidence(

@@ -164,9 +164,13 @@ def _line(context: RequestContext, known: Known, cell: Cell) -> IssueLine:
 
     def links(ids: Sequence[str]) -> tuple[Choice, ...]:
         return tuple(
-            Choice(context.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}", is_chosen=False)
-            for one in issue.workarounds
-            if one.id in ids
+            Choice(
+                context.in_language(workaround.title, workaround.title_zh),
+                f"{address}#cure-{part(workaround.id)}",
+                is_chosen=False,
+            )
+            for workaround in issue.workarounds
+            if workaround.id in ids
         )
 
     return IssueLine(

@@ -52,7 +52,7 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
         (one for one in pages if one.evidence.ground), lambda one: one.evidence.ground and one.evidence.ground.key
     )
     named = {one.id for one in shown}
-    texts = {view.id: view for one in pages for view in one.workarounds if view.id not in named}
+    texts = {view.id: view for page in pages for view in page.workarounds if view.id not in named}
     return CellSections(
         measured=tuple(
             _measured(one, inferred.get(one.evidence.cell.key, ())) for one in pages if not one.evidence.ground
@@ -61,12 +61,12 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
             (cell for cell in cells if not cell.measured_at),
             lambda cell: (cell.hardware, status_of(cell), bare_word(cell, context.language), cell.reason),
         ),
-        snippets=tuple(texts[one.id] for one in issue.workarounds if one.id in texts),
+        snippets=tuple(texts[workaround.id] for workaround in issue.workarounds if workaround.id in texts),
     )
 
 
 def _measured(page: CellPage, inferred: Iterable[CellPage]) -> MeasuredCell:
-    tried = [one for one in page.workarounds if one.note != NOT_RUN]
+    tried = [workaround for workaround in page.workarounds if workaround.note != NOT_RUN]
     alike = grouped(tried, lambda one: (one.word, one.runs, one.is_decoy, one.variants, one.note))
     by_answer = grouped(inferred, lambda one: (status_of(one.evidence.cell), one.word, one.known))
     return MeasuredCell(page, alike.values(), len(page.workarounds) - len(tried), by_answer)

@@ -207,11 +207,12 @@ def issue_page(
         ),
         chosen=telling.chosen,
         builds=tuple(
-            one.id for one in choose_columns(builds.values(), {*(one.build for one in cells), build.id}, Columns.ALL)
+            column.id
+            for column in choose_columns(builds.values(), {*(one.build for one in cells), build.id}, Columns.ALL)
         )[::-1],
         classes=tuple(
-            Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
-            for one in dict.fromkeys([*measured, hardware])
+            Choice(fromkey, issue_address(issue.id, build=wanted, hardware=fromkey), fromkey == hardware)
+            for fromkey in dict.fromkeys([*measured, hardware])
         ),
         word=whole_word(cell, issue, telling.known, context.language),
         workarounds=workarounds,

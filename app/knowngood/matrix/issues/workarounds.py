@@ -43,7 +43,7 @@ class WorkaroundView:
 
 def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, Cost]:
     """The cost of each workaround on this cell, with the first variant that fails without it, else with the first."""
-    failing = {one.variant for one in cell.variants if one.verdict in FAILING}
+    failing = {variant.variant for variant in cell.variants if variant.verdict in FAILING}
     variants = sorted((one.id for one in variants_of(issue, BASELINE)), key=lambda id_: id_ not in failing)
     return costs_of(timed, variants)
 
@@ -57,7 +57,11 @@ def workarounds_of(
     """
     took = costs or {}
     best_first = list(WORKAROUNDS)
-    found = [(one, finding) for one in issue.workarounds if (finding := _finding(issue, build, cell, one.id)).applies]
+    found = [
+        (workaround, finding)
+        for workaround in issue.workarounds
+        if (finding := _finding(issue, build, cell, workaround.id)).applies
+    ]
     found.sort(key=lambda pair: best_first.index(pair[1].verdict))
     return tuple(
         WorkaroundView(
@@ -96,7 +100,9 @@ def _variants(
     """A few words, the names of the variants that they hold for, and why where these are left out on purpose."""
     if not issue.variants:
         return
-    left_out = {one.id: one.why_not for one in issue.variants if one.arms and workaround not in one.arms}
+    left_out = {
+        variant.id: variant.why_not for variant in issue.variants if variant.arms and workaround not in variant.arms
+    }
     asked = [id_ for id_ in finding.untried if id_ not in left_out]
     for words, named in zip(VARIANT_WORDS, (finding.helped, finding.failed, asked), strict=False):
         if named:
@@ -109,9 +115,9 @@ def _variants(
 def elsewhere_of(issue: Issue, build: Build, cell: Cell) -> tuple[tuple[Workaround, Message | None], ...]:
     """The others, which do not apply to this build, and why: named, not offered."""
     return tuple(
-        (one, finding.note)
-        for one in issue.workarounds
-        if not (finding := _finding(issue, build, cell, one.id)).applies
+        (workaround, finding.note)
+        for workaround in issue.workarounds
+        if not (finding := _finding(issue, build, cell, workaround.id)).applies
     )
 
 

@@ -560,7 +560,7 @@ def _own_column(context: RequestContext, selection: Selection) -> str:
     """The head (id) of the column that the reader's own build is in, with whatever Python; empty: none is."""
     own = context.mine.build_among({build.id: build for build in selection.looked.builds})
     name = own.build_id.apart_from_python if own else ""
-    return next((one.head.id for one in selection.columns if one.head.build_id.apart_from_python == name), "")
+    return next((column.head.id for column in selection.columns if column.head.build_id.apart_from_python == name), "")
 
 
 def _order_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choice, ...]:

@@ -285,7 +285,7 @@ def speaks_of(issue: Issue, words: str) -> bool:
 def _named_columns(builds: Sequence[Build], asked: Sequence[str]) -> tuple[Column, ...]:
     """Each build that is named for itself; where no Python is named, all of the wheel together."""
     families = {column.head.wheel.id: column for column in families_of(tuple(builds))}
-    return tuple(families.get(one.id) or Column((one,)) for one in asked_builds(builds, asked))
+    return tuple(families.get(build.id) or Column((build,)) for build in asked_builds(builds, asked))
 
 
 def named_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
