@@ -17,7 +17,7 @@ from knowngood.commands.site import command as site_command
 from knowngood.commands.site.command import write_site
 from knowngood.commands.site.data import FORMAT, SCHEMA_VERSION, site_schema
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import told_builds
+from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence.known_copy import save_known
 from knowngood.store.knowledge.loader import load_known
@@ -115,7 +115,7 @@ def test_data_keeps_to_its_schema_and_says_what_is_known(known: Known, folder: P
         known.cell(issue, build, hardware)
         for issue in known.issues.values()
         for hardware in known.hardware
-        for build in told_builds(known)
+        for build in shown_builds(known)
     )
     expected = {(*cell.key, cell.verdict.value) for cell in claims if cell.measured_at}
     assert {(one["issue"], one["build"], one["hardware"], one["verdict"]) for one in data["cells"]} == expected

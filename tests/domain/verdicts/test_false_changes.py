@@ -216,4 +216,4 @@ def new(*outcomes: Outcome) -> list[Judged]:
 )
 def test_asking_again_changes_a_verdict_only_by_an_answer(judged: list[Judged], again: Again) -> None:
     before = Cell(ISSUE.id, BUILD.id, HARDWARE, Verdict.AFFECTED, quoted("because"))
-    assert recheck(ISSUE, BUILD, before, judged, asked=2).again is again
+    assert recheck(ISSUE, BUILD, before, judged, planned=2).again is again

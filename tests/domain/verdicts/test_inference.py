@@ -184,8 +184,11 @@ def test_a_device_independent_row_is_inferred_from_the_cpu_of_the_very_same_buil
     assert replace(claim, reason=own_reason(claim)) == replace(made(row.id, NEW, "x"), hardware=GPU, basis=basis)
     assert english(claim.reason) == reason
     assert ground_of(basis) == HARDWARE
-    assert english(known.told(row, GPU)) == f"as on {HARDWARE}: {english(known.told(row, HARDWARE))}"
-    assert english(store([made(row.id, NEW, "x")], row).told(row, GPU)) == "no release answered yet"
+    assert (
+        english(known.history_sentence(row, GPU))
+        == f"as on {HARDWARE}: {english(known.history_sentence(row, HARDWARE))}"
+    )
+    assert english(store([made(row.id, NEW, "x")], row).history_sentence(row, GPU)) == "no release answered yet"
 
 
 @given(st.integers(0, 90), st.integers(0, 4), st.integers(0, 90))

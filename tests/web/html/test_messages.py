@@ -24,7 +24,7 @@ MARKED = re.compile(r'<span lang="en">.*?</span>', re.DOTALL)
 def messages_of(known: Known) -> Iterator[Message]:
     for issue in known.issues.values():
         for hardware in known.hardware:
-            yield known.told(issue, hardware)
+            yield known.history_sentence(issue, hardware)
             for build in known.builds.values():
                 yield from _of_cell(known.cell(issue, build, hardware))
         for remark in remarks_on(issue, known):

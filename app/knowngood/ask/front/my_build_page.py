@@ -11,7 +11,7 @@ from knowngood.domain.builds.build_names import asked_build
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import told_builds
+from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.environments.service import (
     NO_BUILD,
     SEVERAL_GPUS_WORDS,
@@ -99,7 +99,7 @@ def _page(
         "my_build.html",
         sent,
         status,
-        builds=[build.id for build in reversed(told_builds(known))],
+        builds=[build.id for build in reversed(shown_builds(known))],
         classes=known.hardware,
         problem=problem,
         nearest=nearest,

@@ -193,7 +193,7 @@ def usual_class(known: Known) -> str:
 
 def newest_release(known: Known, hardware: str) -> Build | None:
     measured = measured_releases(known, [hardware])
-    return measured[-1].asked if measured else None
+    return measured[-1].cell_build if measured else None
 
 
 def _newest(known: Known) -> datetime | None:
@@ -209,7 +209,7 @@ def standing_of(build: Build, hardware: str, counts: Mapping[Prospect, int]) -> 
 
 def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | None) -> Yours:
     rows = [
-        IssueStanding(issue, known.cell(issue, build, hardware), known.told(issue, hardware))
+        IssueStanding(issue, known.cell(issue, build, hardware), known.history_sentence(issue, hardware))
         for issue in known.issues.values()
     ]
     severe = tuple(_most_severe(rows, known, hardware))

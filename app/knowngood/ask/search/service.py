@@ -523,7 +523,7 @@ def _history(issue: Issue, known: Known) -> Sentence:
     if not measured:
         return UNTOLD
     class_ = measured[0] if len(measured) == 1 else telling_class(known.stored(issue.id), measured)
-    return Sentence("on_class_whole", hardware=class_, said=known.told(issue, class_))
+    return Sentence("on_class_whole", hardware=class_, said=known.history_sentence(issue, class_))
 
 
 _MEASURED_WORDS = (

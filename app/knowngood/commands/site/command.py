@@ -25,7 +25,7 @@ from knowngood.commands.site.links import FOLDERS, SiteLinks, compacted, relinke
 from knowngood.commands.site.pages import SitePage, pages_of
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import told_builds
+from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.domain.vocabulary import many
 from knowngood.server import create_app
 from knowngood.store.engine import connect, unit_of_work
@@ -65,7 +65,7 @@ def write_site(known: Known, recorded: Recorded, folder: Path, tell: Callable[[s
     """The same knowledge gives the same bytes: pages are as of the newest measurement, not of today."""
     now = max((cell.measured_at for cell in known.cells.values() if cell.measured_at), default=known.as_of)
     pages, shared = tuple(pages_of(known)), _shared(known)
-    builds = [build.id for build in told_builds(known)]
+    builds = [build.id for build in shown_builds(known)]
     links = SiteLinks(pages, shared, builds=builds, classes=known.hardware)
     _write_shared(known, now, links, folder)
     with _application(known, now, StaticSite(links, recorded)) as app:

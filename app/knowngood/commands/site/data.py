@@ -13,7 +13,7 @@ from pydantic import Field
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import told_builds
+from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell
 from knowngood.matrix.schemas import (
     BuildBody,
@@ -78,7 +78,7 @@ def site_data(known: Known, now: datetime, address_of: Callable[[str], str | Non
         issues=[_issue(known, issue, address_of) for issue in known.issues.values()],
         builds=[
             (body := BuildBody.of(build)).model_copy(update={"url": address_of(body.url)})
-            for build in told_builds(known)
+            for build in shown_builds(known)
         ],
         cells=[_cell(cell, known.builds[cell.build], now) for cell in _cells(known)],
     )
@@ -108,7 +108,7 @@ def _cell(cell: Cell, build: Build, now: datetime) -> CellBody:
 def _cells(known: Known) -> Iterator[Cell]:
     for issue in known.issues.values():
         for hardware in known.hardware:
-            for build in told_builds(known):
+            for build in shown_builds(known):
                 cell = known.cell(issue, build, hardware)
                 if cell.measured_at:
                     yield cell

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import inapplicable
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import measured_line, told_builds
+from knowngood.domain.verdicts.matrix import measured_line, shown_builds
 from knowngood.matrix.overview.selection import one_class
 from knowngood.web.urls import FRONT, MATRIX, build_address, compare_address, issue_address
 
@@ -37,7 +37,7 @@ def pages_of(known: Known) -> Iterator[SitePage]:
         )
     for issue in known.issues:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
-    for build in told_builds(known):
+    for build in shown_builds(known):
         for hardware in (class_ for class_ in classes if class_ == first or _says_something(known, build, class_)):
             yield SitePage(build_address(_name(build), hardware), f"builds/{build.id}.{hardware}.html", "builds")
     yield SitePage("/charts", "charts.html", "charts")

@@ -162,20 +162,20 @@ def changes_of(news: Iterable[CellNews], earlier: Earlier | None = None, *, firs
     """
     grouped: dict[str, _Steps] = {}
     known = Earlier(dict(earlier.verdicts), dict(earlier.workarounds)) if earlier else Earlier()
-    for one in news:
-        grouped.setdefault(one.belongs_to, _Steps()).add(one, known)
-        known.learn(one.place, (one.before, one.after), one.workarounds)
-    found = (steps.change(key, first=first) for key, steps in grouped.items())
-    told = [change for change in found if change.turns]
-    return tuple(sorted(told, key=lambda change: (change.at, change.key), reverse=True))
+    for step in news:
+        grouped.setdefault(step.belongs_to, _Steps()).add(step, known)
+        known.learn(step.place, (step.before, step.after), step.workarounds)
+    changes = (steps.change(key, first=first) for key, steps in grouped.items())
+    changed = [change for change in changes if change.turns]
+    return tuple(sorted(changed, key=lambda change: (change.at, change.key), reverse=True))
 
 
 def only(
     changes: Iterable[Change], *, issues: Collection[str] | None = None, hardware: Collection[str] = ()
 ) -> tuple[Change, ...]:
     """The part of each that concerns these issues (None: all) on these hardware classes (none: on any)."""
-    kept = (_only(change, issues, hardware) for change in changes)
-    return tuple(change for change in kept if change.turns)
+    parts = (_only(change, issues, hardware) for change in changes)
+    return tuple(change for change in parts if change.turns)
 
 
 def _only(change: Change, issues: Collection[str] | None, hardware: Collection[str]) -> Change:
@@ -195,16 +195,16 @@ class _Steps:
         self._verdicts: dict[Place, Verdict | None] = {}
         self._workarounds: dict[tuple[Place, str], WorkaroundVerdict | None] = {}
 
-    def add(self, one: CellNews, known: Earlier) -> None:
-        self._cells.setdefault(one.place, []).append(one)
-        self._verdicts.setdefault(one.place, known.verdicts.get(one.place))
-        for id_ in one.workarounds:
-            self._workarounds.setdefault((one.place, id_), known.workarounds.get((one.place, id_)))
+    def add(self, step: CellNews, known: Earlier) -> None:
+        self._cells.setdefault(step.place, []).append(step)
+        self._verdicts.setdefault(step.place, known.verdicts.get(step.place))
+        for id_ in step.workarounds:
+            self._workarounds.setdefault((step.place, id_), known.workarounds.get((step.place, id_)))
 
     def change(self, key: str, *, first: bool) -> Change:
         every = (self._turn(place) for place in self._cells if first or not self._is_first(place))
-        told = (turn if first else _without_first(turn) for turn in every)
-        turns = tuple(sorted(filter(_is_news, told), key=_by_place))
+        candidates = (turn if first else _without_first(turn) for turn in every)
+        turns = tuple(sorted(filter(_is_news, candidates), key=_by_place))
         last = [steps[-1] for steps in self._cells.values()][-1]
         at = max((turn.at for turn in turns), default=last.at)
         return Change(key, at, last.cause, last.run, last.origin, turns)
@@ -231,8 +231,8 @@ class _Steps:
     def _cures(self, place: Place, verdict: Verdict) -> dict[str, CureTurn]:
         began: dict[str, WorkaroundVerdict] = {}
         ended: dict[str, WorkaroundVerdict] = {}
-        for one in self._cells[place]:
-            for id_, (before, after) in one.workarounds.items():
+        for step in self._cells[place]:
+            for id_, (before, after) in step.workarounds.items():
                 began.setdefault(id_, before or WorkaroundVerdict.UNVERIFIED)
                 ended[id_] = after or WorkaroundVerdict.UNVERIFIED
         return {
@@ -270,7 +270,7 @@ def _by_place(turn: CellTurn) -> tuple[str, str, BuildId]:
 
 def _without_first(turn: CellTurn) -> CellTurn:
     """The turn without workarounds that were measured for the first time."""
-    cures = {id_: one for id_, one in turn.workarounds.items() if one.news is not CureNews.FIRST_MEASURED}
+    cures = {id_: cure for id_, cure in turn.workarounds.items() if cure.news is not CureNews.FIRST_MEASURED}
     return replace(turn, workarounds=cures)
 
 

@@ -67,8 +67,10 @@ def can_be_wrong(claim: Claim) -> bool:
 
 def _on_every_class(claim: Claim, by_class: dict[str, list[tuple[Build, Cell]]]) -> tuple[ClaimStanding, ...]:
     held = [(hardware, hold(claim, answered)) for hardware, answered in sorted(by_class.items())]
-    said = [ClaimStanding(one.standing, one.sentence, hardware) for hardware, one in held if one.sentence]
-    return tuple(said) or (ClaimStanding(Standing.NOT_MEASURED),)
+    standings = [
+        ClaimStanding(answer.standing, answer.sentence, hardware) for hardware, answer in held if answer.sentence
+    ]
+    return tuple(standings) or (ClaimStanding(Standing.NOT_MEASURED),)
 
 
 def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
@@ -82,16 +84,16 @@ def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
 
 
 def _as_cure(workaround: str, meant: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
-    found = [(build, cell.workarounds[workaround].verdict) for build, cell in meant if workaround in cell.workarounds]
-    cured = [build for build, verdict in found if verdict is WorkaroundVerdict.EFFECTIVE]
-    partly = [build for build, verdict in found if verdict is WorkaroundVerdict.PARTIAL]
-    failed = [build for build, verdict in found if verdict in NO_CURE]
+    tried = [(build, cell.workarounds[workaround].verdict) for build, cell in meant if workaround in cell.workarounds]
+    cured = [build for build, verdict in tried if verdict is WorkaroundVerdict.EFFECTIVE]
+    partly = [build for build, verdict in tried if verdict is WorkaroundVerdict.PARTIAL]
+    failed = [build for build, verdict in tried if verdict in NO_CURE]
     keys = (("cured", cured), ("cured_partly", partly), ("and_not" if cured else "cured_not", failed))
-    told = [Message(key, names=named(builds)) for key, builds in keys if builds]
-    if not told:
+    parts = [Message(key, names=named(builds)) for key, builds in keys if builds]
+    if not parts:
         return ClaimStanding(Standing.NOT_MEASURED)
     standing = Standing.AGREES if cured else Standing.IN_PART if partly else Standing.CONTRADICTED
-    return ClaimStanding(standing, joined("and_also", told))
+    return ClaimStanding(standing, joined("and_also", parts))
 
 
 def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool) -> ClaimStanding:
@@ -144,7 +146,7 @@ def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tup
     def expected(release: Version) -> bool | None:
         return False if release >= mended and not history.fails_on(release) else None
 
-    return (*(Message("later_it", said=one) for one in again), *_doubts(issue, history, expected))
+    return (*(Message("later_it", said=sentence) for sentence in again), *_doubts(issue, history, expected))
 
 
 def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool | None]) -> Iterable[Message]:
@@ -161,13 +163,17 @@ def _spoken_of(claim: Claim, history: History) -> Iterable[str]:
     """The releases that a claim is about, oldest first: those of the catalogue, and those that it names. That something
     is affected was said of what was out on that day.
     """
-    exact = (one.version for one in SpecifierSet(claim.about) if one.operator == "==" and "*" not in one.version)
-    found = {Version(name): name for name in exact}
+    exact = (
+        specifier.version
+        for specifier in SpecifierSet(claim.about)
+        if specifier.operator == "==" and "*" not in specifier.version
+    )
+    names = {Version(name): name for name in exact}
     for release in history.releases:
         was_out = not (claim.dated and release.released and release.released > claim.dated)
         if _speaks_of(claim, release.name) and (was_out or claim.says == "fixed"):
-            found[Version(release.name)] = release.name
-    return (found[version] for version in sorted(found))
+            names[Version(release.name)] = release.name
+    return (names[version] for version in sorted(names))
 
 
 def _doubt(claim: Claim, names: Sequence[str], measured: Sequence[str]) -> Message:

@@ -72,14 +72,14 @@ def pairs_of(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[Repe
     return tuple(
         pair
         for (issue, *_), of_cell in _by_cell(issues, trials)
-        for of_place in grouped(of_cell, lambda one: (one.judged.machine, one.lock)).values()
+        for of_place in grouped(of_cell, lambda trial: (trial.judged.machine, trial.lock)).values()
         for pair in _pairs(issues[issue], of_place)
     )
 
 
 def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple[CellKey, Sequence[Trial]]]:
-    said = (trial for trial in trials if trial.issue in issues and trial.judged.outcome not in INFRASTRUCTURE)
-    return sorted(grouped(said, lambda one: one.key).items())
+    counted = (trial for trial in trials if trial.issue in issues and trial.judged.outcome not in INFRASTRUCTURE)
+    return sorted(grouped(counted, lambda trial: trial.key).items())
 
 
 def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
@@ -88,14 +88,14 @@ def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
     if not repeated:
         return
     controls = [_passes(group) for group in _of_arm(trials, CONTROL).values()]
-    before = [one.judged for first, _ in controls for one in first]
-    after = [one.judged for first, later in controls for one in later or first]
+    before = [trial.judged for first, _ in controls for trial in first]
+    after = [trial.judged for first, later in controls for trial in later or first]
     for variant, group in repeated:
         first, later = _passes(group)
         verdicts = (_verdict(issue, variant, first, before), _verdict(issue, variant, later, after))
         if CONCLUSIVE.isdisjoint(verdicts):
             continue
-        against = next((one for one in later if one.judged.outcome is not first[0].judged.outcome), later[-1])
+        against = next((trial for trial in later if trial.judged.outcome is not first[0].judged.outcome), later[-1])
         yield RepeatedPair(
             *group[0].key, variant, *verdicts, first[0].judged.attempt, against.judged.attempt, len(later)
         )
@@ -104,17 +104,17 @@ def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
 def _of_arm(trials: Iterable[Trial], arm: str) -> dict[tuple[str, str], list[Trial]]:
     """By variant and binding."""
     return grouped(
-        (trial for trial in trials if trial.judged.arm == arm), lambda one: (one.judged.variant, one.binding)
+        (trial for trial in trials if trial.judged.arm == arm), lambda trial: (trial.judged.variant, trial.binding)
     )
 
 
 def _passes(trials: Sequence[Trial]) -> tuple[Sequence[Trial], Sequence[Trial]]:
-    in_order = sorted(trials, key=lambda one: (one.ordinal, one.judged.measured_at, one.judged.attempt))
+    in_order = sorted(trials, key=lambda trial: (trial.ordinal, trial.judged.measured_at, trial.judged.attempt))
     return in_order[:1], in_order[1:]
 
 
 def _verdict(issue: Issue, variant: str, baseline: Sequence[Trial], control: Sequence[Judged]) -> Verdict:
-    return judge_variant(issue, variant, [one.judged for one in baseline], control).verdict
+    return judge_variant(issue, variant, [trial.judged for trial in baseline], control).verdict
 
 
 @dataclass(frozen=True)
@@ -136,24 +136,24 @@ class MachineComparison(OfCell):
 
 def compared_machines(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[MachineComparison, ...]:
     """Every (cell, variant) with an answer of more than one machine, each machine by its own attempts alone."""
-    found = []
+    comparisons = []
     for (issue, build, hardware), of_cell in _by_cell(issues, trials):
-        by_machine = grouped(of_cell, lambda one: one.judged.machine)
+        by_machine = grouped(of_cell, lambda trial: trial.judged.machine)
         if len(by_machine) == 1:
             continue
         answers: dict[str, dict[str, Verdict]] = defaultdict(dict)
         for machine, own in by_machine.items():
-            control = [one.judged for one in own if one.judged.arm == CONTROL]
+            control = [trial.judged for trial in own if trial.judged.arm == CONTROL]
             for (variant, _), group in _of_arm(own, BASELINE).items():
                 verdict = _verdict(issues[issue], variant, group, control)
                 if verdict in CONCLUSIVE:
                     answers[variant][machine] = verdict
-        found += [
-            MachineComparison(issue, build, hardware, variant, said)
-            for variant, said in answers.items()
-            if len(said) > 1
+        comparisons += [
+            MachineComparison(issue, build, hardware, variant, verdicts)
+            for variant, verdicts in answers.items()
+            if len(verdicts) > 1
         ]
-    return tuple(found)
+    return tuple(comparisons)
 
 
 @dataclass(frozen=True)
@@ -187,14 +187,14 @@ class TimeSpent:
 
 def spent(took: Iterable[AttemptTime]) -> TimeSpent:
     took = tuple(took)
-    told = [one for one in took if one.is_told]
-    untold = [one for one in took if not one.is_told]
+    with_times = [attempt for attempt in took if attempt.is_told]
+    untold = [attempt for attempt in took if not attempt.is_told]
     return TimeSpent(
         attempts=len(took),
-        starting_s=round(sum(max(0.0, one.wall_s - one.own_s) for one in told), 3),
-        arms_s=round(sum(min(one.wall_s, one.own_s) for one in told), 3),
+        starting_s=round(sum(max(0.0, attempt.wall_s - attempt.own_s) for attempt in with_times), 3),
+        arms_s=round(sum(min(attempt.wall_s, attempt.own_s) for attempt in with_times), 3),
         untold=len(untold),
-        untold_s=round(sum(one.wall_s for one in untold), 3),
+        untold_s=round(sum(attempt.wall_s for attempt in untold), 3),
     )
 
 
@@ -232,14 +232,14 @@ class Rechecked(OfCell):
     evidence: str
 
 
-def recheck(issue: Issue, build: Build, before: Cell, new: Sequence[Judged], *, asked: int) -> Rechecked:
+def recheck(issue: Issue, build: Build, before: Cell, new: Sequence[Judged], *, planned: int) -> Rechecked:
     """Hold the `new` attempts alone, of `asked` that were planned, against what was known.
 
     Trouble of ours is no change: a cell whose new attempts did not all come, or ended in infrastructure, and which
     therefore has no answer, was not asked.
     """
     after = derive_cell(issue, build, before.hardware, new)
-    is_whole = len(new) >= asked and not any(one.outcome in INFRASTRUCTURE for one in new)
+    is_whole = len(new) >= planned and not any(attempt.outcome in INFRASTRUCTURE for attempt in new)
     again = Again.STAYED if after.verdict is before.verdict else Again.CHANGED
     if after.verdict not in CONCLUSIVE and not is_whole:
         again = Again.NO_ANSWER

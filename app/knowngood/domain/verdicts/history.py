@@ -107,8 +107,8 @@ class FailingSpan:
         run: with nothing but failures around them their names would only be long.
         """
         fixed = self.fix_in_words
-        others = in_words([one for one in self.within if one.answer is not Answer.NOT_RUN])
-        unrun = sum(1 for one in self.within if one.answer is Answer.NOT_RUN)
+        others = in_words([release for release in self.within if release.answer is not Answer.NOT_RUN])
+        unrun = sum(1 for release in self.within if release.answer is Answer.NOT_RUN)
         if self.broke_in and (self.before or not fixed):
             later = [Message("later_not_run", n=unrun)] if unrun else []
             newer = [Message("newer_unknown", release=self.last_bad)] if self.after and not fixed else []
@@ -218,12 +218,12 @@ def first_fix(
     else the first that does.
     """
     last_bad, inside = failing.build_id.release, list[Release]()
-    later = bisect_right(releases, failing.build_id.public_version, key=lambda one: one[0].build_id.public_version)
+    later = bisect_right(releases, failing.build_id.public_version, key=lambda group: group[0].build_id.public_version)
     for builds in releases[later:]:
-        said = {build: verdict_of(build) for build in builds}
-        release = _release(builds, said.values())
+        verdicts = {build: verdict_of(build) for build in builds}
+        release = _release(builds, verdicts.values())
         if release.fails is False:
-            passing = [build for build, verdict in said.items() if verdict is _PASSES]
+            passing = [build for build, verdict in verdicts.items() if verdict is _PASSES]
             alike = next((build for build in passing if build.python == failing.python), passing[0])
             return Fix(alike, last_bad, tuple(inside))
         if release.fails:
@@ -264,13 +264,13 @@ def _answer(verdicts: set[Verdict]) -> Answer:
 
 
 def _where_it_applies(line: Sequence[Release]) -> tuple[Release, ...]:
-    places = [at for at, one in enumerate(line) if one.answer is not Answer.NOT_APPLICABLE]
+    places = [at for at, release in enumerate(line) if release.answer is not Answer.NOT_APPLICABLE]
     return tuple(line[places[0] : places[-1] + 1]) if places else ()
 
 
 def _spans(releases: Sequence[Release]) -> Iterator[FailingSpan]:
-    told = [at for at, one in enumerate(releases) if one.fails is not None]
-    runs = [(fails, list(places)) for fails, places in groupby(told, key=lambda at: releases[at].fails)]
+    answered = [at for at, release in enumerate(releases) if release.fails is not None]
+    runs = [(fails, list(places)) for fails, places in groupby(answered, key=lambda at: releases[at].fails)]
     for at, (fails, places) in enumerate(runs):
         if fails:
             first, last = places[0], places[-1]
@@ -288,33 +288,33 @@ def _spans(releases: Sequence[Release]) -> Iterator[FailingSpan]:
 
 
 def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release]) -> Message:
-    said = [release for release in releases if release.fails is not None]
-    vain = [one for one in releases if one.answer in _MEASURED_IN_VAIN]
-    if not said:
-        return _nothing_said(vain)
+    answered = [release for release in releases if release.fails is not None]
+    vain = [release for release in releases if release.answer in _MEASURED_IN_VAIN]
+    if not answered:
+        return _no_answer_reason(vain)
     if not spans:
-        return _on_all("passes", said, vain)
-    if all(one.fails for one in said):
-        return _on_all("fails", said, vain)
+        return _on_all("passes", answered, vain)
+    if all(release.fails for release in answered):
+        return _on_all("fails", answered, vain)
     return clauses(span.sentence for span in spans)
 
 
-def _nothing_said(vain: Sequence[Release]) -> Message:
-    split = sum(1 for one in vain if one.answer is Answer.PYTHONS_DISAGREE)
+def _no_answer_reason(vain: Sequence[Release]) -> Message:
+    split = sum(1 for release in vain if release.answer is Answer.PYTHONS_DISAGREE)
     if split:
         return Message("pythons_disagree", n=split)
-    different = sum(1 for one in vain if one.answer is Answer.FAILS_DIFFERENTLY)
+    different = sum(1 for release in vain if release.answer is Answer.FAILS_DIFFERENTLY)
     return Message("fails_differently", n=different) if different else Message("no_answer_yet")
 
 
-def _on_all(does: str, said: Sequence[Release], vain: Sequence[Release]) -> Message:
-    which, what = "all" if len(said) > 1 else "one", "answered" if vain else "measured"
-    return aside(Message(f"{does}_on_{which}_{what}", n=len(said), release=said[0].name), in_words(vain))
+def _on_all(does: str, answered: Sequence[Release], vain: Sequence[Release]) -> Message:
+    which, what = "all" if len(answered) > 1 else "one", "answered" if vain else "measured"
+    return aside(Message(f"{does}_on_{which}_{what}", n=len(answered), release=answered[0].name), in_words(vain))
 
 
 def in_words(silent: Collection[Release]) -> list[Message]:
     """`2.9.0 fails differently; 2.5.0, 2.5.1, 2.6.0 and 4 more not run`: releases that neither pass nor fail."""
-    by_answer = {answer: [one.name for one in silent if one.answer == answer] for answer in ANSWERS}
+    by_answer = {answer: [release.name for release in silent if release.answer == answer] for answer in ANSWERS}
     return [
         Message(
             "releases", names=listed(names), clause=Message(f"{'releases' if len(names) > 1 else 'release'}_{answer}")

@@ -78,7 +78,7 @@ class Claims:
             stored = self.stored(key)
             if not build.python:
                 family = sorted(self._families[build.build_id], key=_preferred)
-                made = together([self.of(issue, one, hardware) for one in family], self.builds)
+                made = together([self.of(issue, member, hardware) for member in family], self.builds)
             elif stored is None or stored.verdict is Verdict.NOT_RUN:
                 made = self._unmeasured(issue, build, hardware, stored)
             else:
@@ -147,8 +147,8 @@ class Claims:
             return None
         grounds = [
             cell
-            for one in self._wheels_alike(build)
-            if (cell := self.stored((issue.id, one.id, hardware))) is not None and cell.verdict in CONCLUSIVE
+            for other in self._wheels_alike(build)
+            if (cell := self.stored((issue.id, other.id, hardware))) is not None and cell.verdict in CONCLUSIVE
         ]
         if len({cell.verdict for cell in grounds}) > 1:
             return None
@@ -163,9 +163,9 @@ class Claims:
         """With what another Python of the wheel says of workarounds that were not run here, by the rule of cells."""
         if cell.verdict not in FAILING or not untried(cell) or not self._may_stand_in(issue, build):
             return cell
-        for one in sorted(self._wheels_alike(build), key=_preferred):
-            twin = self.stored((issue.id, one.id, cell.hardware))
-            if twin and twin.verdict is cell.verdict and holds(self.agreement_of(build.python, one.python)):
+        for other in sorted(self._wheels_alike(build), key=_preferred):
+            twin = self.stored((issue.id, other.id, cell.hardware))
+            if twin and twin.verdict is cell.verdict and holds(self.agreement_of(build.python, other.python)):
                 cell = _with_cures(IdentityKey(cell), IdentityKey(twin))
         return cell
 
@@ -196,10 +196,10 @@ class Claims:
         return self._verdict(place) in CONCLUSIVE
 
     def _agreeing(self, pairs: Sequence[Places]) -> Rate:
-        return Rate(sum(self._verdict(one) is self._verdict(other) for one, other in pairs), len(pairs))
+        return Rate(sum(self._verdict(first) is self._verdict(second) for first, second in pairs), len(pairs))
 
     def _cells(self, pairs: Iterable[Places]) -> tuple[tuple[Cell, Cell], ...]:
-        return tuple((self.cells[one], self.cells[other]) for one, other in pairs)
+        return tuple((self.cells[first], self.cells[second]) for first, second in pairs)
 
     @cached_property
     def agreement(self) -> Mapping[Pythons, Rate]:
@@ -208,8 +208,10 @@ class Claims:
         Cells of rows that name a Python are no pairs: they are there because Pythons differ.
         """
         builds = self.builds
-        found = grouped(self._paired, lambda pair: _pair(builds[pair[0][1]].python, builds[pair[1][1]].python))
-        return {pythons: self._agreeing(pairs) for pythons, pairs in sorted(found.items(), key=_by_pythons)}
+        pairs_by_pythons = grouped(
+            self._paired, lambda pair: _pair(builds[pair[0][1]].python, builds[pair[1][1]].python)
+        )
+        return {pythons: self._agreeing(pairs) for pythons, pairs in sorted(pairs_by_pythons.items(), key=_by_pythons)}
 
     @cached_property
     def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
@@ -257,12 +259,14 @@ class Claims:
 
     def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds that differ from this one in Python alone."""
-        return tuple(one for one in self._families[build.build_id.apart_from_python] if _differs_in_python(one, build))
+        return tuple(
+            other for other in self._families[build.build_id.apart_from_python] if _differs_in_python(other, build)
+        )
 
     @cached_property
     def _families(self) -> Mapping[BuildId, tuple[Build, ...]]:
         families = grouped(self.builds.values(), lambda build: build.build_id.apart_from_python)
-        return defaultdict(tuple, {key: tuple(found) for key, found in families.items()})
+        return defaultdict(tuple, {key: tuple(members) for key, members in families.items()})
 
 
 def holds(rate: Rate) -> bool:
@@ -270,12 +274,12 @@ def holds(rate: Rate) -> bool:
     return rate.interval[0] >= AGREEMENT
 
 
-def _differs_in_python(one: Build, other: Build) -> bool:
-    return one.python != other.python and one.triton == other.triton
+def _differs_in_python(build: Build, other: Build) -> bool:
+    return build.python != other.python and build.triton == other.triton
 
 
-def _pair(one: str, other: str) -> Pythons:
-    first, second = sorted((one, other), key=minor_of)
+def _pair(python: str, other: str) -> Pythons:
+    first, second = sorted((python, other), key=minor_of)
     return first, second
 
 
@@ -312,13 +316,13 @@ def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:
     """The claim about a wheel, of those about its Pythons, the default one first. Where one fails and another passes
     nothing is known of it.
     """
-    told, answers = tells_most(cells), [cell for cell in counted(cells) if cell.verdict in CONCLUSIVE]
+    most_telling, answers = tells_most(cells), [cell for cell in counted(cells) if cell.verdict in CONCLUSIVE]
     passing = [builds[cell.build].python for cell in answers if cell.verdict is Verdict.NOT_AFFECTED]
     failing = [builds[cell.build].python for cell in answers if cell.verdict is not Verdict.NOT_AFFECTED]
     if not passing or not failing:
-        return told
+        return most_telling
     reason = Message("pythons_differ", names=tuple(failing), others=tuple(passing))
-    return Cell(*told.key, Verdict.INCONCLUSIVE, reason, told.measured_at)
+    return Cell(*most_telling.key, Verdict.INCONCLUSIVE, reason, most_telling.measured_at)
 
 
 def _preferred(build: Build) -> tuple[bool, tuple[int, ...]]:

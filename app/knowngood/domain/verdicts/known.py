@@ -85,13 +85,13 @@ class Known:
             return None
         if held is None or build is None:
             return Message("code_unknown", gpu=gpu)
-        found = self.serving(hardware)
-        if not found:
+        serving = self.serving(hardware)
+        if not serving:
             other = Message("code_nowhere")
-        elif found[0].build_id > build.build_id:
-            other = Message("code_since", found=found[0].torch)
+        elif serving[0].build_id > build.build_id:
+            other = Message("code_since", found=serving[0].torch)
         else:
-            other = Message("code_until", found=found[-1].torch)
+            other = Message("code_until", found=serving[-1].torch)
         return clauses([Message("no_code", gpu=gpu), other])
 
     def serving(self, hardware: str) -> tuple[Build, ...]:
@@ -108,7 +108,7 @@ class Known:
 
     def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
         """Whether anything was measured of it on any of these classes; of a wheel with any Python."""
-        ids = {build.id} if build.python else {id_ for id_, one in self.builds.items() if one.wheel.id == build.id}
+        ids = {build.id} if build.python else {id_ for id_, other in self.builds.items() if other.wheel.id == build.id}
         return any((id_, class_) in self._columns for class_ in hardware for id_ in ids)
 
     @remembered
@@ -140,21 +140,21 @@ class Known:
         """Where an issue came and went on a class, over every release of the catalogue, by what was measured. Where no
         release fails, builds with another Triton than torch's own that do are named beside it.
         """
-        found, measured = history_of(self._said(issue, hardware)), self.measured(issue, hardware)
+        history, measured = history_of(self._line_verdicts(issue, hardware)), self.measured(issue, hardware)
         failing = [build.id for build, cell in measured if build.is_mismatched and cell.verdict in FAILING]
-        if found.spans or not failing:
-            return found
-        return replace(found, sentence=aside(found.sentence, [Message("fails_on", names=listed(sorted(failing)))]))
+        if history.spans or not failing:
+            return history
+        return replace(history, sentence=aside(history.sentence, [Message("fails_on", names=listed(sorted(failing)))]))
 
-    def _said(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
+    def _line_verdicts(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
         """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
         stored = {build.id: cell.verdict for build, cell in self.measured(issue, hardware)}
         if not stored:
             return ()
         requires = self.issues[issue].requires if issue in self.issues else Requires(Device.ANY)
         unmeasured = _unmeasured(requires, self._line, hardware)
-        told = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
-        return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in told]
+        verdicts = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
+        return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in verdicts]
 
     def telling_history(self, issue: Issue, hardware: str) -> tuple[History, str]:
         """The history that is told of an issue on a class, and the class that it is of. An issue that does not depend
@@ -166,7 +166,7 @@ class Known:
         on_cpu = self.history(issue.id, CPU_CLASS)
         return (on_cpu, CPU_CLASS) if on_cpu.measured else (own, hardware)
 
-    def told(self, issue: Issue, hardware: str) -> Message:
+    def history_sentence(self, issue: Issue, hardware: str) -> Message:
         """The history in words."""
         history, class_ = self.telling_history(issue, hardware)
         return history.sentence if class_ == hardware else Message("as_on", hardware=class_, said=history.sentence)
@@ -175,21 +175,21 @@ class Known:
         """The workarounds that were measured to help on any build."""
         failing = (cell for _, cell in self.measured(issue, hardware) if cell.verdict in FAILING)
         tried = (pair for cell in failing for pair in cell.workarounds.items())
-        return frozenset(id_ for id_, one in tried if one.verdict is WorkaroundVerdict.EFFECTIVE)
+        return frozenset(id_ for id_, finding in tried if finding.verdict is WorkaroundVerdict.EFFECTIVE)
 
     @remembered
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""
-        said = dict(self._said(issue, hardware))
-        return first_fix(self._releases, build, lambda one: said.get(one, Verdict.NOT_RUN))
+        verdicts = dict(self._line_verdicts(issue, hardware))
+        return first_fix(self._releases, build, lambda candidate: verdicts.get(candidate, Verdict.NOT_RUN))
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Builds by issue and class, from the keys alone: decoding a cell costs 50 us when it is first looked at."""
         ranks = {id_: rank for rank, id_ in enumerate(sorted(self.builds, key=lambda id_: self.builds[id_].build_id))}
         in_order = sorted((place for place in self.cells if place[1] in ranks), key=lambda place: ranks[place[1]])
-        found = grouped(in_order, lambda place: (place[0], place[2]))
-        return defaultdict(tuple, {key: tuple(build for _, build, _ in places) for key, places in found.items()})
+        by_class = grouped(in_order, lambda place: (place[0], place[2]))
+        return defaultdict(tuple, {key: tuple(build for _, build, _ in places) for key, places in by_class.items()})
 
     @cached_property
     def _columns(self) -> frozenset[tuple[str, str]]:

@@ -47,7 +47,7 @@ class Column:
         return self.builds[0]
 
     @property
-    def asked(self) -> Build:
+    def cell_build(self) -> Build:
         """The build that its cells are of; of several the wheel."""
         return self.head if len(self.builds) == 1 else self.head.wheel
 
@@ -97,15 +97,17 @@ def measured_line(builds: Sequence[Build], measured: Collection[str]) -> tuple[B
     """Releases on the default Python that were measured, with whatever Python: what one moves along."""
     known = {build.build_id.apart_from_python for build in builds if build.id in measured}
     chosen = choose_columns(builds, measured, Columns.RELEASES)
-    return tuple(one for one in chosen if one.python == DEFAULT_PYTHON and one.build_id.apart_from_python in known)
+    return tuple(
+        build for build in chosen if build.python == DEFAULT_PYTHON and build.build_id.apart_from_python in known
+    )
 
 
-def told_builds(known: Known) -> tuple[Build, ...]:
+def shown_builds(known: Known) -> tuple[Build, ...]:
     """Builds of which anything may be told, in release order: columns of the matrix, and whatever else was measured."""
     measured = {build for _, build, _ in known.cells}
     columns = choose_columns(known.builds.values(), measured, Columns.MEASURED)
-    told = {build.id for build in columns} | measured
-    return tuple(sorted((known.builds[id_] for id_ in told & known.builds.keys()), key=lambda build: build.build_id))
+    ids = {build.id for build in columns} | measured
+    return tuple(sorted((known.builds[id_] for id_ in ids & known.builds.keys()), key=lambda build: build.build_id))
 
 
 def _rank(build: Build) -> tuple[tuple[int, ...], bool]:
@@ -188,7 +190,7 @@ def rows_of(
 ) -> dict[tuple[str, str], tuple[Cell, ...]]:
     """By issue and hardware class, the cell that stands for each column: the claim about the build, or the wheel."""
     return {
-        (issue.id, class_): tuple(known.cell(issue, column.asked, class_) for column in columns)
+        (issue.id, class_): tuple(known.cell(issue, column.cell_build, class_) for column in columns)
         for class_ in hardware
         for issue in issues
     }
@@ -283,13 +285,13 @@ def helped_elsewhere(issue: Issue, cell: Cell, known: Known) -> tuple[Workaround
     """
     hardware = cell.basis.hardware if cell.basis else cell.hardware
     open_ = set(untried(cell)) if is_untried(cell) else set()
-    helping = [one for _, one in known.measured(issue.id, hardware) if open_.intersection(working(one))]
+    helping = [other for _, other in known.measured(issue.id, hardware) if open_.intersection(working(other))]
     family = known.builds[cell.build].build_id.apart_from_python
-    alike = [one for one in helping if known.builds[one.build].build_id.apart_from_python == family]
+    alike = [other for other in helping if known.builds[other.build].build_id.apart_from_python == family]
     build = telling_build(known.builds, alike or helping, hardware) if helping else None
     if build is None:
         return None
-    helps = next(open_.intersection(working(one)) for one in helping if one.build == build.id)
+    helps = next(open_.intersection(working(other)) for other in helping if other.build == build.id)
     return next(workaround for workaround in issue.workarounds if workaround.id in helps), build
 
 
@@ -303,13 +305,13 @@ def isa_difference(issue: Issue, known: Known) -> Message | None:
         if isa in issue.requires.vector_isas
     }
     builds = [known.builds[id_] for id_ in known.tested if of_isas and all(id_ in of for of in of_isas.values())]
-    said = grouped(
+    by_verdicts = grouped(
         sorted(builds, key=lambda build: build.build_id),
         lambda build: tuple(of[build.id] for of in of_isas.values()),
     )
     differing = [
-        Message("isas_differ", said=joined("both", map(_isa_does, of_isas, verdicts)), names=named(found))
-        for verdicts, found in said.items()
+        Message("isas_differ", said=joined("both", map(_isa_does, of_isas, verdicts)), names=named(alike))
+        for verdicts, alike in by_verdicts.items()
         if len(set(verdicts)) > 1
     ]
     if not builds:

@@ -39,8 +39,8 @@ def voided(cell: Cell, note: Note) -> Cell:
 
     Its evidence, attempts and variants stay: what was seen was seen.
     """
-    said = Message("voided", name=note.actor, reason=Quoted(note.reason))
+    reason = Message("voided", name=note.actor, reason=Quoted(note.reason))
     unverified = {
         name: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, Message("cell_voided")) for name in cell.workarounds
     }
-    return replace(cell, verdict=Verdict.INCONCLUSIVE, reason=said, workarounds=unverified)
+    return replace(cell, verdict=Verdict.INCONCLUSIVE, reason=reason, workarounds=unverified)

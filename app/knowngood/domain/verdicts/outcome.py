@@ -189,7 +189,7 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
     arm: str,
     build: Build,
     log: str,
-    kept: Searched | None = None,
+    earlier_search: Searched | None = None,
     *,
     hardware: str = CPU_CLASS,
     limit_s: float = LIMIT_S,
@@ -210,7 +210,7 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
         or _returned(record, issue, arm, hardware)
         or _trouble(record)
         or _off_the_gpu(record, issue, arm, hardware)
-        or _failed(record, issue, _searched(record, issue, log, kept, limit_s))
+        or _failed(record, issue, _searched(record, issue, log, earlier_search, limit_s))
     )
 
 
@@ -247,8 +247,8 @@ def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgeme
         ended = Message("torch_not_reached", ending=record.ending.value)
         raised = record.raised and Message("torch_not_imported", text=Quoted(record.raised.message))
         return Judgement(Outcome.ENV_ERROR, raised or ended)
-    found = difference(build, record.imported, environment_request(issue, build).pins)
-    return Judgement(Outcome.ENV_ERROR, Message("wrong_build", said=found)) if found else None
+    mismatch = difference(build, record.imported, environment_request(issue, build).pins)
+    return Judgement(Outcome.ENV_ERROR, Message("wrong_build", said=mismatch)) if mismatch else None
 
 
 def _off_the_gpu(record: RunRecord, issue: Issue, arm: str, hardware: str) -> Judgement | None:
@@ -301,7 +301,7 @@ class _Called:
 
     @property
     def paths(self) -> list[SeenPath]:
-        return [one for one in self.record.seen if self._is_suspect(one)]
+        return [path for path in self.record.seen if self._is_suspect(path)]
 
     def _is_suspect(self, path: SeenPath) -> bool:
         names, backends = self.suspect.names, self.suspect.backends
@@ -328,16 +328,16 @@ class _Called:
         if not self.suspect.names:
             return None
         names = either(self.suspect.names)
-        if not any(self._ran(one) for one in self.paths):
-            others = tuple(one.name for one in self.record.seen if one.ran)[:_NAMED]
-            failed = any(one.gave_up for one in self.paths)
+        if not any(self._ran(path) for path in self.paths):
+            others = tuple(path.name for path in self.record.seen if path.ran)[:_NAMED]
+            failed = any(path.gave_up for path in self.paths)
             doubt = Message("not_compilable" if failed else "not_compiled", names=names)
             return aside(doubt, [Message("seen", names=others)] if others else [])
         if self.suspect.raises:
             return None
         if any(path.gave_up for path in self.paths):
             return Message("went_on_without", names=names)
-        if any(one.raised for one in self.paths):
+        if any(path.raised for path in self.paths):
             return Message("raised_compiled", names=names)
         return None
 
@@ -363,17 +363,21 @@ class _Called:
         """Whether Inductor compiled nothing else in this process: then a backward pass's objects, which are made when
         that is first called, are the suspect's too.
         """
-        asked = [one for one in self.record.seen if one.backend == _INDUCTOR]
-        return bool(asked) and all(one in self.paths for one in asked) and any(map(self._ran, asked))
+        inductor_paths = [path for path in self.record.seen if path.backend == _INDUCTOR]
+        return (
+            bool(inductor_paths)
+            and all(path in self.paths for path in inductor_paths)
+            and any(map(self._ran, inductor_paths))
+        )
 
     @property
     def counts(self) -> Mapping[str, int]:
         """The probes, those of compiled code by what ran of it; the others are counted while the arm runs."""
         ran = [path for path in self.paths if self._ran(path)]
-        by_kind = {probe: sum(self._ran(one) for one in ran if one.kind == kind) for probe, kind in _KINDS.items()}
+        by_kind = {probe: sum(self._ran(path) for path in ran if path.kind == kind) for probe, kind in _KINDS.items()}
         made = {
-            "inductor_cpp": sum(one.objects for one in ran),
-            "inductor_triton": sum(one.kernels for one in ran),
+            "inductor_cpp": sum(path.objects for path in ran),
+            "inductor_triton": sum(path.kernels for path in ran),
         }
         if self._is_inductors_alone:
             made = {probe: count or self.record.probes.get(probe, 0) for probe, count in made.items()}
@@ -424,7 +428,9 @@ def _search_key(kind: SignatureKind, pattern: str, script: str, *, log: bool) ->
     return digest("\0".join((_SEARCH, kind, pattern, str(log), script)))
 
 
-def _searched(record: RunRecord, issue: Issue, log: str, kept: Searched | None, limit_s: float) -> Searched | None:
+def _searched(
+    record: RunRecord, issue: Issue, log: str, earlier_search: Searched | None, limit_s: float
+) -> Searched | None:
     """The result of the search for the signature; None where this failure cannot be the issue's.
 
     An empty pattern (allowed for wrong results and signals) is carried by the failure itself.
@@ -436,8 +442,8 @@ def _searched(record: RunRecord, issue: Issue, log: str, kept: Searched | None, 
     if not signature.pattern:
         return Searched("", _first_line(raised.message) if raised else record.signal)
     key = search_key(issue)
-    if kept and kept.of == key:
-        return kept
+    if earlier_search and earlier_search.of == key:
+        return earlier_search
     return search(signature.pattern, _texts(record, issue, log), limit_s, key)
 
 

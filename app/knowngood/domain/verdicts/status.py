@@ -23,9 +23,9 @@ def status_of(cell: Cell) -> StatusLabel:
         return label
     if passes_as_reported(cell):
         return _AS_REPORTED
-    found = {workaround.verdict for workaround in cell.workarounds.values()}
-    if _EFFECTIVE in found or _IN_PART in found:
-        return _WORKAROUND if _EFFECTIVE in found else _PARTIAL
+    verdicts = {workaround.verdict for workaround in cell.workarounds.values()}
+    if _EFFECTIVE in verdicts or _IN_PART in verdicts:
+        return _WORKAROUND if _EFFECTIVE in verdicts else _PARTIAL
     return _UNTRIED if is_untried(cell) else label
 
 
@@ -59,7 +59,9 @@ def is_untried(cell: Cell) -> bool:
 def untried(cell: Cell) -> tuple[str, ...]:
     """Ids of the workarounds that apply and have no answer here."""
     findings = cell.workarounds.items()
-    return tuple(id_ for id_, one in findings if one.applies and one.verdict is WorkaroundVerdict.UNVERIFIED)
+    return tuple(
+        id_ for id_, finding in findings if finding.applies and finding.verdict is WorkaroundVerdict.UNVERIFIED
+    )
 
 
 def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
@@ -102,5 +104,5 @@ def has_workaround(cell: Cell) -> bool:
     """Whether the issue fails on the cell, and a workaround was measured to help with all of it: one that helps with
     some variants alone is no remedy.
     """
-    found = {finding.verdict for finding in cell.workarounds.values()}
-    return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in found
+    verdicts = {finding.verdict for finding in cell.workarounds.values()}
+    return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in verdicts

@@ -159,7 +159,7 @@ class Difference:
     def reason(self) -> Message:
         if not self.values:
             return Message("nothing_to_differ_from", variant=self.variant)
-        values, more = tuple(one.in_words for one in self.values[:_TOLD]), len(self.values) - _TOLD
+        values, more = tuple(value.in_words for value in self.values[:_VALUES_SHOWN]), len(self.values) - _VALUES_SHOWN
         return (
             Message("more_values_differ", values=values, n=more)
             if more > 0
@@ -167,7 +167,7 @@ class Difference:
         )
 
 
-_TOLD = 2  # values in a sentence; the others stand beside it
+_VALUES_SHOWN = 2  # values in a sentence; the others stand beside it
 
 
 @dataclass(frozen=True)
@@ -252,8 +252,10 @@ class Cell(OfCell):
     @property
     def as_reported(self) -> VariantFinding | None:
         """The variant that the report ran, where it says something else than the cell."""
-        found = next((variant for variant in self.variants if variant.variant == self.reported), None)
-        return found if found and found.verdict is not self.verdict and found.verdict in CONCLUSIVE else None
+        reported = next((variant for variant in self.variants if variant.variant == self.reported), None)
+        return (
+            reported if reported and reported.verdict is not self.verdict and reported.verdict in CONCLUSIVE else None
+        )
 
     @property
     def runs(self) -> int:
@@ -267,9 +269,9 @@ class Cell(OfCell):
 _UNSERVED = frozenset({TroubleCode.DRIVER_TOO_OLD, TroubleCode.NO_VECTOR_ISA})
 
 
-def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched | None = None) -> Judged:
+def judge(attempt: Attempt, issue: Issue, build: Build, log: str, earlier_search: Searched | None = None) -> Judged:
     """Classify a stored attempt with today's rules and today's signature; `kept` is what looking for one came to."""
-    judgement = classify(attempt.record, issue, attempt.arm, build, log, kept, hardware=attempt.hardware)
+    judgement = classify(attempt.record, issue, attempt.arm, build, log, earlier_search, hardware=attempt.hardware)
     trouble, raised = attempt.record.trouble, attempt.record.raised
     return Judged(
         attempt=attempt.id,
@@ -306,13 +308,13 @@ def derive_cell(
         cell = Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
         return replace(cell, superseded=superseded, voided=voided)
     made = _in_stable_order(judged)
-    served = [one for one in made if not one.unserved]
+    served = [attempt for attempt in made if not attempt.unserved]
     differences = tuple(_differences(issue, served))
     attempts = _weighed(served, differences)
     baseline = [attempt for attempt in attempts if attempt.arm == BASELINE]
-    control = [one for one in attempts if one.arm == CONTROL]
+    control = [attempt for attempt in attempts if attempt.arm == CONTROL]
     findings = tuple(
-        judge_variant(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
+        judge_variant(issue, variant.id, [attempt for attempt in baseline if attempt.variant == variant.id], control)
         for variant in variants_of(issue, BASELINE)
     )
     verdict, reason = _over_variants(findings)
@@ -321,9 +323,9 @@ def derive_cell(
     if not_covered:
         reason = Message(NOT_COVERED, quote=tuple(map(Quoted, not_covered)), said=reason)
     telling = _telling(baseline or attempts, verdict)
-    refused = [one for one in made if one.unserved]
+    refused = [attempt for attempt in made if attempt.unserved]
     if verdict is Verdict.NOT_RUN and refused:
-        telling = _telling([one for one in refused if one.arm == BASELINE] or refused, verdict)
+        telling = _telling([attempt for attempt in refused if attempt.arm == BASELINE] or refused, verdict)
         reason = refused[-1].reason
     if not made and voided:
         reason = Message("results_voided", n=voided)
@@ -333,10 +335,10 @@ def derive_cell(
         hardware=hardware,
         verdict=verdict,
         reason=reason,
-        measured_at=max((one.measured_at for one in baseline or attempts), default=None),
+        measured_at=max((attempt.measured_at for attempt in baseline or attempts), default=None),
         control=_worst(control),
-        attempts=dict(Counter(one.outcome.value for one in served if one.arm == BASELINE)),
-        line=next((one.line for one in reversed(baseline) if one.line), ""),
+        attempts=dict(Counter(attempt.outcome.value for attempt in served if attempt.arm == BASELINE)),
+        line=next((attempt.line for attempt in reversed(baseline) if attempt.line), ""),
         variants=findings,
         workarounds={
             arm.id: _beside_the_rest(_workaround(issue, build, arm.id, attempts, findings), not_covered)
@@ -358,25 +360,25 @@ NOT_COVERED = "not_covered"
 """The key of the reason of a pass that does not cover all that is left wrong."""
 
 
-def _beside_the_rest(found: WorkaroundFinding, not_covered: Sequence[str]) -> WorkaroundFinding:
+def _beside_the_rest(finding: WorkaroundFinding, not_covered: Sequence[str]) -> WorkaroundFinding:
     """A workaround is not called needless where something is left wrong that was not measured."""
-    if not_covered and found.verdict is WorkaroundVerdict.UNNECESSARY:
-        return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note=Message("rest_not_covered"))
-    return found
+    if not_covered and finding.verdict is WorkaroundVerdict.UNNECESSARY:
+        return replace(finding, verdict=WorkaroundVerdict.UNVERIFIED, note=Message("rest_not_covered"))
+    return finding
 
 
 def _weakest_proof(baseline: Sequence[Judged]) -> ProofLevel | None:
     """Of each variant the best counts: one attempt with proof of the call is enough for it."""
-    told = [one for one in baseline if _says_something(one.outcome)]
-    at_call = {one.variant for one in told if one.proof is ProofLevel.CALL}
-    if not told:
+    telling = [attempt for attempt in baseline if _says_something(attempt.outcome)]
+    at_call = {attempt.variant for attempt in telling if attempt.proof is ProofLevel.CALL}
+    if not telling:
         return None
-    return ProofLevel.CALL if at_call == {one.variant for one in told} else ProofLevel.PROCESS
+    return ProofLevel.CALL if at_call == {attempt.variant for attempt in telling} else ProofLevel.PROCESS
 
 
 def _in_stable_order(judged: Iterable[Judged]) -> list[Judged]:
-    unique = {one.attempt: one for one in judged}
-    return sorted(unique.values(), key=lambda one: (one.measured_at, one.attempt))
+    unique = {attempt.attempt: attempt for attempt in judged}
+    return sorted(unique.values(), key=lambda attempt: (attempt.measured_at, attempt.attempt))
 
 
 _DIFFERS = Outcome.TIMEOUT
@@ -392,15 +394,15 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
     differs from it. For the same reason a variant that the control has, and was not tried with, leaves nothing proven.
     """
     observed = [attempt for attempt in attempts if attempt.outcome is Outcome.PASS and attempt.observed]
-    controls = grouped((one for one in attempts if one.arm == CONTROL), lambda one: one.variant)
+    controls = grouped((attempt for attempt in attempts if attempt.arm == CONTROL), lambda attempt: attempt.variant)
     lacking = {variant.id for variant in variants_of(issue, CONTROL)} - controls.keys() if controls else set()
-    for one in observed:
-        if one.arm == CONTROL:
+    for attempt in observed:
+        if attempt.arm == CONTROL:
             continue
-        passed = [beside.observed for beside in controls.get(one.variant, []) if beside.outcome is Outcome.PASS]
-        values = different_values(issue, one.arm, one.observed, passed)
-        if values or one.variant in lacking:
-            yield Difference(one.attempt, one.arm, one.variant, values)
+        passed = [beside.observed for beside in controls.get(attempt.variant, []) if beside.outcome is Outcome.PASS]
+        values = different_values(issue, attempt.arm, attempt.observed, passed)
+        if values or attempt.variant in lacking:
+            yield Difference(attempt.attempt, attempt.arm, attempt.variant, values)
 
 
 def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> list[Judged]:
@@ -418,7 +420,7 @@ def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[D
     Of an issue whose very signature is a wrong result, its matches are what it says of itself: the result may be wrong
     otherwise than in its numbers.
     """
-    failures = [one for one in baseline if one.outcome in FAILURES]
+    failures = [attempt for attempt in baseline if attempt.outcome in FAILURES]
     by_word = issue.signature.kind is SignatureKind.WRONG_RESULT
     wrong = [failure for failure in failures if failure.marked == "wrong_result"]
     if any(difference.arm == BASELINE and difference.values for difference in differences) or (wrong and not by_word):
@@ -430,18 +432,18 @@ def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[D
 
 def mixture(outcomes: Collection[Outcome]) -> Verdict:
     """The verdict of one arm with one variant from the set of its outcomes. The table of docs/verdicts.md."""
-    found = set(outcomes)
-    failed_otherwise = bool(found & {Outcome.OTHER_FAILURE, Outcome.CRASH})
-    if Outcome.MATCH in found:
-        return Verdict.FLAKY if Outcome.PASS in found else Verdict.AFFECTED
-    if Outcome.PASS in found:
-        unsteady = failed_otherwise or Outcome.TIMEOUT in found
+    kinds = set(outcomes)
+    failed_otherwise = bool(kinds & {Outcome.OTHER_FAILURE, Outcome.CRASH})
+    if Outcome.MATCH in kinds:
+        return Verdict.FLAKY if Outcome.PASS in kinds else Verdict.AFFECTED
+    if Outcome.PASS in kinds:
+        unsteady = failed_otherwise or Outcome.TIMEOUT in kinds
         return Verdict.INCONCLUSIVE if unsteady else Verdict.NOT_AFFECTED
     if failed_otherwise:
         return Verdict.DIFFERENT_FAILURE
-    if Outcome.TIMEOUT in found or found & INFRASTRUCTURE:
+    if Outcome.TIMEOUT in kinds or kinds & INFRASTRUCTURE:
         return Verdict.INCONCLUSIVE
-    return Verdict.NOT_APPLICABLE if found else Verdict.NOT_RUN
+    return Verdict.NOT_APPLICABLE if kinds else Verdict.NOT_RUN
 
 
 def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], control: Sequence[Judged]) -> VariantFinding:
@@ -449,18 +451,18 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
 
     `baseline` are its attempts with that variant alone.
     """
-    own = [one for one in control if one.variant == variant] or list(control)
+    own = [attempt for attempt in control if attempt.variant == variant] or list(control)
     baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
-    verdict = mixture([one.outcome for one in baseline])
+    verdict = mixture([attempt.outcome for attempt in baseline])
     k, n = _counts(baseline)
     reason = _reason(verdict, baseline)
     if _varies_by_machine(baseline):
         reason = Message("varies_by_machine", said=reason)
-    if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
+    if verdict is Verdict.NOT_APPLICABLE and all(attempt.no_build for attempt in baseline):
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
     if verdict not in CONCLUSIVE:
         return VariantFinding(variant, verdict, reason, k, n)
-    steadied = mixture({one.outcome for one in own})
+    steadied = mixture({attempt.outcome for attempt in own})
     if steadied is Verdict.NOT_AFFECTED:
         return VariantFinding(variant, verdict, reason, k, n)
     return VariantFinding(variant, Verdict.INCONCLUSIVE, _control_reason(steadied, own), k, n)
@@ -469,7 +471,7 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
 def _control_reason(verdict: Verdict, control: Sequence[Judged]) -> Message:
     if verdict is Verdict.NOT_RUN:
         return Message("control_not_run")
-    failing = next(one for one in reversed(control) if one.outcome is not Outcome.PASS)
+    failing = next(attempt for attempt in reversed(control) if attempt.outcome is not Outcome.PASS)
     has_failed = verdict is not Verdict.INCONCLUSIVE or failing.outcome in FAILURES
     return Message("control_failed" if has_failed else "control_gave_no_answer", said=failing.reason)
 
@@ -479,12 +481,13 @@ def _hangs_only_beside_a_quick_control(
 ) -> list[Judged]:
     if issue.signature.kind is not SignatureKind.HANG:
         return list(baseline)
-    slowest = max((one.wall_s for one in control if _says_something(one.outcome)), default=0.0)
+    slowest = max((attempt.wall_s for attempt in control if _says_something(attempt.outcome)), default=0.0)
     if slowest * _HANG_RATIO < issue.timeout_s:
         return list(baseline)
     slow = Message("control_was_slow", seconds=f"{issue.timeout_s:g}", n=f"{slowest:.0f}")
     return [
-        replace(one, outcome=Outcome.TIMEOUT, reason=slow) if one.outcome is Outcome.MATCH else one for one in baseline
+        replace(attempt, outcome=Outcome.TIMEOUT, reason=slow) if attempt.outcome is Outcome.MATCH else attempt
+        for attempt in baseline
     ]
 
 
@@ -510,10 +513,10 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> Message:
             return Message("all_passed", n=n, said=newest(Outcome.PASS))
         case Verdict.DIFFERENT_FAILURE:
             return newest(Outcome.OTHER_FAILURE, Outcome.CRASH)
-        case Verdict.INCONCLUSIVE if any(one.outcome is Outcome.PASS for one in attempts):
+        case Verdict.INCONCLUSIVE if any(attempt.outcome is Outcome.PASS for attempt in attempts):
             return Message(_PASSED_AND_FAILED, said=newest(*_OTHERWISE))
         case Verdict.INCONCLUSIVE:
-            return newest(*({Outcome.TIMEOUT} & {one.outcome for one in attempts} or INFRASTRUCTURE))
+            return newest(*({Outcome.TIMEOUT} & {attempt.outcome for attempt in attempts} or INFRASTRUCTURE))
         case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
             return newest(Outcome.NOT_APPLICABLE)
         case Verdict.NOT_RUN:
@@ -536,8 +539,8 @@ def is_flaky(cell: Cell) -> bool:
 
 
 def _is_mixed(reason: Message) -> bool:
-    said = reason.values["said"] if reason.key == "varies_by_machine" else reason
-    return isinstance(said, Message) and said.key == _PASSED_AND_FAILED
+    inner_reason = reason.values["said"] if reason.key == "varies_by_machine" else reason
+    return isinstance(inner_reason, Message) and inner_reason.key == _PASSED_AND_FAILED
 
 
 class FlakyRate(NamedTuple):
@@ -562,13 +565,13 @@ def passes_beyond_luck(rate: float) -> int:
 
 def lowest_rates(cells: Iterable[Cell]) -> Mapping[str, FlakyRate]:
     """By variant, the lowest rate at which an issue was seen to fail now and then, in ten runs or more on one build."""
-    found = sorted(
-        (one.k / one.n, one.variant, FlakyRate(one.k, one.n, parse_build_id(cell.build).release))
+    by_rate = sorted(
+        (variant.k / variant.n, variant.variant, FlakyRate(variant.k, variant.n, parse_build_id(cell.build).release))
         for cell in cells
-        for one in cell.variants
-        if one.n >= _MANY_RUNS and 0 < one.k < one.n
+        for variant in cell.variants
+        if variant.n >= _MANY_RUNS and 0 < variant.k < variant.n
     )
-    return {variant: rate for _, variant, rate in reversed(found)}
+    return {variant: rate for _, variant, rate in reversed(by_rate)}
 
 
 def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
@@ -577,18 +580,18 @@ def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
     """
     short = {variant.variant: variant.n for variant in cell.variants if variant.n < _needed(rates, variant.variant)}
     variants = tuple(
-        replace(one, verdict=Verdict.INCONCLUSIVE, reason=_too_few(rates[one.variant], one.n))
-        if one.variant in short and one.verdict is Verdict.NOT_AFFECTED
-        else one
-        for one in cell.variants
+        replace(variant, verdict=Verdict.INCONCLUSIVE, reason=_too_few(rates[variant.variant], variant.n))
+        if variant.variant in short and variant.verdict is Verdict.NOT_AFFECTED
+        else variant
+        for variant in cell.variants
     )
     verdict, reason = cell.verdict, cell.reason
     if verdict is Verdict.NOT_AFFECTED and short:
-        worst = max(short, key=lambda one: _needed(rates, one))
+        worst = max(short, key=lambda variant: _needed(rates, variant))
         verdict, reason = Verdict.INCONCLUSIVE, _with([worst], _too_few(rates[worst], short[worst]))
     elif verdict is Verdict.NOT_AFFECTED and cell.runs == 1:
         reason = clauses([reason, _ONE_RUN])
-    workarounds = {id_: _cured_beyond_luck(found, rates) for id_, found in cell.workarounds.items()}
+    workarounds = {id_: _cured_beyond_luck(finding, rates) for id_, finding in cell.workarounds.items()}
     return replace(cell, verdict=verdict, reason=reason, variants=variants, workarounds=workarounds)
 
 
@@ -606,9 +609,9 @@ def with_findings_of(cell: Cell, other: Cell, ground: str = "") -> Cell:
     return replace(cell, workarounds={**cell.workarounds, **added})
 
 
-def _run_on(ground: str, found: WorkaroundFinding) -> WorkaroundFinding:
+def _run_on(ground: str, finding: WorkaroundFinding) -> WorkaroundFinding:
     note = inferred_from(ground)
-    return replace(found, ground=ground, note=clauses([found.note, note]) if found.note else note)
+    return replace(finding, ground=ground, note=clauses([finding.note, note]) if finding.note else note)
 
 
 def inferred_from(ground: str) -> Message:
@@ -617,7 +620,10 @@ def inferred_from(ground: str) -> Message:
 
 def tried_here(cell: Cell) -> Cell:
     """Without what was found of workarounds on another Python."""
-    own = {id_: WorkaroundFinding(_UNVERIFIED, NOT_RUN) if one.ground else one for id_, one in cell.workarounds.items()}
+    own = {
+        id_: WorkaroundFinding(_UNVERIFIED, NOT_RUN) if finding.ground else finding
+        for id_, finding in cell.workarounds.items()
+    }
     return replace(cell, workarounds=own)
 
 
@@ -644,29 +650,29 @@ _ONE_RUN = Message("one_run", n=FLAKY_RUNS - 1)
 HELPING = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
-def _cured_beyond_luck(found: WorkaroundFinding, rates: Mapping[str, FlakyRate]) -> WorkaroundFinding:
+def _cured_beyond_luck(finding: WorkaroundFinding, rates: Mapping[str, FlakyRate]) -> WorkaroundFinding:
     """Of the variants with which it helped, those with too few passes are open again."""
-    short = [one for one in found.helped if found.runs < _needed(rates, one, 2)]
-    if found.verdict not in HELPING or not (short or found.runs == 1):
-        return found
-    helped = tuple(one for one in found.helped if one not in short)
-    worst = max(short, key=lambda one: _needed(rates, one), default="")
-    note = _too_few(rates[worst], found.runs) if worst in rates else _ONE_RUN
+    short = [variant for variant in finding.helped if finding.runs < _needed(rates, variant, 2)]
+    if finding.verdict not in HELPING or not (short or finding.runs == 1):
+        return finding
+    helped = tuple(variant for variant in finding.helped if variant not in short)
+    worst = max(short, key=lambda variant: _needed(rates, variant), default="")
+    note = _too_few(rates[worst], finding.runs) if worst in rates else _ONE_RUN
     return replace(
-        found,
+        finding,
         verdict=WorkaroundVerdict.PARTIAL if helped else WorkaroundVerdict.UNVERIFIED,
         note=clauses([Message("helps_with", names=helped), note]) if helped else note,
         helped=helped,
-        untried=(*short, *found.untried),
+        untried=(*short, *finding.untried),
     )
 
 
 def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
     """Whether each machine always says the same, and not all machines the same."""
     telling = [attempt for attempt in attempts if _says_something(attempt.outcome)]
-    pairs = {(one.machine, one.outcome) for one in telling}
-    agrees_with_itself = len(pairs) == len({one.machine for one in telling})
-    return agrees_with_itself and len({one.outcome for one in telling}) > 1
+    pairs = {(attempt.machine, attempt.outcome) for attempt in telling}
+    agrees_with_itself = len(pairs) == len({attempt.machine for attempt in telling})
+    return agrees_with_itself and len({attempt.outcome for attempt in telling}) > 1
 
 
 _MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
@@ -675,20 +681,20 @@ _MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Ver
 def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, Message]:
     """A cell is affected if any variant is; it is not_affected only where every applicable variant is."""
     for verdict in _MOST_TELLING:
-        found = [one for one in findings if one.verdict is verdict]
-        if found:
-            return verdict, _in_variant(found, findings)
+        matching = [finding for finding in findings if finding.verdict is verdict]
+        if matching:
+            return verdict, _in_variant(matching, findings)
     kinds = {finding.verdict for finding in findings}
     if kinds == {Verdict.NOT_RUN}:
         return Verdict.NOT_RUN, NOT_RUN
     if Verdict.NOT_RUN in kinds:
-        missing = tuple(one.variant for one in findings if one.verdict is Verdict.NOT_RUN)
+        missing = tuple(finding.variant for finding in findings if finding.verdict is Verdict.NOT_RUN)
         return Verdict.INCONCLUSIVE, Message("missing_variants", names=missing)
-    passed = [one for one in findings if one.verdict is Verdict.NOT_AFFECTED]
+    passed = [finding for finding in findings if finding.verdict is Verdict.NOT_AFFECTED]
     if passed:
         return Verdict.NOT_AFFECTED, _in_variant(passed, findings)
     verdict = Verdict.NO_BUILD if Verdict.NO_BUILD in kinds else Verdict.NOT_APPLICABLE
-    return verdict, next(one.reason for one in findings if one.verdict is verdict)
+    return verdict, next(finding.reason for finding in findings if finding.verdict is verdict)
 
 
 def _beside_the_report(issue: Issue, verdict: Verdict, reason: Message, findings: Sequence[VariantFinding]) -> Message:
@@ -700,12 +706,12 @@ def _beside_the_report(issue: Issue, verdict: Verdict, reason: Message, findings
     return Message("as_reported", said=reason, variant=own.variant, clause=Message(f"it_{own.verdict}"))
 
 
-def _in_variant(found: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> Message:
+def _in_variant(matching: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> Message:
     if len(findings) == 1:
-        return found[0].reason
-    if len(found) == len(findings):
-        return Message("with_every_variant", n=len(found), said=found[0].reason)
-    return _with([one.variant for one in found], found[0].reason)
+        return matching[0].reason
+    if len(matching) == len(findings):
+        return Message("with_every_variant", n=len(matching), said=matching[0].reason)
+    return _with([finding.variant for finding in matching], matching[0].reason)
 
 
 def _with(variants: Iterable[str], reason: Message) -> Message:
@@ -723,7 +729,7 @@ def _telling(attempts: Sequence[Judged], verdict: Verdict) -> Judged | None:
 
 
 def _worst(control: Sequence[Judged]) -> Outcome | None:
-    outcomes = [one.outcome for one in control]
+    outcomes = [attempt.outcome for attempt in control]
     settled = [outcome for outcome in outcomes if _says_something(outcome)]
     return max(settled or outcomes, key=list(Outcome).index, default=None)
 
@@ -743,15 +749,15 @@ def _workaround(
     absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
         return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, Message("does_not_apply", said=absent), applies=False)
-    own = grouped((attempt for attempt in attempts if attempt.arm == arm), lambda one: one.variant)
+    own = grouped((attempt for attempt in attempts if attempt.arm == arm), lambda attempt: attempt.variant)
     trials = [_trial(issue, finding, own.get(finding.variant, [])) for finding in findings]
-    harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
+    harm = next((trial for trial in trials if trial.verdict is WorkaroundVerdict.HARMFUL), None)
     failing = [trial for trial in trials if trial.baseline.verdict in _SEEN]
-    found = _over_failing(issue, failing) if failing else _over_passing(trials)
+    overall = _over_failing(issue, failing) if failing else _over_passing(trials)
     planned = {variant.id for variant in variants_of(issue, arm)}
-    if failing and planned.isdisjoint(found.untried) and found.verdict is WorkaroundVerdict.UNVERIFIED:
-        found = replace(found, note=Message("does_not_apply", said=_partial_note(issue, failing)), applies=False)
-    return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note, applies=True) if harm else found
+    if failing and planned.isdisjoint(overall.untried) and overall.verdict is WorkaroundVerdict.UNVERIFIED:
+        overall = replace(overall, note=Message("does_not_apply", said=_partial_note(issue, failing)), applies=False)
+    return replace(overall, verdict=WorkaroundVerdict.HARMFUL, note=harm.note, applies=True) if harm else overall
 
 
 _SEEN = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
@@ -769,55 +775,55 @@ class _Trial:
 
 def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
     by_verdict = {
-        verdict: tuple(one.baseline.variant for one in failing if one.verdict is verdict)
+        verdict: tuple(trial.baseline.variant for trial in failing if trial.verdict is verdict)
         for verdict in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE)
     }
     helped, failed = by_verdict[WorkaroundVerdict.EFFECTIVE], by_verdict[WorkaroundVerdict.INEFFECTIVE]
-    untried = tuple(one.baseline.variant for one in failing if one.verdict is WorkaroundVerdict.UNVERIFIED)
-    found = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, helped=helped, failed=failed, untried=untried)
+    untried = tuple(trial.baseline.variant for trial in failing if trial.verdict is WorkaroundVerdict.UNVERIFIED)
+    finding = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, helped=helped, failed=failed, untried=untried)
     if helped:
-        runs = min(one.runs for one in failing if one.verdict is WorkaroundVerdict.EFFECTIVE)
+        runs = min(trial.runs for trial in failing if trial.verdict is WorkaroundVerdict.EFFECTIVE)
         if len(helped) == len(failing):
-            return replace(found, verdict=WorkaroundVerdict.EFFECTIVE, runs=runs)
-        return replace(found, verdict=WorkaroundVerdict.PARTIAL, runs=runs, note=_partial_note(issue, failing))
+            return replace(finding, verdict=WorkaroundVerdict.EFFECTIVE, runs=runs)
+        return replace(finding, verdict=WorkaroundVerdict.PARTIAL, runs=runs, note=_partial_note(issue, failing))
     if failed:
-        note = next(one.note for one in failing if one.verdict is WorkaroundVerdict.INEFFECTIVE)
-        return replace(found, verdict=WorkaroundVerdict.INEFFECTIVE, note=note)
-    return replace(found, note=failing[0].note)
+        note = next(trial.note for trial in failing if trial.verdict is WorkaroundVerdict.INEFFECTIVE)
+        return replace(finding, verdict=WorkaroundVerdict.INEFFECTIVE, note=note)
+    return replace(finding, note=failing[0].note)
 
 
 def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> Message:
     """`helps with a; fails with b; not tried with c, d (why)`."""
     why = {variant.id: variant.why_not.rstrip(".") for variant in issue.variants}
     helped, failed = (
-        tuple(one.baseline.variant for one in failing if one.verdict is verdict)
+        tuple(trial.baseline.variant for trial in failing if trial.verdict is verdict)
         for verdict in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE)
     )
-    others = [one for one in failing if one.baseline.variant not in {*helped, *failed}]
+    others = [trial for trial in failing if trial.baseline.variant not in {*helped, *failed}]
     unsure = [
         Message("aside", said=Message("names", names=(other.baseline.variant,)), aside=other.note)
         for other in others
         if other.note and other.note != NOT_RUN
     ]
-    untried = grouped((one.baseline.variant for one in others if one.note == NOT_RUN), why.__getitem__)
-    told = [Message("helps_with", names=helped)] if helped else []
-    told += [Message("fails_with", names=failed)] if failed else []
-    told += [Message("no_answer_with", said=joined("then", unsure))] if unsure else []
-    told += [
+    untried = grouped((trial.baseline.variant for trial in others if trial.note == NOT_RUN), why.__getitem__)
+    parts = [Message("helps_with", names=helped)] if helped else []
+    parts += [Message("fails_with", names=failed)] if failed else []
+    parts += [Message("no_answer_with", said=joined("then", unsure))] if unsure else []
+    parts += [
         Message("left_out_with", names=tuple(names), why=Quoted(reason))
         if reason
         else Message("not_tried_with", names=tuple(names))
         for reason, names in untried.items()
     ]
-    return clauses(told)
+    return clauses(parts)
 
 
 def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
     """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
     applicable = [trial for trial in trials if trial.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
-    said = [one for one in applicable if one.note != NOT_RUN]
-    unsure = next((one for one in said if one.verdict is not WorkaroundVerdict.UNNECESSARY), None)
-    if unsure or not said:
+    tried = [trial for trial in applicable if trial.note != NOT_RUN]
+    unsure = next((trial for trial in tried if trial.verdict is not WorkaroundVerdict.UNNECESSARY), None)
+    if unsure or not tried:
         return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, unsure.note if unsure else NOT_RUN)
     return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
 
@@ -827,22 +833,26 @@ def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> Messa
 
     A build that cannot be had says nothing of the workaround.
     """
-    said = [attempt for attempt in attempts if attempt.arm == arm and attempt.outcome not in INFRASTRUCTURE]
-    with_all = {one.variant for one in said} >= {variant.id for variant in variants_of(issue, arm)}
-    if not said or not with_all or any(one.outcome is not Outcome.NOT_APPLICABLE or one.no_build for one in said):
+    answers = [attempt for attempt in attempts if attempt.arm == arm and attempt.outcome not in INFRASTRUCTURE]
+    with_all = {attempt.variant for attempt in answers} >= {variant.id for variant in variants_of(issue, arm)}
+    if (
+        not answers
+        or not with_all
+        or any(attempt.outcome is not Outcome.NOT_APPLICABLE or attempt.no_build for attempt in answers)
+    ):
         return None
-    return said[-1].reason
+    return answers[-1].reason
 
 
 def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Trial:
-    verdict = mixture({one.outcome for one in arm})
-    failing = next((one for one in reversed(arm) if one.outcome in FAILURES), None)
+    verdict = mixture({attempt.outcome for attempt in arm})
+    failing = next((attempt for attempt in reversed(arm) if attempt.outcome in FAILURES), None)
     is_seen = baseline.verdict in _SEEN
     if not is_seen and baseline.verdict is not Verdict.NOT_AFFECTED:
         return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, Message(f"baseline_{baseline.verdict}"))
     if verdict is Verdict.NOT_AFFECTED:
         cures = WorkaroundVerdict.EFFECTIVE if is_seen else WorkaroundVerdict.UNNECESSARY
-        return _Trial(baseline, cures, runs=sum(1 for one in arm if one.outcome is Outcome.PASS))
+        return _Trial(baseline, cures, runs=sum(1 for attempt in arm if attempt.outcome is Outcome.PASS))
     if is_seen and verdict is Verdict.FLAKY and failing is not None:
         return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, Message("not_every_time", said=_last_words(failing)))
     if verdict not in {Verdict.AFFECTED, Verdict.DIFFERENT_FAILURE} or failing is None:
@@ -882,44 +892,44 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
     """
     if not of_isas:
         return own
-    told = [one for one in (*of_isas, own) if one is not None and one.verdict is not Verdict.NOT_RUN]
-    if told == [own]:
+    cells = [cell for cell in (*of_isas, own) if cell is not None and cell.verdict is not Verdict.NOT_RUN]
+    if cells == [own]:
         return own
-    if not told:
+    if not cells:
         return replace(of_isas[0], hardware=whole_class(of_isas[0].hardware))
-    findings = [VariantFinding(isa_of(one.hardware), one.verdict, one.reason) for one in told]
+    findings = [VariantFinding(isa_of(cell.hardware), cell.verdict, cell.reason) for cell in cells]
     if own is None or own.verdict not in CONCLUSIVE:
-        lacking = set(issue.requires.vector_isas) - {isa_of(one.hardware) for one in told}
+        lacking = set(issue.requires.vector_isas) - {isa_of(cell.hardware) for cell in cells}
         findings += [VariantFinding(isa, Verdict.NOT_RUN, NOT_RUN) for isa in sorted(lacking)]
     verdict, reason = _over_variants(findings)
     hardware = whole_class(of_isas[0].hardware)
-    worst = sorted((one for one in told if one.verdict is verdict), key=lambda one: one.as_reported is not None)
-    isas = [isa_of(one.hardware) for one in worst if isa_of(one.hardware)]
+    worst = sorted((cell for cell in cells if cell.verdict is verdict), key=lambda cell: cell.as_reported is not None)
+    isas = [isa_of(cell.hardware) for cell in worst if isa_of(cell.hardware)]
     if not worst:  # no answer, as one ISA passes and another was not run
-        return replace(told[0], hardware=hardware, verdict=verdict, reason=reason)
+        return replace(cells[0], hardware=hardware, verdict=verdict, reason=reason)
     return replace(
         worst[0],
         hardware=hardware,
         reason=Message("on", names=tuple(isas), said=worst[0].reason) if isas else worst[0].reason,
-        workarounds={id_: _worst_finding(id_, told, worst) for id_ in worst[0].workarounds},
+        workarounds={id_: _worst_finding(id_, cells, worst) for id_ in worst[0].workarounds},
         superseded=own.superseded if own else 0,
         voided=own.voided if own else 0,
     )
 
 
-def _worst_finding(workaround: str, told: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
+def _worst_finding(workaround: str, cells: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
     """How it does where the issue is; that it does harm anywhere outranks that. Where it was not tried with an ISA,
     what was found on the class as a whole stands.
     """
-    asked = [one for one in told if one.verdict in _SEEN] or worst
+    failing = [cell for cell in cells if cell.verdict in _SEEN] or worst
     untried, harmful = WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.HARMFUL
-    trying = [one for one in told if workaround in one.workarounds]
-    pairs = [(isa_of(one.hardware), one in asked, one.workarounds[workaround]) for one in trying]
-    found = [(isa, finding) for isa, is_asked, finding in pairs if is_asked or finding.verdict is harmful]
-    whole = [finding for isa, finding in found if not isa and finding.verdict is not untried]
-    tried = [finding for isa, finding in found if isa and not _lacks_trials(finding)]
-    counted = [*whole, *tried] if whole else [finding for _, finding in found]
-    return min(counted, key=lambda one: _WORST_FIRST.index(one.verdict))
+    trying = [cell for cell in cells if workaround in cell.workarounds]
+    pairs = [(isa_of(cell.hardware), cell in failing, cell.workarounds[workaround]) for cell in trying]
+    relevant = [(isa, finding) for isa, is_failing, finding in pairs if is_failing or finding.verdict is harmful]
+    whole = [finding for isa, finding in relevant if not isa and finding.verdict is not untried]
+    tried = [finding for isa, finding in relevant if isa and not _lacks_trials(finding)]
+    counted = [*whole, *tried] if whole else [finding for _, finding in relevant]
+    return min(counted, key=lambda finding: _WORST_FIRST.index(finding.verdict))
 
 
 def _lacks_trials(finding: WorkaroundFinding) -> bool:

@@ -62,10 +62,10 @@ class Void:
 
 def checked_reason(text: str) -> str:
     """A person's own words in one line. Raises BadRequest."""
-    said = text.strip()
-    if not said or len(said) > LONGEST_REASON or not said.isprintable():
+    reason = text.strip()
+    if not reason or len(reason) > LONGEST_REASON or not reason.isprintable():
         raise BadRequest(f"reason: say why in one line of at most {LONGEST_REASON} characters")
-    return said
+    return reason
 
 
 def checked_span(span: VoidSpan, now: datetime) -> VoidSpan:

@@ -60,12 +60,12 @@ def costs_of(timed: Iterable[Timed], variants: Sequence[str]) -> Mapping[str, Co
     Where several variants were measured it is the first of `variants`; on several machines, the one with most attempts.
     """
     by_arm: dict[str, dict[_Place, list[Timed]]] = defaultdict(lambda: defaultdict(list))
-    for one in timed:
-        if one.own_s > 0:
-            by_arm[one.arm][one.variant, one.machine, one.lock, one.is_forked].append(one)
+    for run in timed:
+        if run.own_s > 0:
+            by_arm[run.arm][run.variant, run.machine, run.lock, run.is_forked].append(run)
     control = by_arm.pop(CONTROL, {})
-    found = {arm: _cost(places, control, variants) for arm, places in by_arm.items()}
-    return {arm: cost for arm, cost in found.items() if cost is not None}
+    costs = {arm: _cost(places, control, variants) for arm, places in by_arm.items()}
+    return {arm: cost for arm, cost in costs.items() if cost is not None}
 
 
 def _cost(
@@ -79,8 +79,8 @@ def _cost(
 
 
 def _spent(timed: Sequence[Timed]) -> MedianCost:
-    peaks = [one.peak_bytes for one in timed if one.peak_bytes]
-    seconds = [one.own_s for one in timed]
+    peaks = [run.peak_bytes for run in timed if run.peak_bytes]
+    seconds = [run.own_s for run in timed]
     return MedianCost(
         seconds=median(seconds),
         peak_bytes=round(median(peaks)) if peaks else None,

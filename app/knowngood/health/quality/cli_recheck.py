@@ -68,7 +68,7 @@ def _compare(
         for ordinal, bound, judged in load_judged(s, issue, build, cell.hardware)
         if (judged.arm, judged.variant, ordinal, bound) in wanted
     ]
-    return recheck(issue, build, cell, new, asked=len(wanted))
+    return recheck(issue, build, cell, new, planned=len(wanted))
 
 
 def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Rechecked:

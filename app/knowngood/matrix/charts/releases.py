@@ -90,7 +90,7 @@ def pass_rate(known: Known, hardware: str) -> PassRate:
     return PassRate(
         hardware,
         tuple(
-            ReleaseTally(column.asked, _tally(prospect_of(cells[at]) for cells in rows.values()))
+            ReleaseTally(column.cell_build, _tally(prospect_of(cells[at]) for cells in rows.values()))
             for at, column in enumerate(columns)
         ),
     )

@@ -7,7 +7,7 @@ from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import told_builds
+from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell
 from knowngood.domain.vocabulary import StatusLabel
@@ -45,7 +45,7 @@ class CellSections:
 
 def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Collection[WorkaroundView]) -> CellSections:
     """`shown` are the workarounds whose text the page has."""
-    newest_first = told_builds(known)[::-1]
+    newest_first = shown_builds(known)[::-1]
     cells = [known.cell(issue, build, hardware) for hardware in known.classes_of(issue.id) for build in newest_first]
     pages = [_page(context, issue, known, cell) for cell in cells if cell.measured_at]
     inferred = grouped(

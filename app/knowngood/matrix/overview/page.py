@@ -380,7 +380,7 @@ def _rows(
     rows = []
     for group, issue in in_order(selection.issues, query.sort, selection.known, look.hardware):
         cells = selection.rows[issue.id, look.hardware]
-        history = selection.known.told(issue, look.hardware)
+        history = selection.known.history_sentence(issue, look.hardware)
         helping = len(selection.known.helping(issue.id, look.hardware))
         title = context.title_of(issue)
         stale = _stale(cells, look, context.now)

@@ -63,7 +63,7 @@ def print_matrix(
         table = _table(hardware, columns[left_out:])
         for issue in shown:
             cells = map(sign_in_colour, rows[issue.id][left_out:])
-            table.add_row(issue.id, *cells, english(known.told(issue, hardware)))
+            table.add_row(issue.id, *cells, english(known.history_sentence(issue, hardware)))
         _unfolded(console).print(table)
     _print_remarks(console, absent, rows, hardware)
     if left_out and shown:
@@ -83,7 +83,7 @@ def _table(title: str, columns: Sequence[Column]) -> Table:
     table = Table(title=title, title_justify="left", header_style="bold", pad_edge=False, box=None)
     table.add_column("issue", no_wrap=True)
     for column in columns:
-        table.add_column(short_name(column.asked.id).replace("+", "\n+").replace("~", "\n~"), justify="center")
+        table.add_column(short_name(column.cell_build.id).replace("+", "\n+").replace("~", "\n~"), justify="center")
     table.add_column("history", overflow="fold")
     return table
 
@@ -98,7 +98,7 @@ def print_line(console: Console, text: str | Text) -> None:
 
 
 def _left_out(columns: Sequence[Column]) -> str:
-    first, last = short_name(columns[0].asked.id), short_name(columns[-1].asked.id)
+    first, last = short_name(columns[0].cell_build.id), short_name(columns[-1].cell_build.id)
     which = f"1 older build ({first}) is" if first == last else f"{len(columns)} older builds ({first} to {last}) are"
     return f"{which} left out; --builds names others, a wider terminal shows more, --json has all"
 
@@ -118,19 +118,22 @@ def print_cells(console: Console, issue: Issue, builds: Sequence[Build], hardwar
     columns = fold([issue], builds, [hardware], known)
     row = rows_of([issue], columns, [hardware], known)[issue.id, hardware]
     print_line(
-        console, Text(hardware, style="bold").append(f"  {english(known.told(issue, hardware))}", style="not bold")
+        console,
+        Text(hardware, style="bold").append(f"  {english(known.history_sentence(issue, hardware))}", style="not bold"),
     )
     if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row):
         print_line(console, f"  does not apply: {english(row[-1].reason)}" if row else "  no build")
         return
-    widest = max((len(short_name(column.asked.id)) for column in columns), default=0)
+    widest = max((len(short_name(column.cell_build.id)) for column in columns), default=0)
     for column, cell in reversed(list(zip(columns, row, strict=True))):
         mark = mark_of(cell)
         sign = Text(f"{sign_of(cell) or ' ':<4}", style=_style(cell))
         words = "" if own_reason(cell).key in {NOT_RUN.key, NOT_COVERED} else f"{mark.word}: "
-        line = Text(f"  {short_name(column.asked.id):<{widest}}  ")
+        line = Text(f"  {short_name(column.cell_build.id):<{widest}}  ")
         print_line(console, line.append(sign).append(words + english(cell.reason)))
-    unknown = [column.asked.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN]
+    unknown = [
+        column.cell_build.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN
+    ]
     if unknown and hardware == CPU_CLASS:
         print_line(console, f"  to measure: knowngood run --issues {issue.id} --builds {','.join(unknown)}")
 

@@ -52,7 +52,7 @@ def _table(extract: Extract, title: str, columns: Sequence[Column], rows: Rows) 
     lines = [
         title,
         "",
-        _line(["issue", *(_head(column.asked) for column in columns), "history"]),
+        _line(["issue", *(_head(column.cell_build) for column in columns), "history"]),
         _line([":--", *(":-:" for _ in columns), ":--"]),
         *(_row(extract, issue, cells) for issue, cells in rows),
         "",
@@ -81,7 +81,7 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     silent = f" {SILENT.sign}" if issue.silent else ""
     caveat = f" ({escaped(issue.caveat)})" if issue.caveat else ""
     classes = dict.fromkeys(cell.hardware for cell in cells)
-    history = "; ".join(english(extract.known.told(issue, class_)) for class_ in classes)
+    history = "; ".join(english(extract.known.history_sentence(issue, class_)) for class_ in classes)
     signs = (sign_of(cell) + (STALE.sign if extract.is_stale(cell) else "") for cell in cells)
     return _line([f"{named} {escaped(issue.id)}{silent}{caveat}", *map(escaped, signs), escaped(history)])
 

@@ -84,12 +84,12 @@ def _head(column: Column, measured: Collection[str], minor_before: str) -> Colum
     build = column.head
     release = build.build_id.release
     cuda = cuda_of(build)
-    python = "" if column.asked.python in {"", DEFAULT_PYTHON} else f"py{build.python}"
+    python = "" if column.cell_build.python in {"", DEFAULT_PYTHON} else f"py{build.python}"
     triton = f"Triton {build.triton}" if build.is_mismatched else ""
     beside = ("" if build.origin == "default" else cuda, triton, python)
     return ColumnHeader(
         id=build.id,
-        address=build_address(column.asked.id),
+        address=build_address(column.cell_build.id),
         release=release,
         cuda=cuda,
         triton=build.triton or "",
