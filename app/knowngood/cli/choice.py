@@ -41,7 +41,7 @@ def builds_of(
     if "all" in names:
         return tuple(builds)
     known = BuildNames({build.id: build for build in builds})
-    ids = {(known.asked if whole else known.find)(name).id for name in names if name != "default"}
+    ids = {(known.find_or_wheel if whole else known.find)(name).id for name in names if name != "default"}
     return tuple(
         build for build in builds if {build.id, build.wheel.id} & ids or (build.default and "default" in names)
     )

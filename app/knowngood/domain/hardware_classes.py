@@ -44,7 +44,7 @@ def whole_classes(classes: Iterable[str]) -> tuple[str, ...]:
 def with_isa_classes(classes: Iterable[str]) -> tuple[str, ...]:
     """These and those that they are divided into, each once."""
     every = list(classes)
-    return tuple(dict.fromkeys([*every, *(one for class_ in every for one in isa_classes(class_))]))
+    return tuple(dict.fromkeys([*every, *(isa_class for class_ in every for isa_class in isa_classes(class_))]))
 
 
 def has_isa(widest: str, isa: str) -> bool:

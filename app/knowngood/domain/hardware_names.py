@@ -84,22 +84,22 @@ def hardware_named(text: str) -> NamedHardware | None:
     if plain in ANY_GPU:
         return NamedHardware(plain, "")
     key = _key(plain)
-    if found := _BY_KEY.get(key) or _BY_KEY.get(_key(_NOISE.sub("", plain))):
-        return found
-    if told := _CAPABILITY.fullmatch(key.replace(".", "")):
-        class_ = cuda_class((int(told[1]), int(told[2])))
+    if named := _BY_KEY.get(key) or _BY_KEY.get(_key(_NOISE.sub("", plain))):
+        return named
+    if match := _CAPABILITY.fullmatch(key.replace(".", "")):
+        class_ = cuda_class((int(match[1]), int(match[2])))
         return NamedHardware(class_, class_)
-    if told := _TARGET.fullmatch(key):
-        return NamedHardware(told[1], f"rocm-{told[1]}")
+    if match := _TARGET.fullmatch(key):
+        return NamedHardware(match[1], f"rocm-{match[1]}")
     return NamedHardware(plain, plain) if _CLASS.fullmatch(plain) else None
 
 
 def hardware_meant(text: str) -> NamedHardware | None:
     """The same of a name that is misspelt by a letter or so: `hoper`, `RTX 4O90`."""
     key = _key(text.casefold()[:_LONGEST])
-    if (found := _BY_KEY.get(key.translate(_LIKE_ZERO))) is not None:
-        return found
-    if len(key) < _FEWEST_LETTERS or any(one.isdigit() for one in key):
+    if (named := _BY_KEY.get(key.translate(_LIKE_ZERO))) is not None:
+        return named
+    if len(key) < _FEWEST_LETTERS or any(character.isdigit() for character in key):
         return None
     near = get_close_matches(key, _WORDS, 1, _ALIKE)
     return _BY_KEY[near[0]] if near else None
@@ -112,18 +112,18 @@ def class_named(text: str, classes: Iterable[str]) -> str:
     known = tuple(classes)
     if text in known:
         return text
-    found = hardware_named(text)
-    if found is None:
+    named = hardware_named(text)
+    if named is None:
         return text
-    return found.hardware or next((one for one in known if one.startswith("cuda-")), text)
+    return named.hardware or next((class_ for class_ in known if class_.startswith("cuda-")), text)
 
 
-def measured_classes(asked: Iterable[str], measured: Sequence[str]) -> tuple[str, ...]:
+def measured_classes(names: Iterable[str], measured: Sequence[str]) -> tuple[str, ...]:
     """The classes that are meant, each once. Raises BadRequest for one that nobody measured, of which nothing can be
     said; the CPU class is always known, because there is always something to run on it.
     """
     known = tuple(dict.fromkeys([CPU_CLASS, *measured]))
-    classes = dict.fromkeys(class_named(one, known) for one in asked)
+    classes = dict.fromkeys(class_named(name, known) for name in names)
     for class_ in classes:
         if class_ not in known:
             raise BadRequest(f'hardware "{class_[:_LONGEST]}" was never measured here; known: {", ".join(known)}')
@@ -148,16 +148,16 @@ def _key(text: str) -> str:
 
 def _by_key() -> dict[str, NamedHardware]:
     """Cards also by their number alone where it has four figures: `4090`, `5070ti`."""
-    found: dict[str, NamedHardware] = {}
+    cards: dict[str, NamedHardware] = {}
     for class_, names in _NAMES.items():
         for name in names.split(", "):
             key = _key(name.casefold())
-            found[key] = NamedHardware(name, class_)
+            cards[key] = NamedHardware(name, class_)
             short = re.fullmatch(r"(?:rtx|gtx)(\d{4}(?:ti)?)", key)
             if short:
-                found[short[1]] = found[key]
-    return found
+                cards[short[1]] = cards[key]
+    return cards
 
 
 _BY_KEY = _by_key()
-_WORDS = [key for key in _BY_KEY if not any(one.isdigit() for one in key)]
+_WORDS = [key for key in _BY_KEY if not any(character.isdigit() for character in key)]

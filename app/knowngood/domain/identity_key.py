@@ -16,11 +16,11 @@ def remembered(work_out: Callable[Concatenate[_Owner, _Key], Value]) -> Callable
 
     @wraps(work_out)
     def recall(self: _Owner, /, *given: _Key.args, **named: _Key.kwargs) -> Value:
-        kept: dict[object, Value] = vars(self).setdefault(name, {})
+        results: dict[object, Value] = vars(self).setdefault(name, {})
         key = (*given, *named.items())
-        if key not in kept:
-            kept[key] = work_out(self, *given, **named)
-        return kept[key]
+        if key not in results:
+            results[key] = work_out(self, *given, **named)
+        return results[key]
 
     return recall
 

@@ -99,8 +99,8 @@ class Link:
     @property
     def name(self) -> str:
         """`pytorch/pytorch#151290` of a thread on GitHub; of anything else its title."""
-        found = _THREAD.match(self.url)
-        return f"{found[1]}#{found[2]}" if found else self.title
+        match = _THREAD.match(self.url)
+        return f"{match[1]}#{match[2]}" if match else self.title
 
 
 _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/([0-9]+)")
@@ -312,17 +312,17 @@ class Issue:
         return next(arm for arm in self.arms if arm.id == id_)
 
     def workaround(self, id_: str) -> Workaround:
-        return next(one for one in self.workarounds if one.id == id_)
+        return next(workaround for workaround in self.workarounds if workaround.id == id_)
 
     def not_covered(self, build: Build) -> tuple[str, ...]:
         """All that is left wrong on a build and that no variant measures: a pass says nothing of it."""
-        uncovered = (one for one in self.left if not one.variant)
-        return tuple(one.what for one in uncovered if not one.applies_to or _holds(one.applies_to, build))
+        uncovered = (remark for remark in self.left if not remark.variant)
+        return tuple(remark.what for remark in uncovered if not remark.applies_to or _holds(remark.applies_to, build))
 
     def comparison(self, key: str, arm: str) -> Observed:
         """How the value that `arm` reports as `key` is compared with the control's."""
-        found = self.observed.get(key, AS_A_RULE)
-        return found if not found.arms or arm in found.arms else AS_A_RULE
+        rule = self.observed.get(key, AS_A_RULE)
+        return rule if not rule.arms or arm in rule.arms else AS_A_RULE
 
     @property
     def caveat(self) -> str:
@@ -384,9 +384,9 @@ def environment_request(issue: Issue, build: Build) -> EnvironmentRequest:
 
 @lru_cache(maxsize=65_536)
 def _requested(packages: Packages, build: Build) -> EnvironmentRequest:
-    asked = packages.per_release.get(build.minor, packages.requirements)
-    release = build.build_id.version.public if asked else ""
-    filled = tuple(sorted(text.replace("{torch}", release) for text in asked))
+    requirements = packages.per_release.get(build.minor, packages.requirements)
+    release = build.build_id.version.public if requirements else ""
+    filled = tuple(sorted(text.replace("{torch}", release) for text in requirements))
     bare = {text.partition("==")[0].strip() for text in packages.no_deps}
     return EnvironmentRequest(
         build=build.id,

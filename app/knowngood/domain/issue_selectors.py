@@ -55,17 +55,19 @@ class Names:
 
 def names_of(issues: Mapping[str, Issue]) -> Names:
     return Names(
-        ids=_ids_by(issues, lambda one: {one.id.casefold(), *_reports(one)}),
-        components=_ids_by(issues, lambda one: {one.component.casefold()}),
+        ids=_ids_by(issues, lambda issue: {issue.id.casefold(), *_reports(issue)}),
+        components=_ids_by(issues, lambda issue: {issue.component.casefold()}),
         packages=_ids_by(issues, _packages),
-        numbers=_ids_by(issues, lambda one: {one.id.rpartition("-")[2]}),
+        numbers=_ids_by(issues, lambda issue: {issue.id.rpartition("-")[2]}),
     )
 
 
 def _ids_by(issues: Mapping[str, Issue], words: Callable[[Issue], set[str]]) -> Mapping[str, tuple[str, ...]]:
     """Ids in their order by each of the words that an issue has."""
     pairs = ((word, issue.id) for issue in issues.values() for word in words(issue))
-    return {word: tuple(sorted(id_ for _, id_ in found)) for word, found in grouped(pairs, lambda one: one[0]).items()}
+    return {
+        word: tuple(sorted(id_ for _, id_ in matches)) for word, matches in grouped(pairs, lambda pair: pair[0]).items()
+    }
 
 
 def _reports(issue: Issue) -> set[str]:
@@ -74,26 +76,26 @@ def _reports(issue: Issue) -> set[str]:
 
 def _as_short(text: str) -> str:
     """`org/repo#123` in small letters for a thread's address; empty for any other text."""
-    found = _THREAD.match(text)
-    return f"{found[1]}#{found[2]}".casefold() if found else ""
+    match = _THREAD.match(text)
+    return f"{match[1]}#{match[2]}".casefold() if match else ""
 
 
 def _packages(issue: Issue) -> set[str]:
-    asked = issue.packages
-    texts = [*asked.requirements, *(text for texts in asked.per_release.values() for text in texts)]
-    return {canonicalize_name(found[1]) for text in texts if (found := REQUIREMENT_NAME.match(text))}
+    packages = issue.packages
+    texts = [*packages.requirements, *(text for texts in packages.per_release.values() for text in texts)]
+    return {canonicalize_name(match[1]) for text in texts if (match := REQUIREMENT_NAME.match(text))}
 
 
 def meant_by(text: str, names: Names) -> tuple[str, ...]:
     """The ids that `text` means; none where no issue here is meant."""
     written = text.strip()
     folded = _as_short(written) or written.casefold()
-    found = names.ids.get(folded)
-    if found is None and (short := _SHORT.match(folded)):
-        found = names.ids.get(f"{short[1]}-{short[2]}")
-    if found is None and folded.startswith("#"):
-        found = names.numbers.get(folded.removeprefix("#"))
-    return found or ()
+    ids = names.ids.get(folded)
+    if ids is None and (short := _SHORT.match(folded)):
+        ids = names.ids.get(f"{short[1]}-{short[2]}")
+    if ids is None and folded.startswith("#"):
+        ids = names.numbers.get(folded.removeprefix("#"))
+    return ids or ()
 
 
 def is_all(text: str) -> bool:
@@ -108,10 +110,10 @@ def find_issues(written: Iterable[str], issues: Mapping[str, Issue]) -> tuple[Is
     ids = {text for text in texts if text in issues}
     if len(ids) < len(texts):
         names = names_of(issues)
-        found = {text: meant_by(text, names) for text in texts}
-        if unknown := _unknown(found):
+        ids_by_text = {text: meant_by(text, names) for text in texts}
+        if unknown := _unknown(ids_by_text):
             raise UnknownIssue(_no_such("issue", unknown), _near(unknown, names.ids))
-        ids = {id_ for each in found.values() for id_ in each}
+        ids = {id_ for each in ids_by_text.values() for id_ in each}
     return tuple(issue for id_, issue in issues.items() if id_ in ids)
 
 
@@ -131,7 +133,7 @@ def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
 def nearest(wanted: str, known: Iterable[str], limit: int = 3, *, longest: int = _SHOWN_CHARACTERS) -> list[str]:
     """The known names most like what was written: the same number first, then alike letters."""
     pool, wanted = sorted(known), wanted[:longest]
-    number = "".join(one for one in wanted if one.isdigit())
+    number = "".join(character for character in wanted if character.isdigit())
     numbered = [name for name in pool if len(number) > 2 and number in name]  # noqa: PLR2004 - shorter ones say nothing
     alike = difflib.get_close_matches(wanted, pool, n=limit, cutoff=0.5)
     return list(dict.fromkeys([*numbered, *alike]))[:limit]
@@ -150,13 +152,15 @@ def watched_issues(
     if any(map(is_all, watch.issues)):
         ids = set(issues)
     else:
-        ids = _found("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
+        ids = _require_ids("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
     by_component = {text: names.components.get(text.strip().casefold(), ()) for text in watch.components}
-    ids |= _found("component", watch.components, by_component, {issue.component for issue in issues.values()})
+    ids |= _require_ids("component", watch.components, by_component, {issue.component for issue in issues.values()})
     by_package = {text: names.packages.get(canonicalize_name(text.strip()), ()) for text in watch.packages}
-    ids |= {id_ for found in by_package.values() for id_ in found}
+    ids |= {id_ for matches in by_package.values() for id_ in matches}
     ids |= {issue.id for issue in issues.values() if watch.severity and is_at_least(issue.severity, watch.severity)}
-    notes = tuple(f"no issue here needs the package {_shown(text)}" for text, found in by_package.items() if not found)
+    notes = tuple(
+        f"no issue here needs the package {_shown(text)}" for text, matches in by_package.items() if not matches
+    )
     return tuple(issues[id_] for id_ in sorted(ids)), notes
 
 
@@ -171,15 +175,17 @@ def _refuse_nothing(watch: Watch) -> None:
     )
 
 
-def _found(what: str, asked: Sequence[str], found: Mapping[str, Sequence[str]], known: Iterable[str]) -> set[str]:
-    if unknown := _unknown({text: found[text] for text in asked}):
+def _require_ids(
+    what: str, texts: Sequence[str], ids_by_text: Mapping[str, Sequence[str]], known: Iterable[str]
+) -> set[str]:
+    if unknown := _unknown({text: ids_by_text[text] for text in texts}):
         near = _near(unknown, known)
         raise BadRequest(_no_such(what, unknown) + (f"; nearest: {', '.join(near)}" if near else ""))
-    return {id_ for ids in found.values() for id_ in ids}
+    return {id_ for ids in ids_by_text.values() for id_ in ids}
 
 
-def _unknown(found: Mapping[str, Sequence[str]]) -> list[str]:
-    return [text for text, ids in found.items() if not ids]
+def _unknown(ids_by_text: Mapping[str, Sequence[str]]) -> list[str]:
+    return [text for text, ids in ids_by_text.items() if not ids]
 
 
 def _near(unknown: Sequence[str], known: Iterable[str]) -> list[str]:

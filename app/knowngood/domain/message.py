@@ -58,14 +58,14 @@ def quoted(text: str) -> Message:
 
 def clauses(parts: Iterable[Message]) -> Message:
     """Several clauses as one message; of a single one that itself."""
-    told = tuple(parts)
-    return told[0] if len(told) == 1 else Message("clauses", clauses=told)
+    messages = tuple(parts)
+    return messages[0] if len(messages) == 1 else Message("clauses", clauses=messages)
 
 
-def aside(said: Message, *beside: Iterable[Message]) -> Message:
+def aside(message: Message, *beside: Iterable[Message]) -> Message:
     """A message with others in brackets, if there are any."""
-    told = tuple(chain(*beside))
-    return Message("aside", said=said, aside=told) if told else said
+    asides = tuple(chain(*beside))
+    return Message("aside", said=message, aside=asides) if asides else message
 
 
 def joined(key: str, parts: Iterable[Message]) -> Message:

@@ -43,8 +43,8 @@ def different_values(
 
     Nothing where one of them agrees. An arm may report more than the control does, and not less.
     """
-    found = [_apart(issue, arm, observed, control) for control in controls]
-    return min(found, key=len, default=())
+    differences = [_apart(issue, arm, observed, control) for control in controls]
+    return min(differences, key=len, default=())
 
 
 def _apart(
@@ -72,11 +72,11 @@ def is_alike(rule: Observed, value: str | None, control: str) -> bool:
 
 def _is_near(rule: Observed, number: str, control: str) -> bool:
     """Whole numbers count something, and only `atol` makes room for them; nan is nan, and infinity itself."""
-    one, other = float(number), float(control)
-    if one == other or (math.isnan(one) and math.isnan(other)):
+    value, expected = float(number), float(control)
+    if value == expected or (math.isnan(value) and math.isnan(expected)):
         return True
-    room = rule.atol if _is_whole(number) and _is_whole(control) else rule.atol + rule.rtol * abs(other)
-    return math.isfinite(other) and abs(one - other) <= room
+    room = rule.atol if _is_whole(number) and _is_whole(control) else rule.atol + rule.rtol * abs(expected)
+    return math.isfinite(expected) and abs(value - expected) <= room
 
 
 def _is_whole(number: str) -> bool:

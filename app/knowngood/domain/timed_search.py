@@ -35,11 +35,11 @@ def search(pattern: str, texts: Iterable[str], limit_s: float = LIMIT_S, of: str
 
 
 def _line(pattern: str, text: str, limit_s: float) -> str | None:
-    found = _compiled(pattern).search(text, timeout=limit_s, concurrent=True)
-    if found is None:
+    match = _compiled(pattern).search(text, timeout=limit_s, concurrent=True)
+    if match is None:
         return None
-    start = text.rfind("\n", 0, found.start()) + 1
-    end = text.find("\n", found.end())
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
     return text[start : end if end >= 0 else len(text)].strip()[:LINE_CHARACTERS]
 
 

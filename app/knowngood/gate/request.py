@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from knowngood import foreign_text
 from knowngood.cli.knowledge import ground_here, read_given
 from knowngood.domain.builds.build_names import minor_python
-from knowngood.domain.builds.platforms import platform_of_gpus, platform_said
+from knowngood.domain.builds.platforms import parse_platform, platform_of_gpus
 from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue_selectors import Watch, read_severity
@@ -175,7 +175,7 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
 def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
     builds, tested = knowledge.known.builds, knowledge.tested
     with about(request.named("platform")):
-        platforms = {**platform_of_gpus(policy.hardware), **platform_said(request.platform or policy.platform)}
+        platforms = {**platform_of_gpus(policy.hardware), **parse_platform(request.platform or policy.platform)}
     with about(request.named("python")):
         python = minor_python(request.python or policy.python)
         file = request.environment

@@ -57,7 +57,7 @@ def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]
     """The build that is meant, or the wheel where no Python is named, and all builds by id in release order."""
     builds = {build.id: build for build in load_builds(session)}
     try:
-        return build_names.asked_build(text, builds), builds
+        return build_names.find_build_or_wheel(text, builds), builds
     except UnknownBuild as error:
         refuse_unreadable_build(session, text)
         raise NotFound(error.problem, [(near, build_address(near)) for near in error.nearest]) from None

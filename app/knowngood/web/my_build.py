@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 
 from knowngood.domain.builds.build import Build, parse_build_id
-from knowngood.domain.builds.build_names import asked_build
+from knowngood.domain.builds.build_names import find_build_or_wheel
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
 from knowngood.web.urls import asking
@@ -42,7 +42,7 @@ class MyBuild:
     def build_among(self, builds: Mapping[str, Build]) -> Build | None:
         """None too where the catalogue lacks it: a cookie outlives what it names."""
         with suppress(UnknownBuild):
-            return asked_build(self.build, builds) if self.build else None
+            return find_build_or_wheel(self.build, builds) if self.build else None
         return None
 
     def hardware_among(self, classes: Collection[str]) -> str:

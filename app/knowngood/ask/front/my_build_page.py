@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from knowngood.domain.access import NotAllowed
-from knowngood.domain.builds.build_names import asked_build
+from knowngood.domain.builds.build_names import find_build_or_wheel
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
 from knowngood.domain.verdicts.known import Known
@@ -79,7 +79,7 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> t
 
 def _named(build: str, known: Known) -> str:
     try:
-        return asked_build(build, known.builds).id
+        return find_build_or_wheel(build, known.builds).id
     except UnknownBuild as error:
         raise NoSuchBuild(error.problem, error.nearest) from None
 

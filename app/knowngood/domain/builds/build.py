@@ -86,13 +86,13 @@ def parse_build_id(text: str) -> BuildId:
         ) from None
     triton, python = None, DEFAULT_PYTHON
     for part in tail:
-        found = _PART.match(part)
-        if found is None:
+        match = _PART.match(part)
+        if match is None:
             raise UnknownBuild(f'build "{text}" has "~{part}"; known parts are ~triton-VERSION and ~py312')
-        if found["triton"]:
-            triton = _triton_version(found["triton"], text)
+        if match["triton"]:
+            triton = _triton_version(match["triton"], text)
         else:
-            python = f"{found['major']}.{found['minor']}"
+            python = f"{match['major']}.{match['minor']}"
     return BuildId(torch=torch, triton=triton, python=python)
 
 
@@ -185,9 +185,9 @@ def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str
     if build.triton is not None:
         wanted["triton"] = build.triton
     for name, expected in wanted.items():
-        found = imported.get(name, "")
-        if not _same_version(found, expected):
-            return Message("wrong_version", name=name, found=found or "missing", wanted=expected or "none")
+        version = imported.get(name, "")
+        if not _same_version(version, expected):
+            return Message("wrong_version", name=name, found=version or "missing", wanted=expected or "none")
     git = imported.get("git", "")
     if build.git and git and git != build.git:
         return Message("wrong_revision", found=git, wanted=build.git)
@@ -197,10 +197,10 @@ def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str
     return None
 
 
-def _same_version(found: str, expected: str) -> bool:
-    if found == expected:
+def _same_version(version: str, expected: str) -> bool:
+    if version == expected:
         return True
     try:
-        return Version(found) == Version(expected)
+        return Version(version) == Version(expected)
     except InvalidVersion:
         return False

@@ -51,29 +51,29 @@ class BuildName:
 def read_build_name(text: str) -> BuildName:
     """Raises UnknownBuild, and nothing else, for what names no build."""
     written = text.strip()
-    found = _NAME.fullmatch(written) if len(written) <= _LONGEST else None
+    match = _NAME.fullmatch(written) if len(written) <= _LONGEST else None
     try:
-        torch = Version(_PLUS.sub("+", found["version"].strip())) if found else None
+        torch = Version(_PLUS.sub("+", match["version"].strip())) if match else None
     except InvalidVersion:
         torch = None
-    if found is None or torch is None:
+    if match is None or torch is None:
         raise UnknownBuild(
             f'"{_shown(written)}" names no build; write a version of torch (2.6.0, 2.6.0+cu124) or the id of a build '
             "(torch-2.6.0+cu124~py312)"
         )
-    parts = found["parts"] or ""
+    parts = match["parts"] or ""
     id_ = parse_build_id(f"torch-{torch}{parts.casefold()}")
-    is_id = (found["torch"] or "").casefold() == "torch" and found["sign"].strip() == "-"
+    is_id = (match["torch"] or "").casefold() == "torch" and match["sign"].strip() == "-"
     python = id_.python if is_id or _PYTHON_PART.search(parts) else None
     return BuildName(written, torch, Version(id_.triton) if id_.triton else None, python)
 
 
 def minor_python(text: str) -> str:
     """`3.12` of `3.12.4`; empty stays empty. Raises BadRequest for what is no Python."""
-    found = _MINOR_PYTHON.fullmatch(text.strip())
-    if found is None and text.strip():
+    match = _MINOR_PYTHON.fullmatch(text.strip())
+    if match is None and text.strip():
         raise BadRequest(f'Python "{_shown(text)}" is none; write for example 3.12')
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def find_build(text: str, builds: Mapping[str, Build], *, python: str = "") -> Build:
@@ -81,9 +81,9 @@ def find_build(text: str, builds: Mapping[str, Build], *, python: str = "") -> B
     return BuildNames(builds).find(text, python=python)
 
 
-def asked_build(text: str, builds: Mapping[str, Build]) -> Build:
+def find_build_or_wheel(text: str, builds: Mapping[str, Build]) -> Build:
     """The build that a question is about: one that names no Python is about the wheel."""
-    return BuildNames(builds).asked(text)
+    return BuildNames(builds).find_or_wheel(text)
 
 
 @dataclass(frozen=True)
@@ -107,23 +107,23 @@ class BuildNames:
         torch, _ = self.torch_of(name)
         family = self.family(torch, name.triton)
         wanted = python or name.python
-        found = next((one for one in family if one.python == wanted), None) if wanted else preferred(family)
-        if found is None:
+        build = next((member for member in family if member.python == wanted), None) if wanted else preferred(family)
+        if build is None:
             raise self._unknown(name, torch, wanted, family)
-        return found
+        return build
 
-    def asked(self, text: str) -> Build:
+    def find_or_wheel(self, text: str) -> Build:
         """The same; the wheel where the Python is left out."""
-        found = self.find(text)
-        return found if text in self.builds or read_build_name(text).python else found.wheel
+        build = self.find(text)
+        return build if text in self.builds or read_build_name(text).python else build.wheel
 
     def _unknown(self, name: BuildName, torch: Version, python: str | None, family: Collection[Build]) -> UnknownBuild:
         written = _shown(name.text)
         if family:
             return UnknownBuild(
                 f'no build is called "{written}" here: {without_python(family)} is there for '
-                f"{pythons_in_words([one.python for one in family])}, not for Python {python}",
-                [one.id for one in family],
+                f"{pythons_in_words([build.python for build in family])}, not for Python {python}",
+                [build.id for build in family],
             )
         variants = self.variants(torch, name.triton) if torch.local is None else []
         if variants:
@@ -170,14 +170,14 @@ class BuildNames:
 
     def default_of(self, release: Version) -> Version | None:
         """The default index's torch of a release, as it is imported: 2.6.0 -> 2.6.0+cu124."""
-        found = self._defaults.get(release, frozenset())
-        return next(iter(found)) if len(found) == 1 else None
+        versions = self._defaults.get(release, frozenset())
+        return next(iter(versions)) if len(versions) == 1 else None
 
     def variants(self, release: Version, triton: Version | None) -> list[Build]:
         """One build of each local variant of a release, in their order."""
         torches = sorted({torch for torch, _ in self._families if Version(torch.public) == release})
-        found = [preferred(self.family(torch, triton)) for torch in torches]
-        return [build for build in found if build is not None]
+        builds = [preferred(self.family(torch, triton)) for torch in torches]
+        return [build for build in builds if build is not None]
 
     def nearest(
         self,
@@ -194,8 +194,8 @@ class BuildNames:
             build for id_, build in self.builds.items() if (among is None or id_ in among) and _is_alike(build, torch)
         )
         by_column = grouped(allowed, lambda build: build.build_id.apart_from_python)
-        columns = [min(column, key=lambda one: apart(one.python, python)) for column in by_column.values()]
-        line = sorted({_public(torch), *(one.build_id.public_version for one in columns)})
+        columns = [min(column, key=lambda build: apart(build.python, python)) for column in by_column.values()]
+        line = sorted({_public(torch), *(build.build_id.public_version for build in columns)})
 
         def distance(build: Build) -> tuple[object, ...]:
             version = build.build_id.version
@@ -213,27 +213,29 @@ class BuildNames:
         return tuple(build.id for build in sorted(columns, key=distance)[:_NEAREST])
 
     def _near_some_version(self, text: str) -> tuple[str, ...]:
-        found = _SOME_VERSION.search(text[:_LONGEST])
-        return self.nearest(Version(found[0])) if found else ()
+        match = _SOME_VERSION.search(text[:_LONGEST])
+        return self.nearest(Version(match[0])) if match else ()
 
     @cached_property
     def _families(self) -> Mapping[_Family, tuple[Build, ...]]:
-        found: dict[_Family, list[Build]] = defaultdict(list)
+        families: dict[_Family, list[Build]] = defaultdict(list)
         for build in self.builds.values():
             torch = build.build_id.version
             if not build.is_mismatched:
-                found[torch, None].append(build)
+                families[torch, None].append(build)
             if build.triton is not None:
-                found[torch, Version(build.triton)].append(build)
-        return {key: tuple(sorted(family, key=lambda one: one.build_id)) for key, family in found.items()}
+                families[torch, Version(build.triton)].append(build)
+        return {key: tuple(sorted(family, key=lambda member: member.build_id)) for key, family in families.items()}
 
     @cached_property
     def _defaults(self) -> Mapping[Version, frozenset[Version]]:
         builds = (
             build.build_id for build in self.builds.values() if build.origin == "default" and not build.is_mismatched
         )
-        by_release = grouped(builds, lambda one: one.public_version)
-        return {release: frozenset(one.version for one in found) for release, found in by_release.items()}
+        by_release = grouped(builds, lambda build_id: build_id.public_version)
+        return {
+            release: frozenset(build_id.version for build_id in build_ids) for release, build_ids in by_release.items()
+        }
 
 
 def _is_alike(build: Build, torch: Version) -> bool:
@@ -244,7 +246,7 @@ def _is_alike(build: Build, torch: Version) -> bool:
 
 def preferred(family: Iterable[Build]) -> Build | None:
     """Of builds that differ in Python alone: the default Python's, else the lowest one's; None where there are none."""
-    return min(family, key=lambda one: (one.python != DEFAULT_PYTHON, one.build_id), default=None)
+    return min(family, key=lambda build: (build.python != DEFAULT_PYTHON, build.build_id), default=None)
 
 
 def without_python(family: Collection[Build]) -> str:
@@ -263,31 +265,31 @@ def is_of_triton(build: Build, triton: Version | None) -> bool:
     return build.triton is not None and Version(build.triton) == triton
 
 
-def apart(one: str, other: str | None) -> int:
+def apart(first: str, second: str | None) -> int:
     """How many minor releases lie between two Pythons; an open one is the default one."""
 
     def minor(python: str) -> int:
-        found = re.fullmatch(r"[0-9]+\.([0-9]{1,3})", python)
-        return int(found[1]) if found else 0
+        match = re.fullmatch(r"[0-9]+\.([0-9]{1,3})", python)
+        return int(match[1]) if match else 0
 
-    return abs(minor(one) - minor(other or DEFAULT_PYTHON))
+    return abs(minor(first) - minor(second or DEFAULT_PYTHON))
 
 
 def variant_distance(build: Build, torch: Version) -> tuple[bool, int]:
     """How far apart two local variants are: whether they are of different kinds, then by their numbers. Of a version
     without one, or of another kind (+cpu), the default index's is the nearest.
     """
-    own, asked = build.build_id.version.local or "", torch.local or ""
-    is_of_other_kind = _kind(own) != _kind(asked or "cu")  # a bare version is the default index's, which has CUDA
-    if is_of_other_kind or not asked:
+    own, wanted = build.build_id.version.local or "", torch.local or ""
+    is_of_other_kind = _kind(own) != _kind(wanted or "cu")  # a bare version is the default index's, which has CUDA
+    if is_of_other_kind or not wanted:
         return is_of_other_kind, int(build.origin != "default")
-    return False, abs(_number(own) - _number(asked))
+    return False, abs(_number(own) - _number(wanted))
 
 
 def _kind(local: str) -> str:
     """`cu` of cu124, `rocm` of rocm6.3."""
-    found = _LETTERS.match(local)
-    return found[0] if found else ""
+    match = _LETTERS.match(local)
+    return match[0] if match else ""
 
 
 def _number(local: str) -> int:
@@ -300,5 +302,7 @@ def _public(version: Version) -> Version:
 
 
 def _shown(text: str) -> str:
-    plain = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text.strip()[:_SHOWN])
+    plain = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text.strip()[:_SHOWN]
+    )
     return plain if len(text.strip()) <= _SHOWN else f"{plain}..."

@@ -37,8 +37,10 @@ def release_for(build: Build, releases: Mapping[str, Collection[str]]) -> str:
     """Of a package's `releases`, with their Pythons, the one for the build's minor release of torch: of the same number
     where there is one, else the newest. Empty where there is none.
     """
-    fitting = [one for one, pythons in releases.items() if build.python in pythons and _minor(one) == build.minor]
-    return max(fitting, key=lambda one: (one == build.build_id.release, Version(one)), default="")
+    fitting = [
+        release for release, pythons in releases.items() if build.python in pythons and _minor(release) == build.minor
+    ]
+    return max(fitting, key=lambda release: (release == build.build_id.release, Version(release)), default="")
 
 
 def coming_along(build: Build, packages: Collection[str]) -> dict[str, str]:
@@ -53,16 +55,16 @@ def coming_along(build: Build, packages: Collection[str]) -> dict[str, str]:
 def built_for_another(build: Build, packages: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each package of an environment that is built for another minor release of torch than its own."""
     for companion in build.companions:
-        found = packages.get(companion.package, "")
-        if _minor(found) not in {"", build.minor}:
+        version = packages.get(companion.package, "")
+        if _minor(version) not in {"", build.minor}:
             goes = (
                 f"{companion.release} goes with {build.torch}"
                 if companion.release
                 else f"PyPI has none for torch {build.minor}"
             )
             yield (
-                f"{companion.package} {found} is built for torch {_minor(found)}, and torch is {build.torch}: {goes} "
-                f"(PyPI, asked {companion.asked}; a claim, not measured: {companion.source})"
+                f"{companion.package} {version} is built for torch {_minor(version)}, and torch is {build.torch}: "
+                f"{goes} (PyPI, asked {companion.asked}; a claim, not measured: {companion.source})"
             )
 
 

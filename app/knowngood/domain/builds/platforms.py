@@ -61,7 +61,7 @@ def platform_of_gpus(names: Iterable[str]) -> dict[str, str]:
     return {"linux-aarch64": named[0]} if named else {}
 
 
-def platform_said(text: str) -> dict[str, str]:
+def parse_platform(text: str) -> dict[str, str]:
     """The platform that somebody says; none where the text is empty. Raises BadRequest for what is none."""
     plain = text.strip()
     if plain and plain not in PLATFORMS:
@@ -78,11 +78,15 @@ def why_not_tested(platforms: Mapping[str, str]) -> str:
     """Why nothing here answers for an environment that states these; empty where something may. A system alone says
     nothing beside one with its machine.
     """
-    exact = {one: words for one, words in platforms.items() if not any(o.startswith(f"{one}-") for o in platforms)}
+    exact = {
+        platform: words
+        for platform, words in platforms.items()
+        if not any(o.startswith(f"{platform}-") for o in platforms)
+    }
     if len(exact) > 1:
-        each = " and ".join(f'{platform_words(one)} ("{words}")' for one, words in exact.items())
+        each = " and ".join(f'{platform_words(platform)} ("{words}")' for platform, words in exact.items())
         return f"cannot say: two platforms are stated, {each}"
-    other = next((one for one in exact if one != LINUX), "")
+    other = next((platform for platform in exact if platform != LINUX), "")
     return f"not tested: nothing here is measured on {platform_words(other)}" if other else ""
 
 
@@ -92,19 +96,19 @@ def backend_of(torch: Version) -> str:
     """
     if torch.pre and torch.pre[0] == "a" and not torch.is_devrelease:
         return ""
-    found = _RELEASED.fullmatch(torch.local or "cu1")
-    return found[1].replace("cu", "cuda") if found else ""
+    match = _RELEASED.fullmatch(torch.local or "cu1")
+    return match[1].replace("cu", "cuda") if match else ""
 
 
-def are_alike(one: Version, other: Version) -> bool:
+def are_alike(torch: Version, other: Version) -> bool:
     """Whether a build of the one may be named beside the other: of one backend (or one mark of somebody's own), or CUDA
     and the CPU, whose rows are the same there; nightlies beside nightlies alone.
     """
-    backends = {backend_of(one), backend_of(other)}
-    is_one = backends <= _ALIKE or (len(backends) == 1 and ("" not in backends or one.local == other.local))
-    return is_one and one.is_devrelease == other.is_devrelease
+    backends = {backend_of(torch), backend_of(other)}
+    is_one = backends <= _ALIKE or (len(backends) == 1 and ("" not in backends or torch.local == other.local))
+    return is_one and torch.is_devrelease == other.is_devrelease
 
 
-def may_stand_in(one: Version, other: Version) -> bool:
+def may_stand_in(torch: Version, other: Version) -> bool:
     """Whether a policy may take a build of the one for the other: no nightly, and nothing but CUDA and the CPU."""
-    return {backend_of(one), backend_of(other)} <= _ALIKE and not (one.is_devrelease or other.is_devrelease)
+    return {backend_of(torch), backend_of(other)} <= _ALIKE and not (torch.is_devrelease or other.is_devrelease)

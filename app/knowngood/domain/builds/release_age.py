@@ -35,12 +35,15 @@ class ReleaseAge:
 
 def age_of(build: Build, builds: Iterable[Build], issues: Iterable[Issue], today: date) -> ReleaseAge | None:
     """None where no day of the release is known, or of no issue the day of its report."""
-    out = [one.released for one in builds if one.released and one.minor == build.minor]
+    out = [other.released for other in builds if other.released and other.minor == build.minor]
     known = list(issues)
     if not out or not any(issue.reported_on for issue in known):
         return None
     released = min(out)
     seen = [link.seen for issue in known for link in issue.links if link.seen]
-    days, reported = (today - released).days, sum(1 for one in known if one.reported_on and one.reported_on > released)
+    days, reported = (
+        (today - released).days,
+        sum(1 for issue in known if issue.reported_on and issue.reported_on > released),
+    )
     settled = days >= SETTLED_DAYS and reported >= SETTLED_REPORTS
     return ReleaseAge(build.minor, released, days, reported, median_low(seen) if seen else None, settled)

@@ -42,7 +42,7 @@ def labels_of(machine: Machine, release: str) -> dict[str, str]:
 
     Its GPUs must be of one hardware class, or none: a fleet hands them out by number, not by kind.
     """
-    told = {
+    labels = {
         RELEASE: release_label(release),
         CPU: CPU_CLASS,
         MEMORY: str(machine.memory_bytes >> 30),
@@ -51,14 +51,14 @@ def labels_of(machine: Machine, release: str) -> dict[str, str]:
     }
     if machine.gpus:
         major, minor = machine.gpus[0].capability
-        told |= {
+        labels |= {
             CUDA: machine.gpus[0].hardware,
             CAPABILITY: f"{major}.{minor}",
             DRIVER: machine.driver,
             DRIVER_CUDA: machine.driver_cuda,
             GPU_MEMORY: str(min(gpu.memory_bytes for gpu in machine.gpus) >> 30),
         }
-    return {name: value for name, value in told.items() if _VALUE.fullmatch(value)}
+    return {name: value for name, value in labels.items() if _VALUE.fullmatch(value)}
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ class Condition:
     at_least: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        told = labels.get(self.label)
-        if told is None:
+        value = labels.get(self.label)
+        if value is None:
             return False
         if not self.at_least:
-            return told == self.value
+            return value == self.value
         if self.label == ISA:
-            return has_isa(told, self.value)
-        have, want = _numbers(told), _numbers(self.value)
+            return has_isa(value, self.value)
+        have, want = _numbers(value), _numbers(self.value)
         return have is not None and want is not None and have >= want
 
 
@@ -106,12 +106,12 @@ def _numbers(text: str) -> tuple[int, ...] | None:
 
 def parse_condition(text: str) -> Condition:
     """Read `LABEL=VALUE` or `LABEL>=NUMBER`. Raises BadRequest."""
-    found = _CONDITION.fullmatch(text.replace(" ", ""))
-    if found is None or not _VALUE.fullmatch(found[3]):
+    match = _CONDITION.fullmatch(text.replace(" ", ""))
+    if match is None or not _VALUE.fullmatch(match[3]):
         raise BadRequest(f'"{text}" is no condition; write LABEL=VALUE or LABEL>=NUMBER, such as {MEMORY}>=64')
-    if found[2] == ">=" and _numbers(found[3]) is None:
-        raise BadRequest(f'"{text}" compares with "{found[3]}", which is no number or version such as 64 or 550.54')
-    return Condition(found[1], found[3], at_least=found[2] == ">=")
+    if match[2] == ">=" and _numbers(match[3]) is None:
+        raise BadRequest(f'"{text}" compares with "{match[3]}", which is no number or version such as 64 or 550.54')
+    return Condition(match[1], match[3], at_least=match[2] == ">=")
 
 
 def able(members: Iterable[Member], hardware: str, conditions: Sequence[Condition]) -> tuple[Member, ...]:
@@ -168,18 +168,18 @@ def choose(
     same, and the machine's own sentence is the result. `holders` are machines that have the job's environment, `busy`
     says how many jobs of the class each has now.
     """
-    found = able(members, hardware, conditions)
-    kept = [wish for wish in wishes if able(found, hardware, [wish])]
-    found = able(found, hardware, kept)
-    if not found:
+    candidates = able(members, hardware, conditions)
+    met_wishes = [wish for wish in wishes if able(candidates, hardware, [wish])]
+    candidates = able(candidates, hardware, met_wishes)
+    if not candidates:
         return None
     label, class_ = CUDA if hardware.startswith("cuda-") else CPU, whole_class(hardware)
     selector: dict[str, tuple[str, ...]] = {label: (class_,)}
-    for condition in (*conditions, *kept):
-        told = {member.labels[condition.label] for member in found}
-        selector[condition.label] = tuple(sorted(told & set(selector.get(condition.label, told))))
-    free = [one for one in found if one.id in holders and busy.get(one.id, 0) < one.room[class_]]
-    best = min(free, key=lambda one: (busy.get(one.id, 0), one.id), default=None)
+    for condition in (*conditions, *met_wishes):
+        values = {member.labels[condition.label] for member in candidates}
+        selector[condition.label] = tuple(sorted(values & set(selector.get(condition.label, values))))
+    free = [member for member in candidates if member.id in holders and busy.get(member.id, 0) < member.room[class_]]
+    best = min(free, key=lambda member: (busy.get(member.id, 0), member.id), default=None)
     return Placement(selector, best.id if best else "")
 
 

@@ -189,8 +189,8 @@ def twins_of(builds: Iterable[Build], python: str) -> Mapping[str, Build]:
     every = tuple(builds)
     if not python:
         return {build.id: build for build in every}
-    asked = {build.build_id.apart_from_python: build for build in every if build.python == python}
-    pairs = ((build, asked.get(build.build_id)) for build in every if build.python == DEFAULT_PYTHON)
+    with_python = {build.build_id.apart_from_python: build for build in every if build.python == python}
+    pairs = ((build, with_python.get(build.build_id)) for build in every if build.python == DEFAULT_PYTHON)
     return {build.id: twin for build, twin in pairs if twin is not None and twin.triton == build.triton}
 
 
@@ -273,20 +273,20 @@ def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what
         return []
     request = environment_request(issue, build)
     is_old = cell is not None and wanted.now is not None and is_stale(cell, build, wanted.now)
-    said = {one.variant: one.verdict for one in cell.variants} if cell else {}
+    verdicts = {finding.variant: finding.verdict for finding in cell.variants} if cell else {}
     planned = []
     for arm, variant in _candidates(issue, build, cell, wanted):
         key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
         settled = [outcome for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE]
-        target = _asked(arm, wanted)
+        target = _wanted_runs(arm, wanted)
         needed = doubts.demand(key, settled) if settled else 0
         if is_confirmed:
             is_side = (issue.id, build.id, hardware, variant.id) in changes
-            confirming = _confirming(arm, said.get(variant.id, Verdict.NOT_RUN), settled, is_side=is_side)
+            confirming = _confirming(arm, verdicts.get(variant.id, Verdict.NOT_RUN), settled, is_side=is_side)
             target = max(target, confirming, needed if needed > CONFIRMING else 0) if confirming else 0
         else:
             target = max(target, needed)
-        anew = min(_asked(arm, wanted), target) if is_old or wanted.force else 0
+        anew = min(_wanted_runs(arm, wanted), target) if is_old or wanted.force else 0
         first = known.ordinals.get(key, 0) + 1
         planned += [
             PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
@@ -314,11 +314,11 @@ def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: PlanReque
 
 def _failing_variants(cell: Cell | None) -> frozenset[str]:
     """Those with which the issue was seen: a workaround has to be tried with every one of them, and with no other."""
-    found = cell.variants if cell else ()
-    return frozenset(one.variant for one in found if one.verdict in FAILING)
+    findings = cell.variants if cell else ()
+    return frozenset(finding.variant for finding in findings if finding.verdict in FAILING)
 
 
-def _asked(arm: Arm, wanted: PlanRequest) -> int:
+def _wanted_runs(arm: Arm, wanted: PlanRequest) -> int:
     return max(wanted.repeat, wanted.baseline) if arm.id == BASELINE else wanted.repeat
 
 
@@ -373,36 +373,38 @@ def _rows(issue: Issue, hardware: str, line: Sequence[Build], known: KnownAttemp
 
 def _odd(cells: Sequence[Cell]) -> Iterator[Cell]:
     """A pass between two failures, or a failure between two passes."""
-    said = [(fails, cell) for cell in cells if (fails := _fails(cell.verdict)) is not None]
-    for before, one, after in zip(said, said[1:], said[2:], strict=False):
-        if before[0] is after[0] is not one[0]:
-            yield one[1]
+    answers = [(fails, cell) for cell in cells if (fails := _fails(cell.verdict)) is not None]
+    for before, middle, after in zip(answers, answers[1:], answers[2:], strict=False):
+        if before[0] is after[0] is not middle[0]:
+            yield middle[1]
 
 
 def _changes(cells: Sequence[Cell]) -> set[_Finding]:
     """Those of one issue's `cells`, oldest build first."""
-    told: dict[str, list[tuple[bool, Cell]]] = defaultdict(list)
+    by_variant: dict[str, list[tuple[bool, Cell]]] = defaultdict(list)
     whole: list[tuple[bool, Cell]] = []
     for cell in cells:
-        for one in cell.variants:
-            told[one.variant] += [(fails, cell)] if (fails := _fails(one.verdict)) is not None else []
+        for finding in cell.variants:
+            by_variant[finding.variant] += [(fails, cell)] if (fails := _fails(finding.verdict)) is not None else []
         whole += [(fails, cell)] if (fails := _fails(cell.verdict)) is not None else []
     of_variants = {
-        (cell.issue, cell.build, cell.hardware, variant) for variant, said in told.items() for _, cell in _sides(said)
+        (cell.issue, cell.build, cell.hardware, variant)
+        for variant, answers in by_variant.items()
+        for _, cell in _sides(answers)
     }
     of_cells = {
-        (cell.issue, cell.build, cell.hardware, one.variant)
+        (cell.issue, cell.build, cell.hardware, finding.variant)
         for fails, cell in _sides(whole)
-        for one in cell.variants
-        if _fails(one.verdict) is fails
+        for finding in cell.variants
+        if _fails(finding.verdict) is fails
     }
     return of_variants | of_cells
 
 
-def _sides(said: Sequence[tuple[bool, Cell]]) -> Iterator[tuple[bool, Cell]]:
-    for one, other in pairwise(said):
-        if one[0] is not other[0]:
-            yield from (one, other)
+def _sides(answers: Sequence[tuple[bool, Cell]]) -> Iterator[tuple[bool, Cell]]:
+    for before, after in pairwise(answers):
+        if before[0] is not after[0]:
+            yield from (before, after)
 
 
 def _fails(verdict: Verdict) -> bool | None:

@@ -36,10 +36,10 @@ def seconds_left(jobs: Sequence[JobAt], durations: Mapping[Key, float], environm
 
     `durations` are seconds of attempts before this run, and `environment_s` of making an environment (None: not timed).
     """
-    done = [one for job in jobs for one in job.done if _s(one[1]) > _NOTHING_S]
+    done = [arm for job in jobs for arm in job.done if _s(arm[1]) > _NOTHING_S]
     if not done:
         return None
-    arms = [span for _, span in (*done, *(one for job in jobs for one in job.running))]
+    arms = [span for _, span in (*done, *(arm for job in jobs for arm in job.running))]
     environments = [job.environment for job in jobs if job.environment]
     together = _width([*arms, *environments])
     alone = _width(arms) + _width(environments)
@@ -101,8 +101,8 @@ def _environments_s(jobs: Sequence[JobAt], before_s: float | None) -> float:
 
 
 def _means(pairs: Iterable[tuple[object, float]]) -> dict[object, float]:
-    found = grouped(pairs, lambda pair: pair[0])
-    return {name: fmean(seconds for _, seconds in every) for name, every in found.items()}
+    groups = grouped(pairs, lambda pair: pair[0])
+    return {name: fmean(seconds for _, seconds in every) for name, every in groups.items()}
 
 
 def _s(span: Span) -> float:

@@ -124,12 +124,14 @@ def workers_of(
     now: datetime,
 ) -> tuple[Worker, ...]:
     """Whoever was seen last comes first; what is at work now was seen now."""
-    tallied, spent = grouped(tallies, lambda one: one.machine), grouped(stays, lambda one: one.machine)
-    found = [
-        _worker(one, machines.get(one), tallied.get(one, []), spent.get(one, []), doing, since=since, now=now)
-        for one in {*tallied, *(held.machine for held in doing if held.machine)}
+    tallied, spent = grouped(tallies, lambda tally: tally.machine), grouped(stays, lambda stay: stay.machine)
+    workers = [
+        _worker(
+            digest, machines.get(digest), tallied.get(digest, []), spent.get(digest, []), doing, since=since, now=now
+        )
+        for digest in {*tallied, *(held.machine for held in doing if held.machine)}
     ]
-    return tuple(sorted(found, key=lambda worker: (worker.last_at, worker.digest), reverse=True))
+    return tuple(sorted(workers, key=lambda worker: (worker.last_at, worker.digest), reverse=True))
 
 
 def _worker(  # noqa: PLR0913 - what is known of one machine
@@ -142,17 +144,17 @@ def _worker(  # noqa: PLR0913 - what is known of one machine
     since: datetime,
     now: datetime,
 ) -> Worker:
-    held = tuple(one for one in doing if one.machine == digest)
-    is_at_work = any(one.is_held for one in held)
-    classes = dict.fromkeys([tally.hardware for tally in tallies] + [one.hardware for one in held])
+    held = tuple(progress for progress in doing if progress.machine == digest)
+    is_at_work = any(progress.is_held for progress in held)
+    classes = dict.fromkeys([tally.hardware for tally in tallies] + [progress.hardware for progress in held])
     return Worker(
         digest=digest,
         machine=machine,
-        last_at=now if is_at_work else max((one.last_at for one in tallies), default=since),
-        arms=sum(one.arms for one in tallies),
-        origins=tuple(dict.fromkeys(origin for one in tallies for origin in one.origins)),
+        last_at=now if is_at_work else max((tally.last_at for tally in tallies), default=since),
+        arms=sum(tally.arms for tally in tallies),
+        origins=tuple(dict.fromkeys(origin for tally in tallies for origin in tally.origins)),
         busy=busy_share(((stay.started_at, stay.finished_at) for stay in stays), since, now),
-        classes=tuple(_class_work(name, [one for one in stays if one.hardware == name]) for name in sorted(classes)),
+        classes=tuple(_class_work(name, [stay for stay in stays if stay.hardware == name]) for name in sorted(classes)),
         doing=held,
     )
 
@@ -162,7 +164,7 @@ def _class_work(hardware: str, stays: Sequence[AttemptStay]) -> ClassWork:
         hardware=hardware,
         arms=len(stays),
         cells=len({(stay.issue, stay.build) for stay in stays}),
-        seconds=sum((one.finished_at - one.started_at).total_seconds() for one in stays),
+        seconds=sum((stay.finished_at - stay.started_at).total_seconds() for stay in stays),
     )
 
 

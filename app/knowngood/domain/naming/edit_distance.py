@@ -1,17 +1,17 @@
 """How many letters two words differ by."""
 
 
-def edits(one: str, other: str, most: int) -> int:
+def edits(text: str, other: str, most: int) -> int:
     """Letters to add, drop, change, or swap with their neighbour (optimal string alignment); more than `most` is told
     as `most + 1`.
     """
     before: list[int] = []
     above = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
+    for i, letter in enumerate(text, 1):
         row = [i]
         for j, wanted in enumerate(other, 1):
             cost = min(above[j] + 1, row[-1] + 1, above[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+            if i > 1 and j > 1 and letter == other[j - 2] and text[i - 2] == wanted:
                 cost = min(cost, before[j - 2] + 1)
             row.append(cost)
         if min(row) > most:

@@ -87,16 +87,16 @@ def thread_named(text: str, projects: Projects) -> Thread | None:
     """The thread that the whole text names: `#151290`, `pytorch#151290`, `pytorch-151290`, an address. A number alone
     is none: it may be anything.
     """
-    if found := _ADDRESS.fullmatch(text):
-        return Thread(found[1], found[2])
+    if match := _ADDRESS.fullmatch(text):
+        return Thread(match[1], match[2])
     plain = text.strip(_AROUND)
-    if found := _SHORT.fullmatch(plain):
-        return _short(found[1] or "", found[2].strip("-_ "), found[3].casefold().replace("o", "0"), projects)
-    found = _DASHED.fullmatch(plain)
-    name = found[1].casefold() if found else ""
-    if found and name in projects:
-        return Thread(projects[name], found[2])
-    return Thread("", found[2]) if found and name in _MEANS_A_THREAD and len(found[2]) >= _FEWEST_FIGURES else None
+    if match := _SHORT.fullmatch(plain):
+        return _short(match[1] or "", match[2].strip("-_ "), match[3].casefold().replace("o", "0"), projects)
+    match = _DASHED.fullmatch(plain)
+    name = match[1].casefold() if match else ""
+    if match and name in projects:
+        return Thread(projects[name], match[2])
+    return Thread("", match[2]) if match and name in _MEANS_A_THREAD and len(match[2]) >= _FEWEST_FIGURES else None
 
 
 def _short(owner: str, name: str, number: str, projects: Projects) -> Thread:
@@ -137,32 +137,34 @@ class ThreadIndex:
                 own = issue.report.name.partition("#")[0] if issue.report else ""
                 self._by_number[number].append((issue.id, own.casefold(), Relation.NAMED_BY))
             for link in issue.links:
-                repository, sign, told = link.name.partition("#")
-                if sign and told.isdecimal() and "/" in repository:
+                repository, sign, link_number = link.name.partition("#")
+                if sign and link_number.isdecimal() and "/" in repository:
                     names[repository.rpartition("/")[2].casefold()][repository] += 1
-                    self._by_number[told].append((issue.id, repository.casefold(), _RELATIONS[link.kind]))
+                    self._by_number[link_number].append((issue.id, repository.casefold(), _RELATIONS[link.kind]))
             if issue.report and number.isdecimal() and "#" in issue.report.name:
                 names[project.casefold()][issue.report.name.partition("#")[0]] += 1
-        self.projects = {name: found.most_common(1)[0][0] for name, found in names.items()} | dict(_ALSO_CALLED)
+        self.projects = {name: repositories.most_common(1)[0][0] for name, repositories in names.items()} | dict(
+            _ALSO_CALLED
+        )
 
     def find(self, thread: Thread) -> tuple[tuple[str, ...], Relation]:
         """The issues it belongs to most closely, and how; none where no issue here has to do with it."""
         wanted = thread.repository.casefold()
-        found = [
+        candidates = [
             (relation, issue)
             for issue, repository, relation in self._by_number.get(thread.number, ())
             if not wanted or repository == wanted
         ]
-        closest = min((relation for relation, _ in found), default=Relation.EVIDENCE)
-        return tuple(sorted({issue for relation, issue in found if relation is closest})), closest
+        closest = min((relation for relation, _ in candidates), default=Relation.EVIDENCE)
+        return tuple(sorted({issue for relation, issue in candidates if relation is closest})), closest
 
     def near(self, number: str) -> tuple[str, ...]:
         """Issues named by a number that differs by a figure or two that changed places."""
-        found = [
+        neighbours = [
             (edits(number, known, 1), issue)
             for known, links in self._by_number.items()
             if edits(number, known, 1) <= 1
             for issue, _, relation in links
             if relation is Relation.NAMED_BY
         ]
-        return tuple(issue for _, issue in sorted(found)[:_NEAREST])
+        return tuple(issue for _, issue in sorted(neighbours)[:_NEAREST])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 
-from knowngood.domain.builds.architectures import WheelCode, builds_serving, serves, told_apart
+from knowngood.domain.builds.architectures import WheelCode, builds_serving, serves, split_wheels
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.release_age import ReleaseAge, age_of
 from knowngood.domain.grouping import grouped
@@ -100,7 +100,7 @@ class Known:
 
     def wheels_for(self, hardware: str) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
         """The lists of tested wheels that hold code for a class, and those that hold none, in the order of releases."""
-        return told_apart(hardware, self._tested_builds, self.wheels)
+        return split_wheels(hardware, self._tested_builds, self.wheels)
 
     @cached_property
     def _tested_builds(self) -> tuple[Build, ...]:

@@ -295,7 +295,7 @@ def named_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "bu
 
 def asked_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
     """The same; wheels where no Python is named."""
-    return _meant({build.id: build for build in builds}, BuildNames.asked, asked, field)
+    return _meant({build.id: build for build in builds}, BuildNames.find_or_wheel, asked, field)
 
 
 def _meant(

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.build_names import asked_build
+from knowngood.domain.builds.build_names import find_build_or_wheel
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_names import measured_classes
@@ -111,7 +111,7 @@ def read_comparison(request: CompareRequest, known: Known, now: datetime) -> Com
 
 def _asked_side(field: str, name: str, known: Known) -> Build:
     try:
-        return asked_build(name, known.builds)
+        return find_build_or_wheel(name, known.builds)
     except UnknownBuild as error:
         raise BadField(field, error.problem, error.nearest) from None
 

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from packaging.utils import canonicalize_name
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.build_names import asked_build, find_build, read_build_name
+from knowngood.domain.builds.build_names import find_build, find_build_or_wheel, read_build_name
 from knowngood.domain.builds.packages import concerns, named_by
-from knowngood.domain.builds.platforms import TAKEN, platform_of_gpus, platform_said, why_not_tested
+from knowngood.domain.builds.platforms import TAKEN, parse_platform, platform_of_gpus, why_not_tested
 from knowngood.domain.errors import NotTested, OtherPython, UnknownBuild
 from knowngood.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
 from knowngood.domain.issue import Issue, parse_capability
@@ -119,7 +119,7 @@ def start_of(
     """
     builds = knowledge.known.builds
     with about("platform"):
-        platforms = platform_said(platform)
+        platforms = parse_platform(platform)
     with about("environment"):
         try:
             return stated_build(content, builds, builds, name=name, python=python, groups=groups, platforms=platforms)
@@ -144,12 +144,12 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     if not written:
         raise BadField("from", "say which build you are on: its id, or the version of torch")
     with about("platform"):
-        platforms = {**platform_of_gpus(request.hardware), **platform_said(request.platform)}
+        platforms = {**platform_of_gpus(request.hardware), **parse_platform(request.platform)}
     if other := why_not_tested(platforms):
         raise UntestedStart("from", other)
     try:
         is_named = request.python or any(pin.strip().casefold().startswith("python") for pin in request.pin)
-        start = _with_python((find_build if is_named else asked_build)(written, builds), request.python, builds)
+        start = _with_python((find_build if is_named else find_build_or_wheel)(written, builds), request.python, builds)
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
