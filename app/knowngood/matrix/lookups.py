@@ -44,7 +44,9 @@ def find_issue(session: Session, id_: str) -> Issue:
         index = ThreadIndex(issues.values())
         thread = thread_named(f"#{id_}" if id_.isdecimal() else id_, index.projects)
         near = dict.fromkeys([*error.nearest, *(index.near(thread.number) if thread else ())])
-        raise NotFound(error.problem, [_named(one, issues.get(one)) for one in near], thread=thread) from None
+        raise NotFound(
+            error.problem, [_named(near_id, issues.get(near_id)) for near_id in near], thread=thread
+        ) from None
 
 
 def _named(id_: str, issue: Issue | None) -> Suggestion:
@@ -83,11 +85,11 @@ def find_run(session: Session, id_: str) -> RunRow:
 
 
 def find_watch_list(session: Session, name: str, version: int | None = None) -> WatchList:
-    found = load_watch_list(session, name, version)
-    if found is not None:
-        return found
+    watch_list = load_watch_list(session, name, version)
+    if watch_list is not None:
+        return watch_list
     if version is not None and load_watch_list(session, name) is not None:
         raise NotFound(f'the watch list "{name}" has no version {version}', [(name, watch_list_address(name))])
     near = nearest(name, load_watch_lists(session))
-    offered = [(one, watch_list_address(one)) for one in near] or [("all watch lists", "/watchlists")]
+    offered = [(near_name, watch_list_address(near_name)) for near_name in near] or [("all watch lists", "/watchlists")]
     raise NotFound(f'no watch list is called "{name}" here', offered)

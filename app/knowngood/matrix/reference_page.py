@@ -39,9 +39,9 @@ def kind_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     if name:
         return kind_of(schemas[name], {}) if name in schemas else name
     if "anyOf" in schema:
-        return " or ".join(kind_of(one, schemas) for one in schema["anyOf"])
+        return " or ".join(kind_of(option, schemas) for option in schema["anyOf"])
     if schema.get("type") == "array":
         return f"list of {kind_of(schema.get('items', {}), schemas)}"
     if "enum" in schema:
-        return " | ".join(str(one) for one in schema["enum"])
+        return " | ".join(str(value) for value in schema["enum"])
     return str(schema.get("type", "any"))

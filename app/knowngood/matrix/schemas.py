@@ -95,7 +95,7 @@ def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "signature_line": cell.line,
         "evidence_url": attempt_address(cell.evidence) if cell.evidence else None,
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
-        "workaround_findings": {id_: _over_variants(cell, one) for id_, one in cell.workarounds.items()},
+        "workaround_findings": {id_: _over_variants(cell, finding) for id_, finding in cell.workarounds.items()},
         "assurance": cell.assurance,
         "grounds": [GroundBody(**vars(cell.basis), measured_at=cell.measured_at)] if cell.basis else [],
         "runs": cell.runs,
@@ -104,10 +104,10 @@ def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
     }
 
 
-def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBody:
-    is_known = found.verdict is not WorkaroundVerdict.UNVERIFIED
-    assurance = Assurance.NOT_KNOWN if not is_known else Assurance.INFERRED if found.ground else cell.assurance
-    return WorkaroundVariantsBody(**vars(found), assurance=assurance)
+def _over_variants(cell: Cell, finding: WorkaroundFinding) -> WorkaroundVariantsBody:
+    is_known = finding.verdict is not WorkaroundVerdict.UNVERIFIED
+    assurance = Assurance.NOT_KNOWN if not is_known else Assurance.INFERRED if finding.ground else cell.assurance
+    return WorkaroundVariantsBody(**vars(finding), assurance=assurance)
 
 
 @fields_of(Build, without={"companions"})

@@ -81,7 +81,7 @@ def test_the_same_build_with_another_python_is_one_link_away(own: TestClient, ow
     assert said == [("any", False), ("3.11", True), ("3.12", False)]
     wheel = page_of(own, BAD.wheel.id)
     assert [choice.label for choice in wheel.pythons if choice.is_chosen] == ["any"]
-    assert wheel.said == page.said, "nothing was run with 3.12"
+    assert wheel.counts == page.counts, "nothing was run with 3.12"
     assert wheel.newer is not None
     assert wheel.newer.label == MISMATCHED.wheel.id
     assert page.newer is not None
@@ -93,7 +93,7 @@ def test_the_same_build_with_another_python_is_one_link_away(own: TestClient, ow
 
 def test_another_hardware_class_counts_for_itself(client: TestClient) -> None:
     page = page_of(client, BAD.id, f"?hardware={given.GPU_CLASS}")
-    assert page.said == ("1 fails, no workaround found",)
+    assert page.counts == ("1 fails, no workaround found",)
 
 
 def test_a_build_nothing_was_measured_on_says_so(client: TestClient) -> None:

@@ -196,7 +196,7 @@ def test_a_filter_that_nothing_passes_says_so_and_leads_back(client: TestClient)
 
 def test_the_query_form_keeps_what_it_does_not_show(client: TestClient) -> None:
     asked = f"{MATRIX}?hardware={given.GPU_CLASS}&columns=all&q=x&component=Dynamo&fold=Dynamo"
-    assert set(page_of(client, asked).query.kept) == {
+    assert set(page_of(client, asked).query.hidden_fields) == {
         ("hardware", given.GPU_CLASS),
         ("columns", "all"),
         ("component", "Dynamo"),

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from knowngood.ask.front.schemas import OverviewBody, overview_body
 from knowngood.ask.front.service import Overview, load_overview, usual_class
-from knowngood.matrix.overview.selection import Words, asked_builds, known_classes
+from knowngood.matrix.overview.selection import Words, builds_or_wheels, known_classes
 from knowngood.store.engine import Session
 from knowngood.web.request_context import Context
 
@@ -31,7 +31,7 @@ def overview(context: Context, query: Annotated[OverviewQuery, Query()]) -> Resp
 
     def load(session: Session) -> Overview:
         known = context.known(session)
-        build = asked_builds(known.builds.values(), [query.build], "build")[0] if query.build else None
+        build = builds_or_wheels(known.builds.values(), [query.build], "build")[0] if query.build else None
         hardware = known_classes([query.hardware], known.hardware)[0] if query.hardware else usual_class(known)
         return load_overview(session, context.state, context.now, build, hardware)
 

@@ -38,7 +38,7 @@ class LifespansQuery(ChartsQuery):
     issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated; all of them unless said")]
 
 
-def lifespans_asked(known: Known, query: LifespansQuery) -> tuple[Lifespan, ...]:
+def select_lifespans(known: Known, query: LifespansQuery) -> tuple[Lifespan, ...]:
     """One class after the other. Raises InvalidParameter for names we do not have."""
     issues = named_issues(tuple(known.issues.values()), query.issues)
     return tuple(row for class_ in query.classes(known) for row in lifespans_of(issues, known, class_).rows)
@@ -90,12 +90,12 @@ class LifespansBody(Body):
     lifespans: list[LifespanBody]
 
 
-def lifespan_body(one: Lifespan) -> LifespanBody:
+def lifespan_body(lifespan: Lifespan) -> LifespanBody:
     return LifespanBody(
-        issue=one.issue.id,
-        title=one.issue.title,
-        hardware=one.hardware,
-        sentence=one.sentence,
+        issue=lifespan.issue.id,
+        title=lifespan.issue.title,
+        hardware=lifespan.hardware,
+        sentence=lifespan.sentence,
         segments=[
             SegmentBody(
                 release=segment.release,
@@ -103,9 +103,9 @@ def lifespan_body(one: Lifespan) -> LifespanBody:
                 standing=segment.prospect,
                 mixed=segment.is_mixed,
                 inferred=segment.is_inferred,
-                url=cell_address(one.issue.id, segment.build, one.hardware),
+                url=cell_address(lifespan.issue.id, segment.build, lifespan.hardware),
             )
-            for segment in one.segments
+            for segment in lifespan.segments
         ],
     )
 
@@ -115,9 +115,16 @@ def pass_rate_csv(rates: Iterable[PassRate]) -> bytes:
     return _csv(head, (_tally_row(rate.hardware, release) for rate in rates for release in rate.releases))
 
 
-def _tally_row(hardware: str, one: ReleaseTally) -> Sequence[object]:
-    rate = "" if one.rate is None else f"{one.rate:.4f}"
-    return (hardware, one.release, one.build.id, *(one.counts[prospect] for prospect in Prospect), one.answered, rate)
+def _tally_row(hardware: str, tally: ReleaseTally) -> Sequence[object]:
+    rate = "" if tally.rate is None else f"{tally.rate:.4f}"
+    return (
+        hardware,
+        tally.release,
+        tally.build.id,
+        *(tally.counts[prospect] for prospect in Prospect),
+        tally.answered,
+        rate,
+    )
 
 
 def lifespans_csv(spans: Iterable[Lifespan]) -> bytes:
@@ -164,6 +171,6 @@ def lifespans(context: Context, query: Annotated[LifespansQuery, Query()]) -> Re
     releases are left out.
     """
     return context.answer(
-        lambda session: lifespans_asked(context.known(session), query),
-        lambda found: context.json(LifespansBody(lifespans=[lifespan_body(one) for one in found])),
+        lambda session: select_lifespans(context.known(session), query),
+        lambda rows: context.json(LifespansBody(lifespans=[lifespan_body(row) for row in rows])),
     )

@@ -38,8 +38,8 @@ def cost_rows(titles: Mapping[str, str], costs: Mapping[str, Cost]) -> tuple[Cos
     """`titles` are those of the workarounds (by id) in the order in which they are shown. All rows are on one scale,
     from nothing to the greatest.
     """
-    found = [(title, costs[id_]) for id_, title in titles.items() if id_ in costs]
-    sides = [side for _, cost in found for side in (cost.workaround, cost.control)]
+    pairs = [(title, costs[id_]) for id_, title in titles.items() if id_ in costs]
+    sides = [side for _, cost in pairs for side in (cost.workaround, cost.control)]
     longest = max((side.seconds_range[1] for side in sides), default=0) or 1
     largest = max((side.peak_bytes_range[1] for side in sides), default=0) or 1
     return tuple(
@@ -51,7 +51,7 @@ def cost_rows(titles: Mapping[str, str], costs: Mapping[str, Cost]) -> tuple[Cos
             control_memory=_memory(cost.control, largest),
             cost=cost,
         )
-        for title, cost in found
+        for title, cost in pairs
     )
 
 
@@ -112,12 +112,12 @@ def timeline(moments: Iterable[tuple[str, datetime, Moment]]) -> Timeline | None
     """`moments` are (arm, time, moment), whose `x` is filled in here; the arms in the order in which they come. None
     where all of them are of one time: then there is no line to draw.
     """
-    found: Sequence[tuple[str, datetime, Moment]] = list(moments)
-    times = [at for _, at, _ in found]
+    listed: Sequence[tuple[str, datetime, Moment]] = list(moments)
+    times = [at for _, at, _ in listed]
     if not times or min(times) == max(times):
         return None
     first, last = min(times), max(times)
     span = (last - first).total_seconds()
-    placed = ((arm, replace(one, x=_at((at - first).total_seconds(), span))) for arm, at, one in found)
+    placed = ((arm, replace(moment, x=_at((at - first).total_seconds(), span))) for arm, at, moment in listed)
     lines = grouped(placed, lambda pair: pair[0])
-    return Timeline(tuple((arm, tuple(one for _, one in of)) for arm, of in lines.items()), first, last)
+    return Timeline(tuple((arm, tuple(moment for _, moment in of)) for arm, of in lines.items()), first, last)

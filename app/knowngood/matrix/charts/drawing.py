@@ -83,12 +83,12 @@ def box(sign: StatusLabel, at: int, count: int, y: float, height: float) -> Box:
 
 def labels(releases: Sequence[str], y: float) -> tuple[Text, ...]:
     """Every other minor is enough where there is little room."""
-    count, minors, found = len(releases), 0, list[Text]()
+    count, minors, texts = len(releases), 0, list[Text]()
     for at, text in enumerate(short_labels(releases)):
         is_minor = not text.startswith(".")
         minors += is_minor
-        found.append(Text(text, round(100 * (at + 0.5) / count, 3), y, is_spare=not is_minor or minors % 2 == 0))
-    return tuple(found)
+        texts.append(Text(text, round(100 * (at + 0.5) / count, 3), y, is_spare=not is_minor or minors % 2 == 0))
+    return tuple(texts)
 
 
 def reached(context: RequestContext, address: str) -> str:
@@ -102,29 +102,34 @@ def csv_address(chart: str, hardware: str) -> str:
     return f"{CHARTS}/{chart}.csv?hardware={hardware}"
 
 
-def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
+def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> BarChart:
     """Stacked bars, one for each release: from below what passes to what is not known."""
-    count = len(found.releases)
-    most = max((_height(one) for one in found.releases), default=0) or 1
+    count = len(pass_rate.releases)
+    most = max((_height(tally) for tally in pass_rate.releases), default=0) or 1
     boxes, texts, places = list[Box](), list[Text](), list[Place]()
-    for at, one in enumerate(found.releases):
+    for at, tally in enumerate(pass_rate.releases):
         top = float(TEXT_HEIGHT + BAR_HEIGHT)
         for prospect, sign in SIGNS.items():
-            if prospect is not Prospect.DOES_NOT_APPLY and one.counts[prospect]:
-                height = BAR_HEIGHT * one.counts[prospect] / most
+            if prospect is not Prospect.DOES_NOT_APPLY and tally.counts[prospect]:
+                height = BAR_HEIGHT * tally.counts[prospect] / most
                 top -= height
                 boxes.append(box(sign, at, count, top, height))
         x, width = place(at, count)
-        if one.rate is not None:
-            told = percent(one.rate) if is_enough(one) else f"{one.counts[Prospect.PASSES]}/{one.answered}"
-            texts.append(Text(told, round(x + width / 2, 3), round(top - 5, 2), is_strong=is_enough(one)))
+        if tally.rate is not None:
+            figure = percent(tally.rate) if is_enough(tally) else f"{tally.counts[Prospect.PASSES]}/{tally.answered}"
+            texts.append(Text(figure, round(x + width / 2, 3), round(top - 5, 2), is_strong=is_enough(tally)))
         places.append(
-            Place(_told(context, one), reached(context, build_address(one.build.id, found.hardware)), x, width)
+            Place(
+                _tally_words(context, tally),
+                reached(context, build_address(tally.build.id, pass_rate.hardware)),
+                x,
+                width,
+            )
         )
-    releases = [release.release for release in found.releases]
+    releases = [release.release for release in pass_rate.releases]
     return BarChart(
-        id=f"pass-rate-{found.hardware}",
-        title=context.say("Pass rate by release, {hardware}", hardware=found.hardware),
+        id=f"pass-rate-{pass_rate.hardware}",
+        title=context.say("Pass rate by release, {hardware}", hardware=pass_rate.hardware),
         about=context.say(
             "Issues by how they stand on each release. The figure above a bar is the share that passes, in percent of "
             "those with an answer; where fewer than half have one, how many of how many."
@@ -138,27 +143,27 @@ def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
         heads=tuple(context.say(head) for head in (*RATE_HEAD_WORDS, *(WORDS[prospect] for prospect in SIGNS))),
         rows=tuple(
             (
-                one.build.id,
-                percent(one.rate) if one.rate is not None else "",
-                *(str(one.counts[prospect]) for prospect in SIGNS),
+                tally.build.id,
+                percent(tally.rate) if tally.rate is not None else "",
+                *(str(tally.counts[prospect]) for prospect in SIGNS),
             )
-            for one in found.releases
+            for tally in pass_rate.releases
         ),
-        csv_address=csv_address("pass-rate", found.hardware),
-        json_address=f"{API}{CHARTS}?hardware={found.hardware}",
+        csv_address=csv_address("pass-rate", pass_rate.hardware),
+        json_address=f"{API}{CHARTS}?hardware={pass_rate.hardware}",
     )
 
 
 RATE_HEAD_WORDS = ("Release", "passes in %")
 
 
-def is_enough(one: ReleaseTally) -> bool:
+def is_enough(tally: ReleaseTally) -> bool:
     """Whether a share may be said of it: at least half of what can exist there has an answer."""
-    return 2 * one.answered >= _height(one)
+    return 2 * tally.answered >= _height(tally)
 
 
-def _height(one: ReleaseTally) -> int:
-    return sum(count for prospect, count in one.counts.items() if prospect is not Prospect.DOES_NOT_APPLY)
+def _height(tally: ReleaseTally) -> int:
+    return sum(count for prospect, count in tally.counts.items() if prospect is not Prospect.DOES_NOT_APPLY)
 
 
 def percent(rate: float) -> str:
@@ -167,9 +172,11 @@ def percent(rate: float) -> str:
     return str(min(whole, 99) if rate < 1 else whole) if rate == 0 or whole else "1"
 
 
-def _told(context: RequestContext, one: ReleaseTally) -> str:
-    counted = (f"{context.say(WORDS[prospect])} {one.counts[prospect]}" for prospect in SIGNS if one.counts[prospect])
-    return f"{one.build.id}: {', '.join(counted)}"
+def _tally_words(context: RequestContext, tally: ReleaseTally) -> str:
+    counted = (
+        f"{context.say(WORDS[prospect])} {tally.counts[prospect]}" for prospect in SIGNS if tally.counts[prospect]
+    )
+    return f"{tally.build.id}: {', '.join(counted)}"
 
 
 def legend(context: RequestContext) -> tuple[tuple[StatusLabel, str], ...]:
@@ -202,7 +209,7 @@ class LifespanRow:
     name: str
     stretches: tuple[Stretch, ...]
     cells: tuple[Place, ...]
-    told: tuple[tuple[str, str], ...]
+    standings: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -228,33 +235,35 @@ def lifespan_chart(
     count = len(spans.builds)
     own = spans.place_of(build) if build else None
     return LifespanChart(
-        heads=labels([one.build_id.release for one in spans.builds], TEXT_HEIGHT - 5),
+        heads=labels([release.build_id.release for release in spans.builds], TEXT_HEIGHT - 5),
         rows=tuple(_row(context, row, count, has_cells=has_cells, by_class=by_class) for row in spans.rows),
         own=Place(build, "", *place(own, count)) if own is not None else None,
     )
 
 
-def _row(context: RequestContext, one: Lifespan, count: int, *, has_cells: bool, by_class: bool) -> LifespanRow:
-    told = tuple((_releases(run), _standing(context, run.first)) for run in one.runs)
+def _row(context: RequestContext, lifespan: Lifespan, count: int, *, has_cells: bool, by_class: bool) -> LifespanRow:
+    standings = tuple((_releases(run), _standing(context, run.first)) for run in lifespan.runs)
     return LifespanRow(
-        issue=one.issue.id,
-        label=one.hardware if by_class else context.title_of(one.issue),
-        address=issue_address(one.issue.id, hardware=one.hardware),
-        is_silent=one.issue.silent and not by_class,
-        sentence=" · ".join(context.say(words, **values) for words, values in one.said),
-        name=context.say("; ").join(f"{releases}{context.say(': ')}{standing}" for releases, standing in told),
-        stretches=tuple(_stretch(run, count) for run in one.runs if run.first.prospect is not Prospect.DOES_NOT_APPLY),
+        issue=lifespan.issue.id,
+        label=lifespan.hardware if by_class else context.title_of(lifespan.issue),
+        address=issue_address(lifespan.issue.id, hardware=lifespan.hardware),
+        is_silent=lifespan.issue.silent and not by_class,
+        sentence=" · ".join(context.say(words, **values) for words, values in lifespan.parts),
+        name=context.say("; ").join(f"{releases}{context.say(': ')}{standing}" for releases, standing in standings),
+        stretches=tuple(
+            _stretch(run, count) for run in lifespan.runs if run.first.prospect is not Prospect.DOES_NOT_APPLY
+        ),
         cells=tuple(
             Place(
                 f"{segment.release}{context.say(': ')}{_standing(context, segment)}",
-                reached(context, cell_address(one.issue.id, segment.build, one.hardware)),
+                reached(context, cell_address(lifespan.issue.id, segment.build, lifespan.hardware)),
                 *place(at, count),
             )
-            for at, segment in enumerate(one.segments)
+            for at, segment in enumerate(lifespan.segments)
         )
         if has_cells
         else (),
-        told=told,
+        standings=standings,
     )
 
 
@@ -276,9 +285,9 @@ def _releases(run: Run) -> str:
 
 
 def _standing(context: RequestContext, segment: Segment) -> str:
-    said = [context.say(WORDS[segment.prospect])]
+    parts = [context.say(WORDS[segment.prospect])]
     if segment.is_mixed and segment.prospect is not Prospect.AS_REPORTED:  # whose words say so
-        said.append(context.say("not with every variant or Python"))
+        parts.append(context.say("not with every variant or Python"))
     if segment.is_inferred:
-        said.append(context.say("inferred"))
-    return context.say(", ").join(said)
+        parts.append(context.say("inferred"))
+    return context.say(", ").join(parts)

@@ -55,25 +55,25 @@ class Run:
 
 @dataclass(frozen=True)
 class Lifespan:
-    """`said` are the parts of its sentence."""
+    """`parts` are those of its sentence."""
 
     issue: Issue
     hardware: str
     segments: tuple[Segment, ...]
-    said: tuple[Words, ...]
+    parts: tuple[Words, ...]
 
     @property
     def sentence(self) -> str:
-        return " · ".join(words.format(**values) for words, values in self.said)
+        return " · ".join(words.format(**values) for words, values in self.parts)
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        found, start = [], 0
-        for _, alike in groupby(self.segments, key=lambda one: one.look):
+        runs, start = [], 0
+        for _, alike in groupby(self.segments, key=lambda segment: segment.look):
             run = Run(start, tuple(alike))
-            found.append(run)
+            runs.append(run)
             start += len(run.segments)
-        return tuple(found)
+        return tuple(runs)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Lifespans:
     def place_of(self, build: str) -> int | None:
         """Which column is of a build, with whatever Python; None: none is."""
         family = build.removeprefix("torch-").partition("~py")[0]
-        return next((at for at, one in enumerate(self.builds) if one.wheel.id == family), None)
+        return next((at for at, other in enumerate(self.builds) if other.wheel.id == family), None)
 
 
 def lifespans_of(issues: Iterable[Issue], known: Known, hardware: str) -> Lifespans:
@@ -100,14 +100,14 @@ def lifespans_by_class(issue: Issue, known: Known, classes: Collection[str]) -> 
 
 
 def _over(columns: Sequence[Column], issues: Iterable[Issue], known: Known, classes: Iterable[str]) -> Lifespans:
-    issues, found = tuple(issues), list[Lifespan]()
+    issues, lifespans = tuple(issues), list[Lifespan]()
     for hardware in classes:
         cells = cells_by_release(issues, columns, hardware, known)
         rows = (_lifespan(issue, columns, cells[issue.id], known, hardware) for issue in issues)
-        found += (
+        lifespans += (
             row for row in rows if any(segment.prospect is not Prospect.DOES_NOT_APPLY for segment in row.segments)
         )
-    return Lifespans(tuple(column.head for column in columns), tuple(found))
+    return Lifespans(tuple(column.head for column in columns), tuple(lifespans))
 
 
 def _lifespan(issue: Issue, columns: Sequence[Column], cells: Sequence[Cell], known: Known, hardware: str) -> Lifespan:
@@ -121,18 +121,20 @@ def _lifespan(issue: Issue, columns: Sequence[Column], cells: Sequence[Cell], kn
         )
         for column, cell in zip(columns, cells, strict=True)
     )
-    return Lifespan(issue, hardware, segments, tuple(_said(issue, known, hardware)))
+    return Lifespan(issue, hardware, segments, tuple(_history_parts(issue, known, hardware)))
 
 
 def _is_mixed(issue: Issue, column: Column, cell: Cell, known: Known) -> bool:
-    found = {variant.verdict for variant in cell.variants}
+    verdicts = {variant.verdict for variant in cell.variants}
     if len(column.builds) > 1:
-        found |= {known.cell(issue, build, cell.hardware).verdict for build in column.builds}
-    said = found & CONCLUSIVE
-    return Verdict.FLAKY in said or (Verdict.NOT_AFFECTED in said and bool(said - {Verdict.NOT_AFFECTED}))
+        verdicts |= {known.cell(issue, build, cell.hardware).verdict for build in column.builds}
+    conclusive = verdicts & CONCLUSIVE
+    return Verdict.FLAKY in conclusive or (
+        Verdict.NOT_AFFECTED in conclusive and bool(conclusive - {Verdict.NOT_AFFECTED})
+    )
 
 
-def _said(issue: Issue, known: Known, hardware: str) -> Iterator[Words]:
+def _history_parts(issue: Issue, known: Known, hardware: str) -> Iterator[Words]:
     history, class_ = known.telling_history(issue, hardware)
     if class_ != hardware:
         yield BRIEF_WORDS["elsewhere"], {"hardware": class_}
@@ -165,15 +167,15 @@ BRIEF_WORDS = {
 
 def history_in_brief(history: History) -> Iterator[Words]:
     """`broke 2.7.0`, `fixed 2.8.0`: of an interval with unmeasured releases in it, the interval."""
-    said = [release for release in history.releases if release.fails is not None]
-    if not said:
+    answered = [release for release in history.releases if release.fails is not None]
+    if not answered:
         yield BRIEF_WORDS["no answer"], {}
-    elif len(said) == 1:
-        yield BRIEF_WORDS["one fails" if said[0].fails else "one passes"], {"release": said[0].name}
+    elif len(answered) == 1:
+        yield BRIEF_WORDS["one fails" if answered[0].fails else "one passes"], {"release": answered[0].name}
     elif not history.spans:
-        yield BRIEF_WORDS["all pass"], {"n": len(said)}
-    elif all(one.fails for one in said):
-        yield BRIEF_WORDS["all fail"], {"n": len(said)}
+        yield BRIEF_WORDS["all pass"], {"n": len(answered)}
+    elif all(release.fails for release in answered):
+        yield BRIEF_WORDS["all fail"], {"n": len(answered)}
     else:
         for span in history.spans:
             yield from _span_in_brief(span)

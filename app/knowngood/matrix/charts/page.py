@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
-from knowngood.matrix.charts.api import ChartsQuery, LifespansQuery, lifespans_asked, lifespans_csv, pass_rate_csv
+from knowngood.matrix.charts.api import ChartsQuery, LifespansQuery, lifespans_csv, pass_rate_csv, select_lifespans
 from knowngood.matrix.charts.drawing import CHARTS, BarChart, lifespan_chart, pass_rate_chart
 from knowngood.matrix.charts.lifespans import lifespans_by_class
 from knowngood.matrix.charts.releases import pass_rate
@@ -55,7 +55,7 @@ def pass_rates_as_csv(context: Context, query: Annotated[ChartsQuery, Query()]) 
 
 @router.get(f"{CHARTS}/lifespans.csv")
 def lifespans_as_csv(context: Context, query: Annotated[LifespansQuery, Query()]) -> Response:
-    return _csv(context, lambda known: lifespans_csv(lifespans_asked(known, query)), "lifespans.csv")
+    return _csv(context, lambda known: lifespans_csv(select_lifespans(known, query)), "lifespans.csv")
 
 
 def _csv(context: RequestContext, write: Callable[[Known], bytes], name: str) -> Response:
@@ -70,7 +70,10 @@ def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> Ch
         charts=tuple(pass_rate_chart(context, pass_rate(known, class_)) for class_ in query.classes(known)),
         choices=(
             Choice(context.say("all measured"), CHARTS, is_chosen=not query.hardware),
-            *(Choice(one, f"{CHARTS}?hardware={one}", list(query.hardware) == [one]) for one in known.hardware),
+            *(
+                Choice(class_, f"{CHARTS}?hardware={class_}", list(query.hardware) == [class_])
+                for class_ in known.hardware
+            ),
         ),
         address=f"{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else CHARTS,
     )
@@ -82,10 +85,10 @@ def embed(context: Context, issue: str) -> Response:
         return find_issue(session, issue), context.known(session)
 
     def show(read: tuple[Issue, Known]) -> Response:
-        found, known = read
-        classes = [one for one in known.hardware if known.was_measured(found.id, one)]
-        chart = lifespan_chart(context, lifespans_by_class(found, known, classes), has_cells=False, by_class=True)
-        return context.page("_embed.html", {"issue": found, "lifespans": chart})
+        row, known = read
+        classes = [class_ for class_ in known.hardware if known.was_measured(row.id, class_)]
+        chart = lifespan_chart(context, lifespans_by_class(row, known, classes), has_cells=False, by_class=True)
+        return context.page("_embed.html", {"issue": row, "lifespans": chart})
 
     response = context.answer(load, show)
     # Also on a 304: a browser takes its headers over into the copy that it keeps.

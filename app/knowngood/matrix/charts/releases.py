@@ -25,8 +25,8 @@ STACKED = (
     Prospect.DOES_NOT_APPLY,
 )
 """In the order in which bars stack them, and tables list them."""
-SIGNS: Mapping[Prospect, StatusLabel] = {one: StatusLabel(PROSPECTS[one].label) for one in STACKED}
-WORDS: Mapping[Prospect, str] = {one: PROSPECTS[one].word for one in STACKED}
+SIGNS: Mapping[Prospect, StatusLabel] = {prospect: StatusLabel(PROSPECTS[prospect].label) for prospect in STACKED}
+WORDS: Mapping[Prospect, str] = {prospect: PROSPECTS[prospect].word for prospect in STACKED}
 
 
 def measured_releases(known: Known, hardware: Collection[str]) -> tuple[Column, ...]:
@@ -69,7 +69,7 @@ class ReleaseTally:
 
     @property
     def answered(self) -> int:
-        failing = sum(self.counts[one] for one in FAILING_PROSPECTS)
+        failing = sum(self.counts[prospect] for prospect in FAILING_PROSPECTS)
         return self.counts[Prospect.PASSES] + failing
 
     @property
@@ -97,5 +97,5 @@ def pass_rate(known: Known, hardware: str) -> PassRate:
 
 
 def _tally(prospects: Iterable[Prospect]) -> Mapping[Prospect, int]:
-    found = Counter(prospects)
-    return {prospect: found[prospect] for prospect in Prospect}
+    counts = Counter(prospects)
+    return {prospect: counts[prospect] for prospect in Prospect}

@@ -159,21 +159,21 @@ class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True)
     evidence: list[AttemptSummaryBody]
 
 
-def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) -> CellDetailBody:
+def cell_detail(evidence: CellEvidence, now: datetime, news: Iterable[CellNews]) -> CellDetailBody:
     """`news` stand in the order in which they happened."""
-    cell = found.cell
-    costs = costs_on(found.issue, cell, timed_of(found.supporting))
+    cell = evidence.cell
+    costs = costs_on(evidence.issue, cell, timed_of(evidence.supporting))
     return CellDetailBody(
-        **cell_fields(cell, found.build, now)
+        **cell_fields(cell, evidence.build, now)
         | {
-            "sentence": cell_sentence(found),
-            "caveat": found.issue.caveat,
+            "sentence": cell_sentence(evidence),
+            "caveat": evidence.issue.caveat,
             "findings": [
                 WorkaroundFindingBody(id=id_, cost=costs.get(id_), **vars(finding))
                 for id_, finding in cell.workarounds.items()
             ],
             "changes": list(news)[::-1],
-            "evidence": found.attempts,
+            "evidence": evidence.attempts,
         }
     )
 
@@ -193,9 +193,9 @@ def cell(
     now = then or context.now
 
     def load(session: Session) -> CellDetailBody:
-        found = load_cell_evidence(session, context.known(session), issue, build, hardware, at=then)
-        news = load_cell_news(session, *found.cell.key, CHANGES_SHOWN)
-        return cell_detail(found, now, [one for one in news if one.at <= now])
+        evidence = load_cell_evidence(session, context.known(session), issue, build, hardware, at=then)
+        news = load_cell_news(session, *evidence.cell.key, CHANGES_SHOWN)
+        return cell_detail(evidence, now, [change for change in news if change.at <= now])
 
     return context.answer(load, context.json)
 
@@ -227,10 +227,8 @@ def attempts(context: Context, query: Annotated[AttemptsQuery, Query()]) -> Resp
             after=after,
         )
 
-    def show(found: Sequence[AttemptRow]) -> Response:
-        shown, next_ = next_of(
-            context.request, found, query.most, lambda row: (row.attempt.finished_at, row.attempt.id)
-        )
+    def show(rows: Sequence[AttemptRow]) -> Response:
+        shown, next_ = next_of(context.request, rows, query.most, lambda row: (row.attempt.finished_at, row.attempt.id))
         body = AttemptsBody(attempts=[AttemptListedBody.of(row) for row in shown], next=next_)
         return answer(context, body, "attempts", query.fields, next_, is_paged=True)
 

@@ -98,7 +98,7 @@ def cell(context: Context, issue: str, build: str, hardware: Annotated[Words, Qu
         key = CellKey(*evidence.cell.key)
         return evidence, load_notes(session, [key])[key], load_cell_news(session, *evidence.cell.key, CHANGES_SHOWN)
 
-    return context.answer(load, lambda found: context.page("cell.html", cell_page(context, *found)))
+    return context.answer(load, lambda loaded: context.page("cell.html", cell_page(context, *loaded)))
 
 
 @router.get("/cells/{issue}/{build}/costs.csv")
@@ -146,9 +146,16 @@ def _moments(
     context: RequestContext, issue: Issue, attempts: Iterable[AttemptRow]
 ) -> Iterator[tuple[str, datetime, Moment]]:
     for row in _telling_first(issue, attempts):
-        one, term = row.attempt, OUTCOMES[row.judgement.outcome]
-        name = f"{one.arm} {one.variant} #{one.ordinal}, {one.finished_at:%Y-%m-%d %H:%M}: {context.say(term.word)}"
-        yield one.arm, one.finished_at, Moment(0, term.label, name, attempt_address(one.id), row.counted)
+        this_attempt, term = row.attempt, OUTCOMES[row.judgement.outcome]
+        name = (
+            f"{this_attempt.arm} {this_attempt.variant} #{this_attempt.ordinal}, "
+            f"{this_attempt.finished_at:%Y-%m-%d %H:%M}: {context.say(term.word)}"
+        )
+        yield (
+            this_attempt.arm,
+            this_attempt.finished_at,
+            Moment(0, term.label, name, attempt_address(this_attempt.id), row.counted),
+        )
 
 
 def _silence(context: RequestContext, issue: Issue, cell: Cell) -> str:
@@ -178,9 +185,11 @@ def _subject(evidence: CellEvidence) -> Subject:
     telling = evidence.telling
     if telling is None or evidence.ground is not None:
         return Subject(evidence.issue, evidence.build, evidence.cell.hardware)
-    one = telling.attempt
-    locked_by = one.id if hashed_requirements(telling.lock) else ""
-    return Subject(evidence.issue, evidence.build, evidence.cell.hardware, one.arm, one.variant, locked_by)
+    this_attempt = telling.attempt
+    locked_by = this_attempt.id if hashed_requirements(telling.lock) else ""
+    return Subject(
+        evidence.issue, evidence.build, evidence.cell.hardware, this_attempt.arm, this_attempt.variant, locked_by
+    )
 
 
 def _log(telling: AttemptDetail | None, line: str) -> Markup:
@@ -215,7 +224,7 @@ def attempt(context: Context, attempt: str) -> Response:
         detail = find_attempt(session, attempt)
         return detail, find_issue(session, detail.attempt.issue), find_build(session, detail.attempt.build)[0]
 
-    return context.answer(load, lambda found: context.page("attempt.html", attempt_page(context, *found)))
+    return context.answer(load, lambda loaded: context.page("attempt.html", attempt_page(context, *loaded)))
 
 
 @router.get("/attempts/{attempt}/log.txt")
@@ -242,10 +251,10 @@ def pins(context: Context, attempt: str) -> Response:
     """The pins of its lock, by hash: for `uv pip install --require-hashes -r`, from whatever index."""
 
     def show(detail: AttemptDetail) -> Response:
-        found = hashed_requirements(detail.lock)
-        if not found:
+        requirements = hashed_requirements(detail.lock)
+        if not requirements:
             raise _unpinned(f'no lock of attempt "{attempt}" is stored here that pins by hash', attempt)
-        return context.text(found, "text/plain; charset=utf-8", "requirements.txt")
+        return context.text(requirements, "text/plain; charset=utf-8", "requirements.txt")
 
     return context.answer(lambda session: find_attempt(session, attempt), show)
 
@@ -255,19 +264,27 @@ def _unpinned(message: str, attempt: str) -> NotFound:
 
 
 def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
-    one, line = detail.attempt, detail.judgement.line
-    raised = one.record.raised.text.strip() if one.record.raised else ""
+    this_attempt, line = detail.attempt, detail.judgement.line
+    raised = this_attempt.record.raised.text.strip() if this_attempt.record.raised else ""
     in_log = raised in detail.log
     is_pinned = bool(hashed_requirements(detail.lock))
     return AttemptPage(
         detail=detail,
         issue=issue,
-        controls={one.key: one.control for one in detail.difference.values} if detail.difference else {},
+        controls={value.key: value.control for value in detail.difference.values} if detail.difference else {},
         log=marked(detail.log, line),
         traceback=Markup() if in_log else marked(raised, "" if line in detail.log else line),
         has_mark=bool(line) and (line in detail.log or line in raised),
         is_pinned=is_pinned,
         commands=commands(
-            Subject(issue, build, one.hardware, one.arm, one.variant, one.id if is_pinned else ""), context.base
+            Subject(
+                issue,
+                build,
+                this_attempt.hardware,
+                this_attempt.arm,
+                this_attempt.variant,
+                this_attempt.id if is_pinned else "",
+            ),
+            context.base,
         ),
     )

@@ -45,7 +45,7 @@ def commands(subject: Subject, base: str) -> Commands:
     is to be there already, under the name that pages give it.
     """
     issue, build = subject.issue, subject.build
-    params = next((one.params for one in variants_of(issue, subject.arm) if one.id == subject.variant), {})
+    params = next((variant.params for variant in variants_of(issue, subject.arm) if variant.id == subject.variant), {})
     python = f"{_FOLDER}/bin/python"
     install = _from_lock(subject, base, python) if subject.locked_by else _resolved(issue, build, python)
     script = "repro.py" if base else f"{issue.id}.py"

@@ -87,7 +87,7 @@ class CellEvidence:
     @property
     def shown(self) -> tuple[int, int]:
         """How many baselines showed the issue, of how many that said anything, over all variants."""
-        return sum(variant.k for variant in self.cell.variants), sum(one.n for one in self.cell.variants)
+        return sum(variant.k for variant in self.cell.variants), sum(variant.n for variant in self.cell.variants)
 
 
 def load_cell_evidence(
@@ -98,11 +98,13 @@ def load_cell_evidence(
     Raises NotFound for an unknown issue or build, InvalidParameter for a hardware class that was never measured.
     """
     issue = find_issue(session, issue_id)
-    found, builds = find_build(session, build_id)
-    build = found if found.python else build_names.find_build(build_id, builds)
+    named, builds = find_build(session, build_id)
+    build = named if named.python else build_names.find_build(build_id, builds)
     if at is not None:
         known = known_then(session, at, issues=[issue.id], builds=[build.id])
-    measured = tuple(one for one in known.classes_of(issue.id) if (issue.id, build.id, one) in known.cells)
+    measured = tuple(
+        known_class for known_class in known.classes_of(issue.id) if (issue.id, build.id, known_class) in known.cells
+    )
     class_ = _class(hardware, measured)
     cell = known.cell(issue, build, class_)
     attempts = load_attempts(session, issue.id, build.id, class_, None if at else ATTEMPTS_SHOWN)
@@ -119,9 +121,17 @@ def timed_of(attempts: Iterable[AttemptRow]) -> Iterator[Timed]:
     """The passes that count, with what they took; as `attempt_summaries.load_timed` reads them."""
     for row in attempts:
         if row.counted and row.judgement.outcome is Outcome.PASS:
-            one, record = row.attempt, row.attempt.record
+            attempt, record = row.attempt, row.attempt.record
             is_forked = FORKED in record.sandbox
-            yield Timed(one.arm, one.variant, one.machine, one.lock_digest, is_forked, record.own_s, record.peak_bytes)
+            yield Timed(
+                attempt.arm,
+                attempt.variant,
+                attempt.machine,
+                attempt.lock_digest,
+                is_forked,
+                record.own_s,
+                record.peak_bytes,
+            )
 
 
 def _telling(session: Session, cell: Cell) -> AttemptDetail | None:
@@ -131,11 +141,11 @@ def _telling(session: Session, cell: Cell) -> AttemptDetail | None:
         return None
 
 
-def _class(asked: str, measured: Sequence[str]) -> str:
+def _class(wanted: str, measured: Sequence[str]) -> str:
     """The class asked for may be unmeasured here: its cell then says not_run. Only its form is checked."""
-    if _CLASS.fullmatch(whole_class(asked)):
-        return asked
-    return known_classes([asked], measured)[0] if asked else next(iter(measured), CPU_CLASS)
+    if _CLASS.fullmatch(whole_class(wanted)):
+        return wanted
+    return known_classes([wanted], measured)[0] if wanted else next(iter(measured), CPU_CLASS)
 
 
 def cell_sentence(evidence: CellEvidence) -> str:
@@ -155,13 +165,13 @@ def measured_sentence(evidence: CellEvidence) -> Message:
     where = {"build": cell.build, "hardware": cell.hardware}
     if concerns_cpu_path([cell]):
         return Message("it_on_build", **where, said=cell.reason)
-    said = [cell.reason]
+    parts = [cell.reason]
     if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS:
-        said.append(Message("control_passed"))
+        parts.append(Message("control_passed"))
     seen = tuple(f"{probe} {n}x" for probe, n in evidence.seen.items())
     if seen and cell.verdict in FAILING:
-        said.append(Message("path_seen", proof=seen))
-    return Message("on_build", **where, lead=Message(f"lead_{cell.verdict}"), said=clauses(said))
+        parts.append(Message("path_seen", proof=seen))
+    return Message("on_build", **where, lead=Message(f"lead_{cell.verdict}"), said=clauses(parts))
 
 
 def how_known(basis: Basis, language: Language = Language.ENGLISH) -> str:

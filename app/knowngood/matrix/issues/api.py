@@ -77,9 +77,9 @@ def issues(context: Context, query: Annotated[IssuesQuery, Query()]) -> Response
     """The catalogue's issues."""
     order = order_of(query.sort, _ISSUE_SORTS, [_ISSUE_ID])
 
-    def show(found: Sequence[Issue]) -> Response:
-        refuse_unknown("component", query.component, {issue.component for issue in found}, "component")
-        part = part_of(context.request, (issue for issue in found if _is_wanted_issue(issue, query)), order, query)
+    def show(all_issues: Sequence[Issue]) -> Response:
+        refuse_unknown("component", query.component, {issue.component for issue in all_issues}, "component")
+        part = part_of(context.request, (issue for issue in all_issues if _is_wanted_issue(issue, query)), order, query)
         body = issues_body(part.rows, part.next)
         return answer(context, body, "issues", query.fields, part.next, is_paged=query.is_paged)
 
@@ -87,7 +87,7 @@ def issues(context: Context, query: Annotated[IssuesQuery, Query()]) -> Response
 
 
 def _is_wanted_issue(issue: Issue, query: IssuesQuery) -> bool:
-    asked = (
+    conditions = (
         (query.component, issue.component),
         (query.culprit, issue.culprit),
         (query.severity, issue.severity),
@@ -95,7 +95,7 @@ def _is_wanted_issue(issue: Issue, query: IssuesQuery) -> bool:
         (query.device, issue.requires.device),
     )
     return (
-        all(not words or word in words for words, word in asked)
+        all(not words or word in words for words, word in conditions)
         and query.silent in {None, issue.silent}
         and speaks_of(issue, query.q)
     )
@@ -105,15 +105,15 @@ def _is_wanted_issue(issue: Issue, query: IssuesQuery) -> bool:
 def issue(context: Context, issue: str) -> Response:
     """One issue with its history on every hardware class, and its measured cells."""
 
-    def show(found: Issue, known: Known) -> Response:
-        measured = known.stored(found.id)
+    def show(row: Issue, known: Known) -> Response:
+        measured = known.stored(row.id)
         histories = {
-            hardware: known.history(found.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
+            hardware: known.history(row.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
         }
-        return context.json(issue_detail(found, histories, measured, known.builds, context.now))
+        return context.json(issue_detail(row, histories, measured, known.builds, context.now))
 
     return context.answer(
-        lambda session: (find_issue(session, issue), context.known(session)), lambda found: show(*found)
+        lambda session: (find_issue(session, issue), context.known(session)), lambda loaded: show(*loaded)
     )
 
 
@@ -150,11 +150,11 @@ def builds(context: Context, query: Annotated[BuildsQuery, Query()]) -> Response
     order = order_of(query.sort, _BUILD_SORTS, [_BUILD_ID])
     torch = _specifier(query.torch)
 
-    def show(found: Sequence[Build]) -> Response:
-        refuse_unknown("origin", query.origin, {build.origin for build in found}, "origin")
-        refuse_unknown("Python", query.python, {build.python for build in found}, "python")
+    def show(all_builds: Sequence[Build]) -> Response:
+        refuse_unknown("origin", query.origin, {build.origin for build in all_builds}, "origin")
+        refuse_unknown("Python", query.python, {build.python for build in all_builds}, "python")
         part = part_of(
-            context.request, (build for build in found if _is_wanted_build(build, query, torch)), order, query
+            context.request, (build for build in all_builds if _is_wanted_build(build, query, torch)), order, query
         )
         body = BuildsBody(builds=[BuildBody.of(build) for build in part.rows], next=part.next)
         return answer(context, body, "builds", query.fields, part.next, is_paged=query.is_paged)
@@ -183,10 +183,10 @@ def build(context: Context, build: str, hardware: Annotated[Words, Query()] = ""
     """One build with every issue on one hardware class."""
 
     def load(session: Session) -> BuildDetailBody:
-        found, _ = find_build(session, build)
+        named, _ = find_build(session, build)
         known = context.known(session)
         class_ = one_class(hardware, known.hardware)
-        cells = [known.cell(issue, found, class_) for issue in known.issues.values()]
-        return build_detail(found, cells, known.wheels.get(found.torch), context.now)
+        cells = [known.cell(issue, named, class_) for issue in known.issues.values()]
+        return build_detail(named, cells, known.wheels.get(named.torch), context.now)
 
     return context.answer(load, context.json)

@@ -61,7 +61,7 @@ class BuildPage:
     build: Build
     hardware: str
     totals: MatrixTotals
-    said: tuple[str, ...]
+    counts: tuple[str, ...]
     sections: tuple[Section, ...]
     classes: tuple[Choice, ...]
     pythons: tuple[Choice, ...]
@@ -76,12 +76,12 @@ class BuildPage:
 @router.get("/builds/{build}")
 def build(context: Context, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     def load(session: Session) -> BuildPage:
-        found, builds = find_build(session, build)
+        named, builds = find_build(session, build)
         known = context.known(session)
         class_ = one_class(hardware, known.hardware)
-        cells = [known.cell(issue, found, class_) for issue in known.issues.values()]
+        cells = [known.cell(issue, named, class_) for issue in known.issues.values()]
         installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
-        return build_page(context, found, builds, cells, known, installed)
+        return build_page(context, named, builds, cells, known, installed)
 
     return context.answer(load, partial(context.page, "build.html"))
 
@@ -103,16 +103,16 @@ def build_page(
         build=build,
         hardware=hardware,
         totals=tally(cells, stale_cells(cells, builds, context.now)),
-        said=tuple(_counted(context, sign, lines[sign]) for sign in COUNT_WORDS if lines[sign]),
+        counts=tuple(_counted(context, sign, lines[sign]) for sign in COUNT_WORDS if lines[sign]),
         sections=tuple(_sections(lines)),
         classes=tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
             for class_ in dict.fromkeys([*known.hardware, hardware])
         ),
         pythons=tuple(
-            Choice(one.python or context.say("any"), build_address(one.id, hardware), one.id == build.id)
-            for one in (build.wheel, *builds.values())
-            if one.build_id.apart_from_python == build.build_id.apart_from_python
+            Choice(other.python or context.say("any"), build_address(other.id, hardware), other.id == build.id)
+            for other in (build.wheel, *builds.values())
+            if other.build_id.apart_from_python == build.build_id.apart_from_python
         ),
         older=_beside(build, builds, hardware, -1),
         newer=_beside(build, builds, hardware, 1),
@@ -151,8 +151,8 @@ def _counted(context: RequestContext, sign: StatusLabel, lines: Sequence[IssueLi
 
 def _sections(lines: Mapping[StatusLabel, Sequence[IssueLine]]) -> Iterator[Section]:
     """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
-    for sign, found in lines.items():
-        for is_apart, some in sorted(grouped(found, lambda line: concerns_cpu_path([line.cell])).items()):
+    for sign, sign_lines in lines.items():
+        for is_apart, some in sorted(grouped(sign_lines, lambda line: concerns_cpu_path([line.cell])).items()):
             yield Section(sign, tuple(some), is_apart)
 
 
@@ -180,7 +180,14 @@ def _line(context: RequestContext, known: Known, cell: Cell) -> IssueLine:
         cell=cell,
         workarounds=links(helping),
         partly=links(partly),
-        helps=next((cell.workarounds[one.id] for one in issue.workarounds if one.id in (helping or partly)), None),
+        helps=next(
+            (
+                cell.workarounds[workaround.id]
+                for workaround in issue.workarounds
+                if workaround.id in (helping or partly)
+            ),
+            None,
+        ),
         works_on=elsewhere[1].id if elsewhere else "",
         ground=ground_of(cell.basis) if cell.basis else "",
     )
@@ -188,24 +195,24 @@ def _line(context: RequestContext, known: Known, cell: Cell) -> IssueLine:
 
 def _beside(build: Build, builds: Mapping[str, Build], hardware: str, step: int) -> Choice | None:
     """The next build of the same Python, or the next wheel."""
-    ids = [one.id for one in _like(build, builds)]
+    ids = [other.id for other in _like(build, builds)]
     at = ids.index(build.id) + step
     return Choice(ids[at], build_address(ids[at], hardware), is_chosen=False) if 0 <= at < len(ids) else None
 
 
 def _like(build: Build, builds: Mapping[str, Build]) -> list[Build]:
     if not build.python:
-        return list({one.wheel.id: one.wheel for one in builds.values()}.values())
-    return [one for one in builds.values() if one.python == build.python]
+        return list({other.wheel.id: other.wheel for other in builds.values()}.values())
+    return [other for other in builds.values() if other.python == build.python]
 
 
 def _comparisons(context: RequestContext, build: Build, builds: Mapping[str, Build], hardware: str) -> Iterator[Choice]:
     """With the release before it and the one after it, the older one first; a foreign Triton with its own."""
-    line = [one for one in _like(build, builds) if is_release(one)]
-    before = [one for one in line if one.build_id < build.build_id][-1:]
-    after = [one for one in line if one.build_id > build.build_id][:1]
+    line = [release for release in _like(build, builds) if is_release(release)]
+    before = [release for release in line if release.build_id < build.build_id][-1:]
+    after = [release for release in line if release.build_id > build.build_id][:1]
     for other in (*before, *after):
-        pair = sorted((build, other), key=lambda one: one.build_id)
-        asked = {"a": pair[0].id, "b": pair[1].id, "hardware": hardware}
+        pair = sorted((build, other), key=lambda side: side.build_id)
+        params = {"a": pair[0].id, "b": pair[1].id, "hardware": hardware}
         label = context.say("compare with {build}", build=other.id)
-        yield Choice(label, f"/compare?{urlencode(asked)}", is_chosen=False)
+        yield Choice(label, f"/compare?{urlencode(params)}", is_chosen=False)

@@ -49,13 +49,13 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
     cells = [known.cell(issue, build, hardware) for hardware in known.classes_of(issue.id) for build in newest_first]
     pages = [_page(context, issue, known, cell) for cell in cells if cell.measured_at]
     inferred = grouped(
-        (one for one in pages if one.evidence.ground), lambda one: one.evidence.ground and one.evidence.ground.key
+        (page for page in pages if page.evidence.ground), lambda page: page.evidence.ground and page.evidence.ground.key
     )
-    named = {one.id for one in shown}
+    named = {page.id for page in shown}
     texts = {view.id: view for page in pages for view in page.workarounds if view.id not in named}
     return CellSections(
         measured=tuple(
-            _measured(one, inferred.get(one.evidence.cell.key, ())) for one in pages if not one.evidence.ground
+            _measured(page, inferred.get(page.evidence.cell.key, ())) for page in pages if not page.evidence.ground
         ),
         unmeasured=grouped(
             (cell for cell in cells if not cell.measured_at),
@@ -67,8 +67,20 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
 
 def _measured(page: CellPage, inferred: Iterable[CellPage]) -> MeasuredCell:
     tried = [workaround for workaround in page.workarounds if workaround.note != NOT_RUN]
-    alike = grouped(tried, lambda one: (one.word, one.runs, one.is_decoy, one.variants, one.note))
-    by_answer = grouped(inferred, lambda one: (status_of(one.evidence.cell), one.word, one.known))
+    alike = grouped(
+        tried,
+        lambda workaround: (
+            workaround.word,
+            workaround.runs,
+            workaround.is_decoy,
+            workaround.variants,
+            workaround.note,
+        ),
+    )
+    by_answer = grouped(
+        inferred,
+        lambda inferred_page: (status_of(inferred_page.evidence.cell), inferred_page.word, inferred_page.known),
+    )
     return MeasuredCell(page, alike.values(), len(page.workarounds) - len(tried), by_answer)
 
 

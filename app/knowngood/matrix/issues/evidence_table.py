@@ -34,7 +34,7 @@ HEAD_WORDS = {
 def _share(cell: Cell) -> tuple[float, int]:
     """Of the baselines that said anything, those that showed the issue, over all variants."""
     n = sum(variant.n for variant in cell.variants)
-    return sum(one.k for one in cell.variants) / n if n else -1, n
+    return sum(variant.k for variant in cell.variants) / n if n else -1, n
 
 
 _KEYS: Mapping[str, Callable[[Cell], Any]] = {

@@ -35,7 +35,7 @@ from knowngood.matrix.issues.cell_sections import CellSections, sections_of
 from knowngood.matrix.issues.evidence_table import SortHead, make_heads, sort_evidence
 from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.lookups import find_issue
-from knowngood.matrix.overview.selection import Words, asked_builds, named_builds, one_class
+from knowngood.matrix.overview.selection import Words, builds_or_wheels, named_builds, one_class
 from knowngood.store.engine import Session, reading
 from knowngood.store.evidence.attempt_summaries import AttemptSummary, load_glances, load_timed
 from knowngood.store.queries import load_builds
@@ -121,20 +121,20 @@ def issue(
     sort: Annotated[Words, Query()] = "",
 ) -> Response:
     def load(session: Session) -> tuple[Issue, IssueEvidence]:
-        found = find_issue(session, issue)
+        row = find_issue(session, issue)
         known = context.known(session)
-        builds, cells = known.builds, known.stored(found.id)
+        builds, cells = known.builds, known.stored(row.id)
         mine = None if build else context.mine.build_among(builds)
         own_class = "" if build else context.mine.hardware_among({cell.hardware for cell in cells})
-        chosen = _choose(found, known, cells, mine.id if mine else build, hardware or own_class)
-        timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
-        attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
+        chosen = _choose(row, known, cells, mine.id if mine else build, hardware or own_class)
+        timed = load_timed(session, row.id, chosen.build.id, chosen.hardware)
+        attempts = load_glances(session, row.id, _ATTEMPTS_SHOWN)
         chosen = replace(chosen, is_remembered=mine is not None and not context.mine.is_shared)
-        return found, IssueEvidence(known, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+        return row, IssueEvidence(known, cells, chosen, costs_on(row, chosen.cell, timed), attempts)
 
     return context.answer(
         load,
-        lambda found: context.page("issue.html", issue_page(context, *found, build, sort)),
+        lambda loaded: context.page("issue.html", issue_page(context, *loaded, build, sort)),
     )
 
 
@@ -166,7 +166,7 @@ def use(
 def repro(context: Context, issue: str) -> Response:
     return context.answer(
         lambda session: find_issue(session, issue),
-        lambda found: context.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py"),
+        lambda row: context.text(row.script, "text/x-python; charset=utf-8", f"{row.id}.py"),
     )
 
 
@@ -175,7 +175,9 @@ def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, clas
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     hardware = one_class(class_, measured) if class_ else telling_class(cells, measured)
     builds = known.builds
-    build = asked_builds(builds.values(), [wanted], "build")[0] if wanted else telling_build(builds, cells, hardware)
+    build = (
+        builds_or_wheels(builds.values(), [wanted], "build")[0] if wanted else telling_build(builds, cells, hardware)
+    )
     if build is None:
         raise InvalidParameter("the catalogue has no builds yet; run `knowngood up`")
     return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=False)
@@ -188,7 +190,7 @@ def issue_page(
     builds, cells = telling.known.builds, telling.cells
     build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
-    releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
+    releases = choose_columns(builds.values(), {measured_cell.build for measured_cell in cells}, Columns.RELEASES)
     workarounds = workarounds_of(issue, build, cell, context, telling.costs)
     strips = _strips(context, issue, releases, measured or (hardware,), cells, telling.known)
     leading = tuple(strip for strip in strips if not isa_of(strip.hardware)) or strips
@@ -208,7 +210,9 @@ def issue_page(
         chosen=telling.chosen,
         builds=tuple(
             column.id
-            for column in choose_columns(builds.values(), {*(one.build for one in cells), build.id}, Columns.ALL)
+            for column in choose_columns(
+                builds.values(), {*(measured_cell.build for measured_cell in cells), build.id}, Columns.ALL
+            )
         )[::-1],
         classes=tuple(
             Choice(fromkey, issue_address(issue.id, build=wanted, hardware=fromkey), fromkey == hardware)
@@ -218,7 +222,7 @@ def issue_page(
         workarounds=workarounds,
         elsewhere=elsewhere_of(issue, build, cell),
         known=how_known(cell.basis, context.language) if cell.basis else "",
-        claims=held_claims(issue, [(builds[one.build], one) for one in cells]),
+        claims=held_claims(issue, [(builds[measured_cell.build], measured_cell) for measured_cell in cells]),
         links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
         evidence=sort_evidence(cells, sort),
         stale=stale_cells(cells, builds, context.now),

@@ -44,7 +44,7 @@ class WorkaroundView:
 def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, Cost]:
     """The cost of each workaround on this cell, with the first variant that fails without it, else with the first."""
     failing = {variant.variant for variant in cell.variants if variant.verdict in FAILING}
-    variants = sorted((one.id for one in variants_of(issue, BASELINE)), key=lambda id_: id_ not in failing)
+    variants = sorted((variant.id for variant in variants_of(issue, BASELINE)), key=lambda id_: id_ not in failing)
     return costs_of(timed, variants)
 
 
@@ -57,38 +57,38 @@ def workarounds_of(
     """
     took = costs or {}
     best_first = list(WORKAROUNDS)
-    found = [
+    pairs = [
         (workaround, finding)
         for workaround in issue.workarounds
         if (finding := _finding(issue, build, cell, workaround.id)).applies
     ]
-    found.sort(key=lambda pair: best_first.index(pair[1].verdict))
+    pairs.sort(key=lambda pair: best_first.index(pair[1].verdict))
     return tuple(
         WorkaroundView(
-            id=one.id,
-            title=context.in_language(one.title, one.title_zh),
-            body=markdown(context.in_language(one.body, one.body_zh)),
-            trade_off=context.in_language(one.trade_off, one.trade_off_zh),
+            id=workaround.id,
+            title=context.in_language(workaround.title, workaround.title_zh),
+            body=markdown(context.in_language(workaround.body, workaround.body_zh)),
+            trade_off=context.in_language(workaround.trade_off, workaround.trade_off_zh),
             verdict=finding.verdict,
             sign=WORKAROUNDS[finding.verdict].label,
             word=context.say(WORKAROUNDS[finding.verdict].word),
             note=_note(finding),
             rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
-            variants=tuple(_variants(issue, one.id, finding, context)),
+            variants=tuple(_variants(issue, workaround.id, finding, context)),
             runs=finding.runs,
             ground=finding.ground or (cell.basis.build if cell.basis and finding.runs else ""),
-            cost=took.get(one.id),
-            is_decoy=one.is_decoy,
+            cost=took.get(workaround.id),
+            is_decoy=workaround.is_decoy,
         )
-        for place, (one, finding) in enumerate(found, start=1)
+        for place, (workaround, finding) in enumerate(pairs, start=1)
     )
 
 
-def _note(found: WorkaroundFinding) -> Message | None:
+def _note(finding: WorkaroundFinding) -> Message | None:
     """Of what helps in part the variants say it all, but for where it was run."""
-    if found.verdict is not WorkaroundVerdict.PARTIAL:
-        return found.note
-    return inferred_from(found.ground) if found.ground else None
+    if finding.verdict is not WorkaroundVerdict.PARTIAL:
+        return finding.note
+    return inferred_from(finding.ground) if finding.ground else None
 
 
 VARIANT_WORDS = ("helps with", "fails with", "no answer with", "not tried with")
@@ -103,8 +103,8 @@ def _variants(
     left_out = {
         variant.id: variant.why_not for variant in issue.variants if variant.arms and workaround not in variant.arms
     }
-    asked = [id_ for id_ in finding.untried if id_ not in left_out]
-    for words, named in zip(VARIANT_WORDS, (finding.helped, finding.failed, asked), strict=False):
+    untried = [id_ for id_ in finding.untried if id_ not in left_out]
+    for words, named in zip(VARIANT_WORDS, (finding.helped, finding.failed, untried), strict=False):
         if named:
             yield context.say(words), ", ".join(named), ""
     for why in dict.fromkeys(left_out[id_] for id_ in finding.untried if id_ in left_out):

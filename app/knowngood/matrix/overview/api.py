@@ -94,7 +94,7 @@ def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Respo
 
     def load(session: Session) -> Selection:
         classes = known_classes(query.hardware, load_hardware(session))
-        return select(session, query, classes, query.columns, kept=context.state.knowledge, now=now, at=then)
+        return select(session, query, classes, query.columns, cache=context.state.knowledge, now=now, at=then)
 
     def show(selection: Selection) -> Response:
         part = part_of(context.request, _wanted(selection, query, since, now), _order(query, selection), query)

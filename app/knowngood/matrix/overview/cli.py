@@ -58,18 +58,18 @@ def matrix(
     public_keys: Sequence[str],
 ) -> Exit:
     failing = verdicts(fail_on)
-    asked = read_query_option(query)
+    condition = read_query_option(query)
     if issue and issues:
         raise BadRequest(f'name the issue once: "{issue}" or --issues')
     known = known_here(snapshot, public_keys)
-    one = find_issue(issue, known.issues) if issue else None
+    chosen_issue = find_issue(issue, known.issues) if issue else None
     classes = tuple(hardware) or known.hardware or _own_hardware()
-    named = (one,) if one else issues_of(known.issues, issues)
-    chosen = select(known, asked, named, builds, classes, datetime.now(UTC))
+    named = (chosen_issue,) if chosen_issue else issues_of(known.issues, issues)
+    chosen = select(known, condition, named, builds, classes, datetime.now(UTC))
     if query and not chosen.issues and not as_json:
         out.print("no issue matches the query")
-    elif one and not as_json:
-        _show_cells(known, one, chosen)
+    elif chosen_issue and not as_json:
+        _show_cells(known, chosen_issue, chosen)
     else:
         show(known, chosen, as_json=as_json)
     return ended(known, chosen, failing)

@@ -55,7 +55,7 @@ class Facet:
 
 
 def facets_of(
-    asked: Query,
+    query: Query,
     issues: Iterable[Issue],
     count: Callable[[Query], int],
     address_of: Callable[[str], str],
@@ -66,8 +66,8 @@ def facets_of(
     """
     components = sorted({issue.component for issue in issues}, key=str.casefold)
     offered = (
-        ("severity", {one.value: one.value for one in reversed(Severity)}),
-        ("status", {one.value: VERDICTS[one].word for one in _STATUSES}),
+        ("severity", {severity.value: severity.value for severity in reversed(Severity)}),
+        ("status", {verdict.value: VERDICTS[verdict].word for verdict in _STATUSES}),
         ("cure", _WORKAROUND_WORDS),
         ("reported", _REPORTED_WORDS),
         ("silent", _SILENT_WORDS),
@@ -76,12 +76,12 @@ def facets_of(
     return tuple(
         Facet(say(_FACET_WORDS[field], language), chips)
         for field, words in offered
-        if (chips := tuple(_chips(asked, field, words, count, address_of, language)))
+        if (chips := tuple(_chips(query, field, words, count, address_of, language)))
     )
 
 
 def _chips(
-    asked: Query,
+    query: Query,
     field: str,
     words: dict[str, str],
     count: Callable[[Query], int],
@@ -93,13 +93,13 @@ def _chips(
             atom = term(field, value)
         except BadQuery:  # a component's name may be longer than a query's value
             continue
-        is_chosen = has_term(asked, atom)
-        narrowed = with_term(asked, atom)
-        found = count(narrowed)
-        if found or is_chosen:
-            text = written(without(asked, field) if is_chosen else narrowed)
-            said = word if field == "component" else say(word, language)
-            yield FacetChip(said, text, address_of(text), found, is_chosen)
+        is_chosen = has_term(query, atom)
+        narrowed = with_term(query, atom)
+        left = count(narrowed)
+        if left or is_chosen:
+            text = written(without(query, field) if is_chosen else narrowed)
+            label = word if field == "component" else say(word, language)
+            yield FacetChip(label, text, address_of(text), left, is_chosen)
 
 
 def counting(issues: Iterable[Issue], by_cells: Callable[[Query], int], *, is_plain: bool) -> Callable[[Query], int]:

@@ -48,7 +48,7 @@ from knowngood.matrix.overview.selection import (
     Selection,
     Words,
     one_class,
-    read_asked,
+    read_condition,
     select,
     selected,
 )
@@ -102,17 +102,17 @@ class MatrixPageQuery(MatrixQuery):
     def at_door(self, path: str, hardware: str, columns: Columns) -> str:
         """Where the API answers for the same issues and builds. Folds are for eyes: it has what is behind them."""
         names = {"issues", "builds", "python", "component", "verdict", "q"}
-        asked = self.model_dump(mode="json", exclude_defaults=True, include=names)
-        asked |= {"hardware": hardware} if self.builds else {"hardware": hardware, "columns": columns.value}
-        return f"{API}/{path}?{urlencode(asked, doseq=True)}"
+        params = self.model_dump(mode="json", exclude_defaults=True, include=names)
+        params |= {"hardware": hardware} if self.builds else {"hardware": hardware, "columns": columns.value}
+        return f"{API}/{path}?{urlencode(params, doseq=True)}"
 
     @property
-    def kept(self) -> tuple[tuple[str, str], ...]:
+    def hidden_fields(self) -> tuple[tuple[str, str], ...]:
         """Hidden fields of the query form."""
         seen = {"q"}
         unseen = self.model_dump(mode="json", exclude_defaults=True, exclude=seen)
         return tuple(
-            (name, one) for name, value in unseen.items() for one in (value if isinstance(value, list) else [value])
+            (name, item) for name, value in unseen.items() for item in (value if isinstance(value, list) else [value])
         )
 
     @property
@@ -233,14 +233,14 @@ def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Resp
     def load(session: Session) -> tuple[Selection, Sequence[str], RunRow | None, int]:
         measured = load_hardware(session)
         usual = query.hardware or context.mine.hardware_among(measured)
-        hardware = class_asked(read_asked(query.q), measured, one_class(usual, measured))
-        kept = context.state.knowledge
-        selection = select(session, query, [hardware], query.columns, kept=kept, now=context.now, folded=True)
+        hardware = class_asked(read_condition(query.q), measured, one_class(usual, measured))
+        cache = context.state.knowledge
+        selection = select(session, query, [hardware], query.columns, cache=cache, now=context.now, folded=True)
         active = load_active_run(session)
         return selection, measured, active, load_last_event(session) if active else 0
 
     answer = context.answer_in_turn if query.q else context.answer
-    return answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
+    return answer(load, lambda loaded: context.page("matrix.html", matrix_page(context, query, *loaded)))
 
 
 def redirect_old_address(request: Request) -> Response | None:
@@ -271,7 +271,7 @@ def matrix_page(
     look = _look(hardware, context.language, shown, heads, selection.looked.builds, own, is_plain=is_large)
     named = _rows(context, query, selection, look)
     rows = [row for _, row in named]
-    groups = _groups(query, [one for one in named if not one[1].is_elsewhere], len(heads), context)
+    groups = _groups(query, [pair for pair in named if not pair[1].is_elsewhere], len(heads), context)
     totals = total(row.tally for row in rows)
     counts = _Counts(query, selection, measured)
     cells = sum(len(group.rows) for group in groups) * len(heads)
@@ -294,7 +294,7 @@ def matrix_page(
         column_totals=lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
         classes=_class_choices(counts, hardware),
         facets=()
-        if context.is_file or conditions_on_cells(selection.asked) > MOST_COUNTED
+        if context.is_file or conditions_on_cells(selection.condition) > MOST_COUNTED
         else _facets(context, counts, hardware),
         empty=_empty(counts, hardware) if not totals.measured + totals.inferred else None,
         orders=_order_choices(context, query),
@@ -440,23 +440,23 @@ def _sentence(cells: Sequence[Cell], history: Message, helping: int) -> Message:
 def _groups(
     query: MatrixPageQuery, rows: Iterable[tuple[str, Row]], width: int, context: RequestContext
 ) -> tuple[Group, ...]:
-    grouped = [(name, tuple(row for _, row in found)) for name, found in groupby(rows, key=itemgetter(0))]
-    cells = {name: len(found) * width for name, found in grouped}
+    grouped = [(name, tuple(row for _, row in members)) for name, members in groupby(rows, key=itemgetter(0))]
+    cells = {name: len(members) * width for name, members in grouped}
     folded, all_open = _folded(query, cells), _all_open(sum(cells.values()))
     return tuple(
         Group(
             name,
             label=group_label(name, query.sort, context.language),
-            rows=found,
-            bars=bars_of(counted([row.prospects for row in found], width), context.language),
+            rows=members,
+            bars=bars_of(counted([row.prospects for row in members], width), context.language),
             fold=Fold(
                 address=f"{MATRIX}{query.asking(fold=_toggled(folded, name) or all_open)}#group-{at}",
                 is_folded=name in folded,
                 anchor=f"group-{at}",
-                count=len(found),
+                count=len(members),
             ),
         )
-        for at, (name, found) in enumerate(grouped, start=1)
+        for at, (name, members) in enumerate(grouped, start=1)
     )
 
 
@@ -476,7 +476,7 @@ def _all_open(cells: int) -> list[str]:
 
 
 def _toggled(names: Sequence[str], name: str) -> list[str]:
-    return [one for one in names if one != name] if name in names else [*names, name]
+    return [other for other in names if other != name] if name in names else [*names, name]
 
 
 def _fold_all(context: RequestContext, query: MatrixPageQuery, groups: Sequence[Group], cells: int) -> Choice:
@@ -509,18 +509,18 @@ class _Counts:
     selection: Selection
     measured: Sequence[str]
 
-    def issues(self, asked: AskedQuery, hardware: str) -> int:
+    def issues(self, condition: AskedQuery, hardware: str) -> int:
         selection, query = self.selection, self.query
-        return len(selected(selection.looked, query, asked, [hardware], query.columns).issues)
+        return len(selected(selection.looked, query, condition, [hardware], query.columns).issues)
 
     def on(self, hardware: str) -> AskedQuery:
         """The query as it is asked of a class: a condition that leaves it out is dropped on the way there."""
-        asked = self.selection.asked
-        return asked if classes_left(asked, [hardware]) else without(asked, "hardware")
+        condition = self.selection.condition
+        return condition if classes_left(condition, [hardware]) else without(condition, "hardware")
 
     def address(self, hardware: str) -> str:
-        asked = self.on(hardware)
-        text = self.query.q if asked is self.selection.asked else written(asked)
+        condition = self.on(hardware)
+        text = self.query.q if condition is self.selection.condition else written(condition)
         return f"{MATRIX}{self.query.asking(hardware=hardware, q=text)}"
 
 
@@ -539,11 +539,13 @@ def _facets(context: RequestContext, counts: _Counts, hardware: str) -> tuple[Fa
     issues = selection.looked.issues
     is_plain = not (query.issues or query.component or query.verdict)
 
-    def by_cells(asked: AskedQuery) -> int:
-        return counts.issues(asked, hardware)
+    def by_cells(condition: AskedQuery) -> int:
+        return counts.issues(condition, hardware)
 
     count = counting(issues, by_cells, is_plain=is_plain)
-    return facets_of(selection.asked, issues, count, lambda text: f"{MATRIX}{query.asking(q=text)}", context.language)
+    return facets_of(
+        selection.condition, issues, count, lambda text: f"{MATRIX}{query.asking(q=text)}", context.language
+    )
 
 
 def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
@@ -553,7 +555,7 @@ def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
         for class_ in counts.measured
         if class_ != shown and not counts.selection.issues
     )
-    return empty_answer(counts.selection, shown, [one for one in elsewhere if one.count])
+    return empty_answer(counts.selection, shown, [answer for answer in elsewhere if answer.count])
 
 
 def _own_column(context: RequestContext, selection: Selection) -> str:

@@ -39,14 +39,14 @@ def newest_first(release: str) -> object:
 def in_order(issues: Iterable[Issue], order: RowOrder, known: Known, hardware: str) -> list[tuple[str, Issue]]:
     """Each with the name of its group. Within a group by id."""
     named = [(_group(issue, order, known, hardware), issue) for issue in issues]
-    by_id = sorted(named, key=lambda one: number_in(one[1].id))
+    by_id = sorted(named, key=lambda pair: number_in(pair[1].id))
     match order:
         case RowOrder.COMPONENT:
-            return sorted(by_id, key=lambda one: (one[0].casefold(), one[1].id))
+            return sorted(by_id, key=lambda pair: (pair[0].casefold(), pair[1].id))
         case RowOrder.SEVERITY:
-            return sorted(by_id, key=lambda one: WORST_FIRST.index(one[1].severity))
+            return sorted(by_id, key=lambda pair: WORST_FIRST.index(pair[1].severity))
         case RowOrder.CHANGED:
-            return sorted(by_id, key=lambda one: (one[0] == NEVER, one[0] == NEVER or newest_first(one[0])))
+            return sorted(by_id, key=lambda pair: (pair[0] == NEVER, pair[0] == NEVER or newest_first(pair[0])))
         case RowOrder.ID:
             return by_id
 
@@ -79,5 +79,5 @@ def group_label(name: str, order: RowOrder, language: Language) -> str:
 
 def number_in(id_: str) -> tuple[str, int, str]:
     """`pytorch-99` before `pytorch-104505`."""
-    found = re.search(r"\d+", id_)
-    return (id_[: found.start()], int(found[0]), id_) if found else (id_, 0, id_)
+    match = re.search(r"\d+", id_)
+    return (id_[: match.start()], int(match[0]), id_) if match else (id_, 0, id_)

@@ -110,14 +110,14 @@ class _Ground:
 class Selection(_Ground):
     """Issues in the order of components, columns in the order of releases, and every cell between them.
 
-    `asked` is the query `q`, `looked` what it was asked of, and `offered` are the builds it leaves to be chosen from.
+    `condition` is the query `q`, `looked` its ground, and `offered` are the builds that it leaves to choose from.
     `rows` have, by issue and class, the cell that stands for each column, also of issues that the query then leaves
     out; a row's history comes from all that is `known`, also of builds that are no column. `measured` are the builds
     they were measured on. Columns, and a row's cells, are the very same objects as before where nothing of them
     changed.
     """
 
-    asked: Query
+    condition: Query
     looked: "Looked"
 
 
@@ -127,28 +127,28 @@ def select(
     classes: Sequence[str],
     columns: Columns,
     *,
-    kept: KnowledgeCache,
+    cache: KnowledgeCache,
     now: datetime,
     folded: bool = False,
     at: datetime | None = None,
 ) -> Selection:
     """Load what `query` asks for on the hardware `classes`; `columns` counts where no builds are named.
 
-    What `kept` holds is not read again. With `at`, cells are as they were known at that moment (see `time_travel`);
+    What `cache` holds is not read again. With `at`, cells are as they were known at that moment (see `time_travel`);
     ages are counted by `now`.
 
     With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.
     Raises InvalidParameter for names we do not have, with the nearest ones.
     """
-    asked = read_asked(query.q)
-    known = kept.load(session, now).knowledge.known
+    condition = read_condition(query.q)
+    known = cache.load(session, now).knowledge.known
     issues, builds = tuple(known.issues.values()), tuple(known.builds.values())
     if at is not None:
-        wanted = _issues(issues, query, asked)
-        ids = None if len(wanted) == len(issues) else frozenset(one.id for one in wanted)
+        wanted = _issues(issues, query, condition)
+        ids = None if len(wanted) == len(issues) else frozenset(issue.id for issue in wanted)
         known = known_then(session, at, issues=ids, hardware=classes)
     looked = Looked(known, issues, builds, now, folded=folded)
-    return selected(looked, query, asked, classes, columns)
+    return selected(looked, query, condition, classes, columns)
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,15 @@ class Looked:
     grounds: dict[object, _Ground] = field(default_factory=dict, compare=False, repr=False)
 
 
-def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence[str], columns: Columns) -> Selection:
-    """The same with `asked` in the place of the query's own text: what it would select."""
-    ground = _ground(looked, query, asked, tuple(classes), columns)
+def selected(
+    looked: Looked, query: MatrixQuery, condition: Query, classes: Sequence[str], columns: Columns
+) -> Selection:
+    """The same with `condition` in place of the query's own text: what it would select."""
+    ground = _ground(looked, query, condition, tuple(classes), columns)
     wanted = ground.issues
-    if needs_cells(asked):
+    if needs_cells(condition):
         view, lines = View(ground.chosen, looked.now), ground.lines
-        wanted = tuple(matching(asked, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
+        wanted = tuple(matching(condition, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
     return Selection(
         issues=_with_verdict(wanted, ground.rows, query.verdict),
         chosen=ground.chosen,
@@ -181,18 +183,20 @@ def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence
         known=looked.known,
         measured=ground.measured,
         offered=ground.offered,
-        asked=asked,
+        condition=condition,
         looked=looked,
     )
 
 
-def _ground(looked: Looked, query: MatrixQuery, asked: Query, classes: tuple[str, ...], columns: Columns) -> _Ground:
+def _ground(
+    looked: Looked, query: MatrixQuery, condition: Query, classes: tuple[str, ...], columns: Columns
+) -> _Ground:
     known = looked.known
-    wanted = _issues(looked.issues, query, asked)
+    wanted = _issues(looked.issues, query, condition)
     named = _named_columns(looked.builds, query.builds)
     builds = [build for column in named for build in column.builds] or _of_python(looked.builds, query.python)
-    offered = _offered(builds, asked, query.q)
-    key = (classes, columns, tuple(one.id for one in wanted), tuple(build.id for build in offered))
+    offered = _offered(builds, condition, query.q)
+    key = (classes, columns, tuple(issue.id for issue in wanted), tuple(build.id for build in offered))
     if key in looked.grounds:
         return looked.grounds[key]
     measured = _measured(known, wanted, classes)
@@ -214,7 +218,7 @@ def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> 
     return frozenset(cell.build for row in rows for _, cell in row if cell.measured_at is not None)
 
 
-def read_asked(text: str) -> Query:
+def read_condition(text: str) -> Query:
     """A query as a reader wrote it. Raises QueryRefused, which points at what is wrong in it."""
     try:
         return parse(text)
@@ -222,9 +226,9 @@ def read_asked(text: str) -> Query:
         raise QueryRefused(text, error) from None
 
 
-def _offered(builds: Sequence[Build], asked: Query, text: str) -> tuple[Build, ...]:
+def _offered(builds: Sequence[Build], condition: Query, text: str) -> tuple[Build, ...]:
     try:
-        return columns_left(asked, builds)
+        return columns_left(condition, builds)
     except BadQuery as error:
         raise QueryRefused(text, error) from None
 
@@ -239,19 +243,19 @@ def known_then(session: Session, at: datetime, **wanted: Collection[str] | None)
         raise InvalidParameter(str(error), "at") from None
 
 
-def one_class(asked: str, measured: Sequence[str]) -> str:
+def one_class(name: str, measured: Sequence[str]) -> str:
     """The class a page shows where none is named: the CPU class if it was measured, else the first that was."""
-    if asked:
-        return known_classes([asked], measured)[0]
+    if name:
+        return known_classes([name], measured)[0]
     return CPU_CLASS if CPU_CLASS in measured or not measured else measured[0]
 
 
-def known_classes(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, ...]:
+def known_classes(names: Sequence[str], measured: Sequence[str]) -> tuple[str, ...]:
     """The classes asked for; none asked for means every measured one."""
-    if not asked:
+    if not names:
         return tuple(measured) or (CPU_CLASS,)
     try:
-        return measured_classes(asked, measured)
+        return measured_classes(names, measured)
     except BadRequest as error:
         raise InvalidParameter(str(error), "hardware") from None
 
@@ -263,12 +267,12 @@ def _of_python(builds: Sequence[Build], python: str) -> Sequence[Build]:
     return [build for build in builds if build.python == python]
 
 
-def _issues(issues: Sequence[Issue], query: MatrixQuery, asked: Query) -> tuple[Issue, ...]:
+def _issues(issues: Sequence[Issue], query: MatrixQuery, condition: Query) -> tuple[Issue, ...]:
     """Those that may be shown, by all that is known without their cells."""
     named = named_issues(issues, query.issues)
     if query.component:
         refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
-    may_match = of_issues(asked)
+    may_match = of_issues(condition)
     return tuple(
         issue
         for issue in sorted(named, key=lambda issue: (issue.component.casefold(), issue.id))
@@ -282,46 +286,46 @@ def speaks_of(issue: Issue, words: str) -> bool:
     return all(term in text for term in words.casefold().split())
 
 
-def _named_columns(builds: Sequence[Build], asked: Sequence[str]) -> tuple[Column, ...]:
+def _named_columns(builds: Sequence[Build], texts: Sequence[str]) -> tuple[Column, ...]:
     """Each build that is named for itself; where no Python is named, all of the wheel together."""
     families = {column.head.wheel.id: column for column in families_of(tuple(builds))}
-    return tuple(families.get(build.id) or Column((build,)) for build in asked_builds(builds, asked))
+    return tuple(families.get(build.id) or Column((build,)) for build in builds_or_wheels(builds, texts))
 
 
-def named_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
+def named_builds(builds: Iterable[Build], texts: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
     """The builds that a reader means in the parameter `field`, in release order."""
-    return _meant({build.id: build for build in builds}, BuildNames.find, asked, field)
+    return _meant({build.id: build for build in builds}, BuildNames.find, texts, field)
 
 
-def asked_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
+def builds_or_wheels(builds: Iterable[Build], texts: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
     """The same; wheels where no Python is named."""
-    return _meant({build.id: build for build in builds}, BuildNames.find_or_wheel, asked, field)
+    return _meant({build.id: build for build in builds}, BuildNames.find_or_wheel, texts, field)
 
 
 def _meant(
-    builds: Mapping[str, Build], find: Callable[[BuildNames, str], Build], asked: Iterable[str], field: str
+    builds: Mapping[str, Build], find: Callable[[BuildNames, str], Build], texts: Iterable[str], field: str
 ) -> tuple[Build, ...]:
     names = BuildNames(builds)
     try:
-        found = {build.id: build for build in (find(names, text) for text in dict.fromkeys(asked))}
+        by_id = {build.id: build for build in (find(names, text) for text in dict.fromkeys(texts))}
     except UnknownBuild as error:
         raise InvalidParameter(str(error), field) from None
-    return tuple(sorted(found.values(), key=lambda build: build.build_id))
+    return tuple(sorted(by_id.values(), key=lambda build: build.build_id))
 
 
-def named_issues(issues: Sequence[Issue], asked: Sequence[str], field: str = "issues") -> tuple[Issue, ...]:
+def named_issues(issues: Sequence[Issue], texts: Sequence[str], field: str = "issues") -> tuple[Issue, ...]:
     """The issues that a reader means in the parameter `field`; all of them where none is named."""
-    if not asked:
+    if not texts:
         return tuple(issues)
     try:
-        return find_issues(asked, {issue.id: issue for issue in issues})
+        return find_issues(texts, {issue.id: issue for issue in issues})
     except UnknownIssue as error:
         raise InvalidParameter(str(error), field) from None
 
 
-def refuse_unknown(what: str, asked: Iterable[str], known: Collection[str], field: str) -> None:
+def refuse_unknown(what: str, names: Iterable[str], known: Collection[str], field: str) -> None:
     """Raises InvalidParameter at the first name that is not known, with the nearest ones; `field` is the parameter."""
-    for name in asked:
+    for name in names:
         if name not in known:
             raise InvalidParameter(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}', field)
 

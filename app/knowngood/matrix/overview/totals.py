@@ -61,7 +61,7 @@ def _bar(counts: tuple[int, ...], language: Language) -> Markup:
     parts = [(PROSPECTS[prospect], count) for prospect, count in zip(COUNTED, counts, strict=True) if count]
     if not parts:
         return Markup()
-    told = say(", ", language).join(f"{say(term.word, language)}{say(': ', language)}{count}" for term, count in parts)
+    label = say(", ", language).join(f"{say(term.word, language)}{say(': ', language)}{count}" for term, count in parts)
     starts = [sum(counts[:at]) for at, count in enumerate(counts) if count]
     pieces = "".join(
         f'<rect class="{term.label}" x="{start}" width="{count}" height="1"></rect>'
@@ -69,5 +69,5 @@ def _bar(counts: tuple[int, ...], language: Language) -> Markup:
     )
     return Markup(  # noqa: S704 - numbers, and words of ours that are escaped
         f'<svg class="stack" viewBox="0 0 {sum(counts)} 1" preserveAspectRatio="none" role="img">'
-        f"<title>{escape(told)}</title>{pieces}</svg>"
+        f"<title>{escape(label)}</title>{pieces}</svg>"
     )

@@ -61,8 +61,8 @@ def runs(context: Context, query: Annotated[RunsQuery, Query()]) -> Response:
     """The newest runs, 100 where no limit is given."""
     after = newest_after(context.request, query.cursor)
 
-    def show(found: Sequence[RunRow]) -> Response:
-        shown, next_ = next_of(context.request, found, query.most, lambda run: (run.created_at, run.id))
+    def show(rows: Sequence[RunRow]) -> Response:
+        shown, next_ = next_of(context.request, rows, query.most, lambda run: (run.created_at, run.id))
         body = RunsBody(runs=[RunBody.of(run) for run in shown], next=next_)
         return answer(context, body, "runs", query.fields, next_, is_paged=True)
 
@@ -74,11 +74,11 @@ def run(context: Context, run: str) -> Response:
     """One run with its jobs, and the time that it still takes."""
 
     def load(session: Session) -> tuple[RunRow, float | None]:
-        found = find_run(session, run)
-        return found, load_time_left(session, found, context.now)
+        row = find_run(session, run)
+        return row, load_time_left(session, row, context.now)
 
-    def show(found: tuple[RunRow, float | None]) -> Response:
-        return context.json(RunDetailBody.of(found[0]).model_copy(update={"left_s": found[1]}))
+    def show(loaded: tuple[RunRow, float | None]) -> Response:
+        return context.json(RunDetailBody.of(loaded[0]).model_copy(update={"left_s": loaded[1]}))
 
     return context.answer(load, show)
 
@@ -118,10 +118,10 @@ class Following:
 
     def next_events(self) -> tuple[EventRow, ...]:
         with reading(self.state.engine) as session:
-            found = load_events(session, self.after, self.run or None, _AT_ONCE)
-        if found:
-            self.after = found[-1].id
-        return found
+            new_events = load_events(session, self.after, self.run or None, _AT_ONCE)
+        if new_events:
+            self.after = new_events[-1].id
+        return new_events
 
 
 def following(
@@ -164,19 +164,20 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
     quiet_s = 0.0
     try:
         while not streams.is_closing:
-            found = await to_thread.run_sync(follower.next_events)
-            if found:
+            new_events = await to_thread.run_sync(follower.next_events)
+            if new_events:
                 yield b"".join(
-                    format_sse_event(data_str=_EVENT.dump_json(event).decode(), id=str(event.id)) for event in found
+                    format_sse_event(data_str=_EVENT.dump_json(event).decode(), id=str(event.id))
+                    for event in new_events
                 )
-            follower.is_over = follower.is_over or _ends(follower.run, found)
-            if follower.is_over and not found:
+            follower.is_over = follower.is_over or _ends(follower.run, new_events)
+            if follower.is_over and not new_events:
                 return
-            quiet_s = 0.0 if found else quiet_s + _POLL_S
+            quiet_s = 0.0 if new_events else quiet_s + _POLL_S
             if quiet_s >= _PING_S:
                 quiet_s = 0.0
                 yield KEEPALIVE_COMMENT
-            if len(found) < _AT_ONCE:
+            if len(new_events) < _AT_ONCE:
                 await anyio.sleep(_POLL_S)
     finally:
         streams.count -= 1
@@ -184,5 +185,5 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
         streams.by_asker += Counter()  # forgets who has none
 
 
-def _ends(run: str, found: tuple[EventRow, ...]) -> bool:
-    return bool(run) and any(event.kind == "run_finished" for event in found)
+def _ends(run: str, new_events: tuple[EventRow, ...]) -> bool:
+    return bool(run) and any(event.kind == "run_finished" for event in new_events)

@@ -33,8 +33,8 @@ PHASE_WORDS = {
 @router.get("/runs")
 def runs(context: Context) -> Response:
     def load(session: Session) -> dict[str, Any]:
-        found = load_runs(session, _SHOWN_RUNS)
-        return {"runs": found, "is_cut": len(found) == _SHOWN_RUNS, "asked": partial(_asked, context)}
+        rows = load_runs(session, _SHOWN_RUNS)
+        return {"runs": rows, "is_cut": len(rows) == _SHOWN_RUNS, "asked": partial(_request_words, context)}
 
     return context.answer(load, partial(context.page, "runs.html"))
 
@@ -46,13 +46,13 @@ def run(context: Context, run: str) -> Response:
     """
 
     def load(session: Session) -> dict[str, Any]:
-        found = find_run(session, run)
+        row = find_run(session, run)
         last = load_last_event(session)
-        recent = load_events(session, max(0, last - _SINCE_EVENTS), found.id, _SINCE_EVENTS)
+        recent = load_events(session, max(0, last - _SINCE_EVENTS), row.id, _SINCE_EVENTS)
         return {
-            "run": found,
-            "asked": partial(_asked, context),
-            "left_s": load_time_left(session, found, context.now),
+            "run": row,
+            "asked": partial(_request_words, context),
+            "left_s": load_time_left(session, row, context.now),
             "doing": {str(event.data.get("job")): _doing(context, event) for event in recent},
             "results": [event for event in reversed(recent) if event.kind == "arm_finished"][:_SHOWN_EVENTS],
             "issues": context.known(session).issues,
@@ -81,14 +81,14 @@ def _provisioning(context: RequestContext, data: Mapping[str, object]) -> str:
     done, total = int(str(data.get("done_bytes", 0))), int(str(data.get("total_bytes", 0)))
     amount = context.say("{done} of {all}", done=size(done), all=size(total)) if total else ""
     phase = str(data["phase"])
-    told = context.say(", ").join(part for part in (str(data.get("detail") or ""), amount) if part)
-    return context.say(": ").join(part for part in (context.say(PHASE_WORDS.get(phase, phase)), told) if part)
+    detail = context.say(", ").join(part for part in (str(data.get("detail") or ""), amount) if part)
+    return context.say(": ").join(part for part in (context.say(PHASE_WORDS.get(phase, phase)), detail) if part)
 
 
-def _asked(context: RequestContext, request: Mapping[str, object]) -> str:
+def _request_words(context: RequestContext, request: Mapping[str, object]) -> str:
     """`torch-2.7.1+cu126 · 12 issues · knowngood run`: lists longer than three are counted."""
-    said = {name: value for name, value in request.items() if value not in (None, [], "", False)}
-    return " · ".join(_in_words(context, name, value) for name, value in said.items())
+    stated = {name: value for name, value in request.items() if value not in (None, [], "", False)}
+    return " · ".join(_in_words(context, name, value) for name, value in stated.items())
 
 
 _COUNTED_WORDS = {"builds": "{n} builds", "issues": "{n} issues", "cells": "cells drawn: {n}"}
@@ -97,7 +97,7 @@ _COUNTED_WORDS = {"builds": "{n} builds", "issues": "{n} issues", "cells": "cell
 def _in_words(context: RequestContext, name: str, value: object) -> str:
     if name == "by":
         return f"knowngood {value}"
-    listed = [str(one) for one in value] if isinstance(value, list | tuple) else []
+    listed = [str(item) for item in value] if isinstance(value, list | tuple) else []
     if 0 < len(listed) <= 3:  # noqa: PLR2004 - three fit a line
         return ", ".join(listed)
     if name in _COUNTED_WORDS:

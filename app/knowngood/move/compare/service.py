@@ -10,7 +10,7 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.gate.request import BadField
-from knowngood.matrix.overview.selection import Names, Words, one_class, read_asked, refuse_unknown
+from knowngood.matrix.overview.selection import Names, Words, one_class, read_condition, refuse_unknown
 from knowngood.move.compare.comparison import CompareRequest, Comparison, read_comparison
 from knowngood.query.evaluate import View, matching
 from knowngood.query.parser import LONGEST as LONGEST_QUERY
@@ -69,7 +69,7 @@ def comparison_of(request: CompareRequest, known: Known, now: datetime) -> Compa
         raise NotFound(f"{error.field}: {error.problem}", offered) from None
     if request.component:
         refuse_unknown("component", [request.component], {one.component for one in known.issues.values()}, "component")
-    return _narrowed_to(compared, request.component, read_asked(request.q), now)
+    return _narrowed_to(compared, request.component, read_condition(request.q), now)
 
 
 def _address(request: CompareRequest, *, a: str, b: str) -> str:

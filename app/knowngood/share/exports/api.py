@@ -57,7 +57,7 @@ def export(
         classes = known_classes(query.hardware, load_hardware(session))
         folded = FORMATS[form].folded
         selection = select(
-            session, query, classes, query.columns, kept=context.state.knowledge, now=context.now, folded=folded
+            session, query, classes, query.columns, cache=context.state.knowledge, now=context.now, folded=folded
         )
         return _bundle(context, session, query, selection) if form is Format.BUNDLE else selection
 
