@@ -2,8 +2,8 @@
 each of them took.
 
 While a run goes on, a cell passes through `not_run` and `inconclusive` on its way to an answer, and an import brings
-thousands of cells at once. What is told is each cell as it was before the cause and as it is after it. A cell that gets
-its first verdict has not changed: it is told only where it is asked for, and said to be a first measurement.
+thousands of cells at once. A change shows each cell as it was before the cause and as it is after it. A cell that gets
+its first verdict has not changed: it is shown only on request, and marked as a first measurement.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -94,7 +94,7 @@ class Earlier:
         verdicts: Iterable[Verdict | None],
         workarounds: Mapping[str, Iterable[WorkaroundVerdict | None]],
     ) -> None:
-        """Take in one step of a cell, in the order of steps. What says that nothing was measured is passed over."""
+        """Take in one step of a cell, in the order of steps. A step that measured nothing is skipped."""
         for verdict in verdicts:
             if verdict not in {None, Verdict.NOT_RUN}:
                 self.verdicts[place] = verdict
@@ -158,7 +158,7 @@ class Change:
 def changes_of(news: Iterable[CellNews], earlier: Earlier | None = None, *, first: bool = False) -> tuple[Change, ...]:
     """Newest first. `news` stand in the order in which they happened; what ended as it began is left out.
 
-    So are first measurements, of cells and of workarounds, unless `first` asks for them.
+    First measurements, of cells and of workarounds, are left out too, unless `first` asks for them.
     """
     grouped: dict[str, _Steps] = {}
     known = Earlier(dict(earlier.verdicts), dict(earlier.workarounds)) if earlier else Earlier()
@@ -173,7 +173,7 @@ def changes_of(news: Iterable[CellNews], earlier: Earlier | None = None, *, firs
 def only(
     changes: Iterable[Change], *, issues: Collection[str] | None = None, hardware: Collection[str] = ()
 ) -> tuple[Change, ...]:
-    """The part of each that concerns these issues (None: all) on these hardware classes (none: on any)."""
+    """The part of each change that concerns these issues (None: all) on these hardware classes (empty: any)."""
     parts = (_only(change, issues, hardware) for change in changes)
     return tuple(change for change in parts if change.turns)
 
@@ -210,7 +210,7 @@ class _Steps:
         return Change(key, at, last.cause, last.run, last.origin, turns)
 
     def _is_first(self, place: Place) -> bool:
-        """Whether nobody had ever measured it: of an import that is most of thousands."""
+        """Whether the cell was never measured before; that holds for most of the thousands of cells of an import."""
         return self._verdicts[place] is None and self._cells[place][0].before in {None, Verdict.NOT_RUN}
 
     def _turn(self, place: Place) -> CellTurn:

@@ -35,7 +35,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class ClaimStanding:
-    """How a claim stands on one hardware class; `sentence` says what was measured (None: nothing that bears on it)."""
+    """How a claim stands on one hardware class; `sentence` is what was measured (None: nothing that concerns it)."""
 
     standing: Standing
     sentence: Message | None = None
@@ -135,9 +135,9 @@ def doubts_about(issue: Issue, history: History) -> tuple[Message, ...]:
 
 
 def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tuple[Message, ...]:
-    """Reasons against going to where an issue passes again, a clause each: `but upstream says that 2.12.0 and
-    2.13.0 are affected (pytorch/pytorch#193183, the report, 2026-08-12; not measured here)`, and that it was measured
-    to come back.
+    """Reasons against moving to where an issue passes again, a clause each: `but upstream says that 2.12.0 and 2.13.0
+    are affected (pytorch/pytorch#193183, the report, 2026-08-12; not measured here)`, and that it was measured to come
+    back.
     """
     history = known.history(issue.id, hardware)
     mended = fix.build.build_id.public_version
@@ -160,8 +160,8 @@ def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool |
 
 
 def _spoken_of(claim: Claim, history: History) -> Iterable[str]:
-    """The releases that a claim is about, oldest first: those of the catalogue, and those that it names. That something
-    is affected was said of what was out on that day.
+    """The releases that a claim is about, oldest first: those of the catalogue, and those that it names. A claim that
+    something is affected is about what was released on that day.
     """
     exact = (
         specifier.version

@@ -1,4 +1,4 @@
-"""How far this project's own answers can be trusted: the same question, asked twice.
+"""How far this project's own answers can be trusted: the same cell, measured twice.
 
 An A/A pass asks one build the same thing again on the same machine, where nothing changed but the hour. No attempt is
 marked as part of a pass: whatever was measured more than once says something. Of the attempts of one (cell, variant)
@@ -46,7 +46,7 @@ class Trial(OfCell):
 
 @dataclass(frozen=True)
 class RepeatedPair(OfCell):
-    """One variant of one cell, asked twice on one machine. The ids are of the attempts that stand for each pass.
+    """One variant of one cell, measured twice on one machine. The ids are of the attempts that stand for each pass.
 
     `times` counts the attempts of the later pass.
     """
@@ -64,9 +64,9 @@ class RepeatedPair(OfCell):
 
 
 def pairs_of(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[RepeatedPair, ...]:
-    """Every (cell, variant) that was asked twice with nothing changed, in the order of cells.
+    """Every (cell, variant) that was measured twice with nothing changed, in the order of cells.
 
-    Left out are pairs of which neither pass gave an answer. A control that ran once stands beside both passes, for the
+    Pairs without an answer in either pass are left out. A control that ran once counts for both passes, because the
     planner repeats baselines alone.
     """
     return tuple(
@@ -83,7 +83,7 @@ def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple
 
 
 def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
-    """Of one cell, one machine and one lock."""
+    """Yield the pairs of one cell, one machine and one lock."""
     repeated = [(variant, group) for (variant, _), group in _of_arm(trials, BASELINE).items() if len(group) > 1]
     if not repeated:
         return
@@ -102,7 +102,7 @@ def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
 
 
 def _of_arm(trials: Iterable[Trial], arm: str) -> dict[tuple[str, str], list[Trial]]:
-    """By variant and binding."""
+    """The trials of one arm, by variant and binding."""
     return grouped(
         (trial for trial in trials if trial.judged.arm == arm), lambda trial: (trial.judged.variant, trial.binding)
     )
@@ -160,7 +160,7 @@ def compared_machines(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> t
 class AttemptTime:
     """The time of one attempt, in seconds: its whole process, and `own_s` of it between `import torch` and the end.
 
-    `is_told` is False where the process could not say where its time went: it died, hung, or never had torch.
+    `is_told` is False where the process could not report where its time went: it died, hung, or never had torch.
     """
 
     wall_s: float
@@ -233,10 +233,10 @@ class Rechecked(OfCell):
 
 
 def recheck(issue: Issue, build: Build, before: Cell, new: Sequence[Judged], *, planned: int) -> Rechecked:
-    """Hold the `new` attempts alone, of `asked` that were planned, against what was known.
+    """Compare the `new` attempts alone with what was known; `planned` is how many were planned.
 
-    Trouble of ours is no change: a cell whose new attempts did not all come, or ended in infrastructure, and which
-    therefore has no answer, was not asked.
+    Infrastructure trouble is no change: a cell whose new attempts are incomplete, or ended in infrastructure, and which
+    therefore has no answer, counts as not asked.
     """
     after = derive_cell(issue, build, before.hardware, new)
     is_whole = len(new) >= planned and not any(attempt.outcome in INFRASTRUCTURE for attempt in new)

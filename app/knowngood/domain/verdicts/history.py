@@ -65,7 +65,7 @@ class Release:
 
     @property
     def fails(self) -> bool | None:
-        """None where it says nothing."""
+        """Whether the release fails; None where it gives no answer."""
         return {Answer.FAILS: True, Answer.PASSES: False}.get(self.answer)
 
 
@@ -103,8 +103,8 @@ class FailingSpan:
     def sentence(self) -> Message:
         """`fails up to 2.8.0, fixed in (2.8.0, 2.9.1] (2.9.0 not run)`.
 
-        What is not known stands behind each part. Of a run of failures that is other verdicts, and how many were not
-        run: with nothing but failures around them their names would only be long.
+        What is not known stands behind each part. Inside a run of failures that is the other verdicts and the number of
+        releases that were not run: listing their names between failures would only be long.
         """
         fixed = self.fix_in_words
         others = in_words([release for release in self.within if release.answer is not Answer.NOT_RUN])
@@ -148,7 +148,7 @@ class History:
         return max(turns, key=Version, default=None)
 
     def __hash__(self) -> int:
-        """Of what differs most: rows of a page are kept by their histories."""
+        """Hash what differs most: rows of a page are cached by their histories."""
         return hash(self.sentence)
 
     def fails_on(self, release: Version) -> bool | None:
@@ -212,7 +212,7 @@ def releases_of(builds: Iterable[Build]) -> tuple[tuple[Build, ...], ...]:
 def first_fix(
     releases: Sequence[tuple[Build, ...]], failing: Build, verdict_of: Callable[[Build], Verdict]
 ) -> Fix | None:
-    """Where one issue that fails on `failing` passes again, on the same hardware class; None where nothing tells.
+    """Where one issue that fails on `failing` passes again, on the same hardware class; None where that is not known.
 
     `releases` are as `releases_of` gives them. Of the Pythons of that release it is the one of `failing` if it passes,
     else the first that does.

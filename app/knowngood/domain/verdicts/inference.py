@@ -69,8 +69,8 @@ class Claims:
     _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
-        """The measured cell; else the inferred one; else not_applicable with its reason, or not_run. Of a wheel what
-        is told of its Pythons together.
+        """The measured cell; else the inferred one; else not_applicable with its reason, or not_run. For a wheel, the
+        claim about all of its Pythons together.
         """
         key = (issue.id, build.id, hardware)
         made = self._made.get(key)
@@ -136,7 +136,7 @@ class Claims:
 
     @cached_property
     def carries_to_gpus(self) -> bool:
-        """Whether what rows that name no device do on the CPU may be said of a GPU.
+        """Whether results on the CPU of rows that name no device may be claimed for a GPU.
 
         The GPU's side of each pair has an answer only where a CUDA tensor was seen to enter.
         """
@@ -160,7 +160,9 @@ class Claims:
         return _standing_in(IdentityKey(ground), build, hardware, PYTHON_RULE, rate)
 
     def _with_cures_of_twins(self, issue: Issue, build: Build, cell: Cell) -> Cell:
-        """With what another Python of the wheel says of workarounds that were not run here, by the rule of cells."""
+        """The cell with the findings of another Python of the wheel on workarounds that were not run here, by the rule
+        of cells.
+        """
         if cell.verdict not in FAILING or not untried(cell) or not self._may_stand_in(issue, build):
             return cell
         for other in sorted(self._wheels_alike(build), key=_preferred):
@@ -240,7 +242,7 @@ class Claims:
 
     @cached_property
     def device_agreement(self) -> Rate:
-        """The same over `device_pairs`."""
+        """The share of `device_pairs` that agree."""
         return self._agreeing(self._device_paired)
 
     @cached_property
@@ -288,7 +290,9 @@ def _by_pythons(item: tuple[Pythons, object]) -> tuple[tuple[int, ...], ...]:
 
 
 def counted(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Of the claims about several Pythons those that count: answers before none, and measured ones before others."""
+    """The claims about several Pythons that count: those with an answer before others, and measured ones before
+    inferred ones.
+    """
     best = max(map(_weight, cells))
     return [cell for cell in cells if _weight(cell)[:2] == best[:2]]
 
@@ -299,8 +303,8 @@ def tells_most(cells: Iterable[Cell]) -> Cell:
 
 
 def _weight(cell: Cell) -> tuple[bool, bool, bool, bool]:
-    """An answer says more than what was tried in vain, that more than "not run", that more than "does not apply"; what
-    was measured says more than what is inferred.
+    """Rank a cell: an answer says more than a vain attempt, that more than "not run", and that more than "does not
+    apply"; what was measured says more than what is inferred.
     """
     is_answer = cell.verdict in CONCLUSIVE
     is_measured = cell.basis is None and cell.measured_at is not None
@@ -313,8 +317,8 @@ def _weight(cell: Cell) -> tuple[bool, bool, bool, bool]:
 
 
 def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:
-    """The claim about a wheel, of those about its Pythons, the default one first. Where one fails and another passes
-    nothing is known of it.
+    """Join the claims about a wheel's Pythons, the default one first, to the claim about the wheel. Where one fails and
+    another passes, nothing is known of the wheel.
     """
     most_telling, answers = tells_most(cells), [cell for cell in counted(cells) if cell.verdict in CONCLUSIVE]
     passing = [builds[cell.build].python for cell in answers if cell.verdict is Verdict.NOT_AFFECTED]

@@ -72,12 +72,12 @@ class Known:
         return age_of(build, self.builds.values(), self.issues.values(), self.as_of.date())
 
     def serves(self, build: Build, hardware: str) -> bool | None:
-        """Whether the wheel holds code for a class; None where nobody read its list."""
+        """Whether the wheel holds code for a class; None where its list was not read."""
         return serves(build, hardware, self.wheels)
 
     def against(self, build: Build | None, hardware: str) -> Message | None:
-        """The first thing to say of a wheel on a GPU: that it holds no code for it, or that nobody
-        knows. None where it holds some; None for a build stands for a wheel that is not in the catalogue.
+        """The objection to a wheel on a GPU: that it holds no code for it, or that this is not known. None where it
+        holds some; `build` is None for a wheel that is not in the catalogue.
         """
         gpu = hardware.removeprefix("cuda-")
         held = self.serves(build, hardware) if build else None
@@ -107,7 +107,7 @@ class Known:
         return tuple(self.builds[id_] for id_ in self.tested & self.builds.keys())
 
     def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
-        """Whether anything was measured of it on any of these classes; of a wheel with any Python."""
+        """Whether the build was measured on any of these classes; a wheel, with any Python."""
         ids = {build.id} if build.python else {id_ for id_, other in self.builds.items() if other.wheel.id == build.id}
         return any((id_, class_) in self._columns for class_ in hardware for id_ in ids)
 
@@ -147,7 +147,7 @@ class Known:
         return replace(history, sentence=aside(history.sentence, [Message("fails_on", names=listed(sorted(failing)))]))
 
     def _line_verdicts(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
-        """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
+        """The verdict of each build of the line; empty where the issue was never measured on this class."""
         stored = {build.id: cell.verdict for build, cell in self.measured(issue, hardware)}
         if not stored:
             return ()
@@ -157,8 +157,8 @@ class Known:
         return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in verdicts]
 
     def telling_history(self, issue: Issue, hardware: str) -> tuple[History, str]:
-        """The history that is told of an issue on a class, and the class that it is of. An issue that does not depend
-        on the device is told by the CPU where it was measured there alone, while its cells are.
+        """The history to show for an issue on a class, and the class that it comes from. For an issue that does not
+        depend on the device that is the CPU, if it was measured there alone and its cells carry over.
         """
         own = self.history(issue.id, hardware)
         if own.measured or issue.requires.device is not Device.ANY or not self.claims.carries_to_gpus:
@@ -167,7 +167,7 @@ class Known:
         return (on_cpu, CPU_CLASS) if on_cpu.measured else (own, hardware)
 
     def history_sentence(self, issue: Issue, hardware: str) -> Message:
-        """The history in words."""
+        """The history of an issue on a class, as a sentence."""
         history, class_ = self.telling_history(issue, hardware)
         return history.sentence if class_ == hardware else Message("as_on", hardware=class_, said=history.sentence)
 

@@ -48,7 +48,7 @@ class Column:
 
     @property
     def cell_build(self) -> Build:
-        """The build that its cells are of; of several the wheel."""
+        """The build of its cells; the wheel where the column has several builds."""
         return self.head if len(self.builds) == 1 else self.head.wheel
 
 
@@ -103,7 +103,7 @@ def measured_line(builds: Sequence[Build], measured: Collection[str]) -> tuple[B
 
 
 def shown_builds(known: Known) -> tuple[Build, ...]:
-    """Builds of which anything may be told, in release order: columns of the matrix, and whatever else was measured."""
+    """Builds that have something to show, in release order: columns of the matrix, and others that were measured."""
     measured = {build for _, build, _ in known.cells}
     columns = choose_columns(known.builds.values(), measured, Columns.MEASURED)
     ids = {build.id for build in columns} | measured
@@ -116,7 +116,7 @@ def _rank(build: Build) -> tuple[tuple[int, ...], bool]:
 
 
 def unfolded(builds: Iterable[Build]) -> tuple[Column, ...]:
-    """Each build for itself."""
+    """A column for each build."""
     return tuple(Column((build,)) for build in builds)
 
 
@@ -280,8 +280,8 @@ def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
 
 
 def helped_elsewhere(issue: Issue, cell: Cell, known: Known) -> tuple[Workaround, Build] | None:
-    """Of a cell on which nothing is known to help, a workaround that was not tried, and the newest build of the class
-    on which it was measured to help: the same build with another Python before any other.
+    """A workaround that was not tried on a cell without known help, and the newest build of the class on which it was
+    measured to help: the same build with another Python before any other.
     """
     hardware = cell.basis.hardware if cell.basis else cell.hardware
     open_ = set(untried(cell)) if is_untried(cell) else set()

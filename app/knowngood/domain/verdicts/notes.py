@@ -20,7 +20,7 @@ class NoteKind(StrEnum):
 
 @dataclass(frozen=True)
 class Note(OfCell):
-    """One thing said of the cell (issue, build, hardware); `reason` is a person's own words."""
+    """A person's note on the cell (issue, build, hardware); `reason` is in the person's own words."""
 
     kind: NoteKind
     reason: str

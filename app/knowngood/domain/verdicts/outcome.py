@@ -169,7 +169,7 @@ class RunRecord:
 class Judgement:
     """An outcome with its reason and, where one matched, the line of the evidence that did.
 
-    `searched` is what looking for the signature came to (None: nobody had to look).
+    `searched` is the result of the search for the signature (None: no search was needed).
     """
 
     outcome: Outcome
@@ -194,13 +194,13 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
     hardware: str = CPU_CLASS,
     limit_s: float = LIMIT_S,
 ) -> Judgement:
-    """Say what one attempt on a hardware class means.
+    """Derive the outcome of one attempt on a hardware class.
 
-    `log` is what the process wrote, as kept. `kept` is what looking for a signature in this record and log came to
-    before; while the signature is the same, nobody looks again. Total: every record has an outcome, nothing is raised.
-    Three rules decide arguments: a failure that does not carry the issue's own text is never the issue, trouble found
-    by a structured probe is never the issue even where the text matches, and what names no device says nothing of a GPU
-    unless a CUDA tensor was seen to enter it.
+    `log` is what the process wrote, as kept. `earlier_search` is the result of an earlier search for a signature in
+    this record and log; while the signature is the same, the search is not repeated. Total: every record has an
+    outcome, nothing is raised. Three rules decide arguments: a failure that does not carry the issue's own text is
+    never the issue, trouble found by a structured probe is never the issue even where the text matches, and what names
+    no device says nothing about a GPU unless a CUDA tensor was seen to enter it.
     Source: docs/decisions/003-evidence-is-stored-and-verdicts-are-derived.md; of devices
     docs/decisions/016-inference-needs-measured-agreement.md.
     """
@@ -219,7 +219,7 @@ _DECIDED_WITHOUT_LOG = frozenset({Ending.RETURNED, Ending.CANCELLED, Ending.NOT_
 
 
 def heeds_log(record: RunRecord, signature: Signature) -> bool:
-    """Whether `classify` may look at the log; where not, it says the same whatever the process wrote."""
+    """Whether `classify` may look at the log; if not, its answer is the same whatever the process wrote."""
     return signature.searches_log and record.ending not in _DECIDED_WITHOUT_LOG
 
 
@@ -240,7 +240,7 @@ def _never_measured(record: RunRecord) -> Judgement | None:
 
 
 def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgement | None:
-    """The versions imported are checked, not those asked for."""
+    """Check the versions that were imported, not those that were requested."""
     if not record.imported:
         if record.trouble:
             return Judgement(Outcome.ENV_ERROR, quoted(record.trouble.sentence))
@@ -324,7 +324,7 @@ class _Called:
 
     @property
     def doubt(self) -> Message | None:
-        """Why what the baseline returned says nothing of the suspect call; None where nothing is known against it."""
+        """Why the baseline's return says nothing about the suspect call; None where there is no doubt."""
         if not self.suspect.names:
             return None
         names = either(self.suspect.names)
@@ -343,7 +343,7 @@ class _Called:
 
     @property
     def seen(self) -> list[Message]:
-        """The compiled frames that were seen all the same, for whoever has to mend the row."""
+        """The compiled frames that were seen nevertheless, for the person who mends the row."""
         frames = [
             Message(
                 "frame_seen",
@@ -416,8 +416,8 @@ def _trouble(record: RunRecord) -> Judgement | None:
 
 
 def search_key(issue: Issue) -> str:
-    """The key that the result of looking for an issue's signature is kept under: of all that decides where it is looked
-    for, beside the attempt.
+    """The key under which the result of a search for an issue's signature is stored: everything that decides where to
+    search, apart from the attempt.
     """
     signature = issue.signature
     return _search_key(signature.kind, signature.pattern, issue.script, log=signature.log)
@@ -471,7 +471,7 @@ def _failed_exit(record: RunRecord) -> bool:
 
 
 def _failed(record: RunRecord, issue: Issue, searched: Searched | None) -> Judgement:
-    """Whether a failure is the issue's. One that nobody could hold against the signature in time is neither."""
+    """Judge whether a failure is the issue's. One that could not be compared with the signature in time is neither."""
     if searched and searched.is_late:
         return Judgement(Outcome.TIMEOUT, Message("searched_too_long"), searched=searched)
     if searched and searched.line is not None:

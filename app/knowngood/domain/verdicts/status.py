@@ -1,4 +1,4 @@
-"""How a cell stands, with its workarounds, and what somebody who runs that build has to expect of it.
+"""The status of a cell with its workarounds, and what people who run that build can expect of it.
 
 Everything that counts how cells stand (totals, charts, lifespans) counts by `prospect_of`; advice by `remedy_of`.
 """
@@ -45,7 +45,7 @@ def working(cell: Cell) -> tuple[str, ...]:
 
 
 def partly_working(cell: Cell) -> tuple[str, ...]:
-    """Of those that help with some of the variants that fail."""
+    """Ids of the workarounds that help with some of the variants that fail."""
     return _with_verdict(cell, _IN_PART)
 
 
@@ -89,7 +89,7 @@ def prospect_of(cell: Cell) -> Prospect:
 def remedy_of(cell: Cell) -> Prospect:
     """The same for advice, to which a failing variant is a failure like any other: it asks whether something helps.
 
-    A different failure is a failure: whoever runs that build has one.
+    A different failure is a failure too: people who run that build have one.
     """
     if cell.verdict is Verdict.NOT_APPLICABLE:
         return Prospect.DOES_NOT_APPLY

@@ -84,9 +84,9 @@ class WorkaroundVerdict(StrEnum):
 class Judged:
     """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own.
 
-    `unserved` says that the host turned it away although another host of the same class may serve it; `machine` is
-    the digest of that host; `observed` what the arm reported; `searched` what looking for the signature came to, where
-    somebody had to.
+    `unserved` is true where the host could not run it although another host of the same class may; `machine` is the
+    digest of that host; `observed` is what the arm reported; `searched` is the result of the search for the signature,
+    where one was needed.
     """
 
     attempt: str
@@ -108,12 +108,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class WorkaroundFinding:
-    """How one workaround does on one cell, and why in a few words.
+    """How well one workaround works on one cell, and why, in a few words.
 
     `helped`, `failed` and `untried` name the variants that are affected or flaky in the cell: those with which it
     passed, those with which it failed, and those with which it has no answer. `runs` is the least number of passes
     among `helped`. `applies` is False where there is nothing to try: it is for other releases, each of its attempts
-    said so, or the row leaves it out of every variant that fails. It is unverified then, and nothing is missing.
+    reported that, or the row leaves it out of every variant that fails. It is unverified then, and nothing is missing.
     `ground` is the build of another Python on which it was run (empty: on the cell's own).
     """
 
@@ -134,7 +134,7 @@ class WorkaroundFinding:
 
 @dataclass(frozen=True)
 class VariantFinding:
-    """The baseline's verdict with one variant: `k` of `n` attempts that said anything ended with the signature."""
+    """The baseline's verdict with one variant: of `n` attempts that gave an answer, `k` ended with the signature."""
 
     variant: str
     verdict: Verdict
@@ -147,7 +147,7 @@ class VariantFinding:
 class Difference:
     """An attempt that passed with other values than every control that passed with its variant.
 
-    Without `values` there was no such control to hold it against.
+    `values` is empty where there was no such control to compare with.
     """
 
     attempt: str
@@ -199,7 +199,7 @@ class CellKey(NamedTuple):
 
 @dataclass(frozen=True)
 class OfCell:
-    """Whatever is said of one cell."""
+    """A value that belongs to one cell."""
 
     issue: str
     build: str
@@ -214,15 +214,15 @@ class OfCell:
 class Cell(OfCell):
     """(issue, build, hardware class) and what is known of it now.
 
-    `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome, one that says nothing only
-    where there is no other (None: not run); `line` is the newest line that matched the signature; `superseded` counts
-    attempts bound to an older repro, `voided` those of a worker that somebody said not to count; `evidence` is the id
-    of the attempt that says most. `reported` is the variant that the report ran (empty: not known). `basis` is what
-    it is inferred from (None: it is what was measured here); a stored cell never has one. `silent` says of what fails
-    whether it gives wrong numbers without an error here (None: nothing fails, or nothing tells that from what the issue
-    says of itself). `differences` are the passes whose values are not the control's. `proof` is how near to the suspect
-    call the harness looked: the best of each variant, the weakest of these (None: nothing was measured).
-    `not_covered` is what is left wrong, of a pass that says nothing of it.
+    `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome, an outcome without an
+    answer only where there is no other (None: not run); `line` is the newest line that matched the signature;
+    `superseded` counts attempts bound to an older repro, `voided` those of a worker whose results somebody voided;
+    `evidence` is the id of the most telling attempt. `reported` is the variant that the report ran (empty: not known).
+    `basis` is what it is inferred from (None: it is what was measured here); a stored cell never has one. `silent` says
+    whether a failure here gives wrong numbers without an error (None: nothing fails, or the attempts show nothing else
+    than the issue itself states). `differences` are the passes whose values are not the control's. `proof` is how near
+    to the suspect call the harness looked: the best of each variant, the weakest of these (None: nothing was measured).
+    `not_covered` lists what is still wrong and what a pass does not cover.
     """
 
     verdict: Verdict
@@ -270,7 +270,9 @@ _UNSERVED = frozenset({TroubleCode.DRIVER_TOO_OLD, TroubleCode.NO_VECTOR_ISA})
 
 
 def judge(attempt: Attempt, issue: Issue, build: Build, log: str, earlier_search: Searched | None = None) -> Judged:
-    """Classify a stored attempt with today's rules and today's signature; `kept` is what looking for one came to."""
+    """Classify a stored attempt with today's rules and today's signature; `earlier_search` is the result of an earlier
+    search for the signature.
+    """
     judgement = classify(attempt.record, issue, attempt.arm, build, log, earlier_search, hardware=attempt.hardware)
     trouble, raised = attempt.record.trouble, attempt.record.raised
     return Judged(
@@ -295,12 +297,12 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str, earlier_search
 def derive_cell(
     issue: Issue, build: Build, hardware: str, judged: Iterable[Judged], superseded: int = 0, voided: int = 0
 ) -> Cell:
-    """Say what all counted attempts of one cell mean together. `superseded` and `voided` are how many there are beside
-    them that do not count.
+    """Derive the cell from all of its counted attempts. `superseded` and `voided` are the numbers of the
+    attempts that do not count.
 
     Guarantees, held by properties in tests: not_affected only with a proven pass of every baseline variant on this very
     build; nothing infrastructural yields affected, not_affected or different_failure; the order of `judged` and
-    repetitions of the same attempt change nothing. What a host turned away unserved is as if it had not been tried: it
+    repetitions of the same attempt change nothing. An attempt that a host could not serve is treated as not tried: it
     changes no verdict, and is the reason where there is nothing else.
     """
     absent = inapplicable(issue, build, hardware)
@@ -361,14 +363,14 @@ NOT_COVERED = "not_covered"
 
 
 def _beside_the_rest(finding: WorkaroundFinding, not_covered: Sequence[str]) -> WorkaroundFinding:
-    """A workaround is not called needless where something is left wrong that was not measured."""
+    """A workaround is not called unnecessary where something that was not measured is still wrong."""
     if not_covered and finding.verdict is WorkaroundVerdict.UNNECESSARY:
         return replace(finding, verdict=WorkaroundVerdict.UNVERIFIED, note=Message("rest_not_covered"))
     return finding
 
 
 def _weakest_proof(baseline: Sequence[Judged]) -> ProofLevel | None:
-    """Of each variant the best counts: one attempt with proof of the call is enough for it."""
+    """The best proof of each variant counts: one attempt with proof of the call is enough."""
     telling = [attempt for attempt in baseline if _says_something(attempt.outcome)]
     at_call = {attempt.variant for attempt in telling if attempt.proof is ProofLevel.CALL}
     if not telling:
@@ -388,10 +390,11 @@ It is weighed so and no more; counted and shown it is the pass that it was.
 
 
 def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Difference]:
-    """Each pass that observed something else than every control that passed with its variant.
+    """Yield each pass that observed something else than every control that passed with its variant.
 
-    One that agrees is enough, on whichever machine: were the nearest preferred, its loss could make a pass of what
-    differs from it. For the same reason a variant that the control has, and was not tried with, leaves nothing proven.
+    One control that agrees is enough, on any machine: if the nearest one were preferred, losing it could turn a
+    difference into a pass. For the same reason a variant that the control has, and was not tried with, leaves nothing
+    proven.
     """
     observed = [attempt for attempt in attempts if attempt.outcome is Outcome.PASS and attempt.observed]
     controls = grouped((attempt for attempt in attempts if attempt.arm == CONTROL), lambda attempt: attempt.variant)
@@ -406,7 +409,7 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
 
 
 def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> list[Judged]:
-    """The attempts as they weigh in the mixture: a pass that differs from the control is none."""
+    """The attempts as they weigh in the mixture: a pass that differs from the control does not count as a pass."""
     why = {difference.attempt: difference.reason for difference in differences}
     return [
         replace(attempt, outcome=_DIFFERS, reason=why[attempt.attempt]) if attempt.attempt in why else attempt
@@ -415,10 +418,10 @@ def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> l
 
 
 def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[Difference]) -> bool | None:
-    """Whether what fails here gives wrong numbers without an error; with any variant is enough.
+    """Whether a failure here gives wrong numbers without an error; one variant is enough.
 
-    Of an issue whose very signature is a wrong result, its matches are what it says of itself: the result may be wrong
-    otherwise than in its numbers.
+    If the issue's signature is a wrong result, its matches prove only what the issue itself states: the result may be
+    wrong in another way than in its numbers.
     """
     failures = [attempt for attempt in baseline if attempt.outcome in FAILURES]
     by_word = issue.signature.kind is SignatureKind.WRONG_RESULT
@@ -449,7 +452,7 @@ def mixture(outcomes: Collection[Outcome]) -> Verdict:
 def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], control: Sequence[Judged]) -> VariantFinding:
     """The baseline's finding with one variant, in the light of the control arm with that variant (else with any).
 
-    `baseline` are its attempts with that variant alone.
+    `baseline` holds its attempts with that variant alone.
     """
     own = [attempt for attempt in control if attempt.variant == variant] or list(control)
     baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
@@ -492,7 +495,7 @@ def _hangs_only_beside_a_quick_control(
 
 
 def _counts(attempts: Sequence[Judged]) -> tuple[int, int]:
-    """How many of them ended with the signature, and how many said anything."""
+    """Count the attempts that ended with the signature, and those that gave an answer."""
     outcomes = [attempt.outcome for attempt in attempts]
     return outcomes.count(Outcome.MATCH), sum(1 for outcome in outcomes if _says_something(outcome))
 
@@ -534,7 +537,7 @@ FLAKY_WORDS = (Verdict.FLAKY.value, _PASSED_AND_FAILED)
 
 
 def is_flaky(cell: Cell) -> bool:
-    """Whether the same baseline was seen here to do now this and now that, with any variant, be it on two machines."""
+    """Whether the same baseline gave different outcomes here, with any variant, on one machine or on several."""
     return any(variant.verdict is Verdict.FLAKY or _is_mixed(variant.reason) for variant in cell.variants)
 
 
@@ -559,12 +562,12 @@ _MANY_RUNS, _MOST_PASSES, _LUCK = 10, 30, 0.05
 
 
 def passes_beyond_luck(rate: float) -> int:
-    """How many passes in a row are luck at most once in twenty times, of what fails at this rate (between 0 and 1)."""
+    """How many passes in a row are luck at most once in twenty times, if it fails at this rate (between 0 and 1)."""
     return ceil(round(log(_LUCK) / log(1 - rate), 9))
 
 
 def lowest_rates(cells: Iterable[Cell]) -> Mapping[str, FlakyRate]:
-    """By variant, the lowest rate at which an issue was seen to fail now and then, in ten runs or more on one build."""
+    """By variant, the lowest rate at which an issue failed now and then, in ten runs or more on one build."""
     by_rate = sorted(
         (variant.k / variant.n, variant.variant, FlakyRate(variant.k, variant.n, parse_build_id(cell.build).release))
         for cell in cells
@@ -575,7 +578,7 @@ def lowest_rates(cells: Iterable[Cell]) -> Mapping[str, FlakyRate]:
 
 
 def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
-    """The cell as it is claimed of an issue that is flaky on its class. Passes that may be luck by the lowest `rates`
+    """The cell as it is claimed where the issue is flaky on its class. Passes that may be luck by the lowest `rates`
     are no answer; where no rate is known, a single pass is no cure, and is marked.
     """
     short = {variant.variant: variant.n for variant in cell.variants if variant.n < _needed(rates, variant.variant)}
@@ -596,8 +599,8 @@ def beside_flaky(cell: Cell, rates: Mapping[str, FlakyRate]) -> Cell:
 
 
 def with_findings_of(cell: Cell, other: Cell, ground: str = "") -> Cell:
-    """With what `other` says of workarounds that were not tried here, where the very same variants fail; `ground` is
-    its build, where that is another one.
+    """The cell with the findings of `other` on workarounds that were not tried here, if the same variants fail;
+    `ground` is the build of `other`, where that differs.
     """
     added = {
         id_: _run_on(ground, tried) if ground else tried
@@ -619,7 +622,7 @@ def inferred_from(ground: str) -> Message:
 
 
 def tried_here(cell: Cell) -> Cell:
-    """Without what was found of workarounds on another Python."""
+    """The cell without findings on workarounds that come from another Python."""
     own = {
         id_: WorkaroundFinding(_UNVERIFIED, NOT_RUN) if finding.ground else finding
         for id_, finding in cell.workarounds.items()
@@ -651,7 +654,7 @@ HELPING = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
 def _cured_beyond_luck(finding: WorkaroundFinding, rates: Mapping[str, FlakyRate]) -> WorkaroundFinding:
-    """Of the variants with which it helped, those with too few passes are open again."""
+    """Variants with which it helped in too few runs count as untried again."""
     short = [variant for variant in finding.helped if finding.runs < _needed(rates, variant, 2)]
     if finding.verdict not in HELPING or not (short or finding.runs == 1):
         return finding
@@ -668,7 +671,7 @@ def _cured_beyond_luck(finding: WorkaroundFinding, rates: Mapping[str, FlakyRate
 
 
 def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
-    """Whether each machine always says the same, and not all machines the same."""
+    """Whether each machine always gives the same outcome, and the machines differ."""
     telling = [attempt for attempt in attempts if _says_something(attempt.outcome)]
     pairs = {(attempt.machine, attempt.outcome) for attempt in telling}
     agrees_with_itself = len(pairs) == len({attempt.machine for attempt in telling})
@@ -698,7 +701,7 @@ def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, Message
 
 
 def _beside_the_report(issue: Issue, verdict: Verdict, reason: Message, findings: Sequence[VariantFinding]) -> Message:
-    """A cell's verdict is its worst variant's; where the report's own has another one, both are said."""
+    """A cell's verdict is its worst variant's; where the reported variant has another one, the reason names both."""
     reported = {variant.id for variant in issue.variants if variant.is_reported}
     own = next((finding for finding in findings if finding.variant in reported), None)
     if own is None or own.verdict is verdict or own.verdict not in CONCLUSIVE or verdict not in CONCLUSIVE:
@@ -741,10 +744,11 @@ def _says_something(outcome: Outcome) -> bool:
 def _workaround(
     issue: Issue, build: Build, arm: str, attempts: Sequence[Judged], findings: Sequence[VariantFinding]
 ) -> WorkaroundFinding:
-    """How the workaround does on this cell: over the variants that are affected or flaky, each with its own attempts.
+    """How well the workaround works on this cell, over the variants that are affected or flaky, each with its own
+    attempts.
 
-    Where none is, it is unnecessary if it passes too. That it breaks what passes without it, or makes a loud failure
-    silent, outranks all else, with whatever variant.
+    If no variant is, it is unnecessary if it passes too. If it breaks what passes without it, or makes a loud failure
+    silent, with any variant, that outranks all else.
     """
     absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
@@ -819,7 +823,7 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> Message:
 
 
 def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
-    """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
+    """Judge a workaround where nothing fails: one that passes is not needed. A doubtful baseline proves nothing."""
     applicable = [trial for trial in trials if trial.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
     tried = [trial for trial in applicable if trial.note != NOT_RUN]
     unsure = next((trial for trial in tried if trial.verdict is not WorkaroundVerdict.UNNECESSARY), None)
@@ -829,9 +833,10 @@ def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
 
 
 def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> Message | None:
-    """The workaround's own word that it cannot be tried here; None unless it said so with each of its variants.
+    """The reason that the workaround itself gave for not being applicable; None unless every one of its variants gave
+    one.
 
-    A build that cannot be had says nothing of the workaround.
+    A build that cannot be installed says nothing about the workaround.
     """
     answers = [attempt for attempt in attempts if attempt.arm == arm and attempt.outcome not in INFRASTRUCTURE]
     with_all = {attempt.variant for attempt in answers} >= {variant.id for variant in variants_of(issue, arm)}
@@ -887,8 +892,8 @@ _WORST_FIRST = (
 
 
 def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell | None:
-    """The cell of the whole class: the worst of what was measured with each ISA (`of_isas`) and with whatever a machine
-    had (`own`), as of several variants. A pass with one ISA alone says nothing of the others.
+    """The cell of the whole class: the worst of what was measured with each ISA (`of_isas`) and with the ISA a machine
+    happened to have (`own`), as with several variants. A pass with one ISA says nothing about the others.
     """
     if not of_isas:
         return own
@@ -918,8 +923,8 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
 
 
 def _worst_finding(workaround: str, cells: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
-    """How it does where the issue is; that it does harm anywhere outranks that. Where it was not tried with an ISA,
-    what was found on the class as a whole stands.
+    """How well the workaround works where the issue occurs; that it does harm anywhere outranks that. Where it was not
+    tried with an ISA, the finding on the whole class stands.
     """
     failing = [cell for cell in cells if cell.verdict in _SEEN] or worst
     untried, harmful = WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.HARMFUL
@@ -938,7 +943,7 @@ def _lacks_trials(finding: WorkaroundFinding) -> bool:
 
 
 def is_silent(issue: Issue, cell: Cell) -> bool:
-    """Whether it gives wrong numbers without an error here; as the issue says of itself where the cell cannot tell."""
+    """Whether it gives wrong numbers without an error here; where the cell does not show that, as the issue states."""
     return issue.silent if cell.silent is None else cell.silent
 
 
@@ -953,5 +958,5 @@ def stale_before(build: Build, now: datetime) -> datetime:
 
 
 def stays_fresh(build: Build) -> timedelta:
-    """How long after it was measured a result on `build` may be leant on."""
+    """How long a result on `build` may be relied on after it was measured."""
     return NIGHTLY_STALE_AFTER if build.build_id.version.is_devrelease else STALE_AFTER

@@ -26,9 +26,9 @@ class Clock(StrEnum):
 
 @dataclass(frozen=True)
 class VoidSpan:
-    """Which results: of the machine with this digest, of what came through the token with this id, or (both given) of
-    that machine through that token; finished (or received, by `clock`) from `since` (None: ever) to `until`, both
-    included.
+    """The results of a void: of the machine with this digest, of what came through the token with this id, or (both
+    given) of that machine through that token; finished (or received, by `clock`) from `since` (None: ever) to `until`,
+    both included.
     """
 
     machine: str
@@ -38,7 +38,7 @@ class VoidSpan:
     clock: Clock = Clock.MEASURED
 
     def covers(self, machine: str, token: str, finished_at: datetime, received_at: datetime | None) -> bool:
-        """Whether a result with these is meant. What nobody noted the arrival of is in no span of arrivals."""
+        """Whether the span covers a result with these. One without a recorded arrival is in no span of arrivals."""
         at = finished_at if self.clock is Clock.MEASURED else received_at
         is_theirs = (not self.machine or self.machine == machine) and (not self.token or self.token == token)
         return is_theirs and at is not None and (self.since is None or self.since <= at) and at <= self.until
@@ -61,7 +61,7 @@ class Void:
 
 
 def checked_reason(text: str) -> str:
-    """A person's own words in one line. Raises BadRequest."""
+    """Check a person's reason: one line. Raises BadRequest."""
     reason = text.strip()
     if not reason or len(reason) > LONGEST_REASON or not reason.isprintable():
         raise BadRequest(f"reason: say why in one line of at most {LONGEST_REASON} characters")
@@ -69,7 +69,7 @@ def checked_reason(text: str) -> str:
 
 
 def checked_span(span: VoidSpan, now: datetime) -> VoidSpan:
-    """Raises BadRequest for one that means nobody, everybody, or no time at all."""
+    """Check a span. Raises BadRequest for one that covers nobody, everybody, or no time at all."""
     if not span.machine and not span.token:
         raise BadRequest("say whose results: the digest of a machine, a token, or both; nobody means everybody's")
     if span.since is not None and span.since > span.until:
