@@ -48,7 +48,7 @@ class TextTooCostly(BadEnvironment):
 
 
 class Busy(KnownGoodError):
-    """More is asked for at once than this server gives; the text says what to do instead."""
+    """A request for more at once than this server gives; the text says what to do instead."""
 
 
 class OtherPython(BadEnvironment):
@@ -68,7 +68,7 @@ class StoreUnusable(KnownGoodError):
 
 
 class Unreadable(KnownGoodError):
-    """A stored row that says nothing which this release can read; the text names it. The rest of the store is sound."""
+    """A stored row that this release cannot read; the text names it. The rest of the store is sound."""
 
 
 class PortTaken(KnownGoodError):
@@ -92,4 +92,4 @@ class FleetUnusable(KnownGoodError):
 
 
 class IndexUnusable(KnownGoodError):
-    """A package index that cannot be asked, or whose answer makes no sense."""
+    """A package index that cannot be reached, or whose answer makes no sense."""

@@ -79,7 +79,7 @@ class NamedHardware:
 
 
 def hardware_named(text: str) -> NamedHardware | None:
-    """The hardware that is meant, by a name, a class or a compute capability; None where the text is none of it."""
+    """The hardware that is meant, by a name, a class or a compute capability; None where the text is none of these."""
     plain = text.strip().casefold()[:_LONGEST]
     if plain in ANY_GPU:
         return NamedHardware(plain, "")
@@ -95,7 +95,7 @@ def hardware_named(text: str) -> NamedHardware | None:
 
 
 def hardware_meant(text: str) -> NamedHardware | None:
-    """The same of a name that is misspelt by a letter or so: `hoper`, `RTX 4O90`."""
+    """The hardware of a name that is misspelt by a letter or so: `hoper`, `RTX 4O90`."""
     key = _key(text.casefold()[:_LONGEST])
     if (named := _BY_KEY.get(key.translate(_LIKE_ZERO))) is not None:
         return named
@@ -107,7 +107,7 @@ def hardware_meant(text: str) -> NamedHardware | None:
 
 def class_named(text: str, classes: Iterable[str]) -> str:
     """The class that `text` means: itself where it is one of `classes`, else the class of a name; unknown names stay as
-    they are. Of a GPU of any class the first that is among `classes`.
+    they are. For a GPU of any class, the first one among `classes`.
     """
     known = tuple(classes)
     if text in known:
@@ -119,8 +119,8 @@ def class_named(text: str, classes: Iterable[str]) -> str:
 
 
 def measured_classes(names: Iterable[str], measured: Sequence[str]) -> tuple[str, ...]:
-    """The classes that are meant, each once. Raises BadRequest for one that nobody measured, of which nothing can be
-    said; the CPU class is always known, because there is always something to run on it.
+    """The classes that are meant, each once. Raises BadRequest for one that was never measured, about which nothing is
+    known; the CPU class is always accepted, because there is always something to run on it.
     """
     known = tuple(dict.fromkeys([CPU_CLASS, *measured]))
     classes = dict.fromkeys(class_named(name, known) for name in names)

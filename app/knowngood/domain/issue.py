@@ -98,7 +98,7 @@ class Link:
 
     @property
     def name(self) -> str:
-        """`pytorch/pytorch#151290` of a thread on GitHub; of anything else its title."""
+        """`pytorch/pytorch#151290` of a thread on GitHub; for anything else its title."""
         match = _THREAD.match(self.url)
         return f"{match[1]}#{match[2]}" if match else self.title
 
@@ -315,7 +315,7 @@ class Issue:
         return next(workaround for workaround in self.workarounds if workaround.id == id_)
 
     def not_covered(self, build: Build) -> tuple[str, ...]:
-        """All that is left wrong on a build and that no variant measures: a pass says nothing of it."""
+        """All that is still wrong on a build and that no variant measures: a pass does not cover it."""
         uncovered = (remark for remark in self.left if not remark.variant)
         return tuple(remark.what for remark in uncovered if not remark.applies_to or _holds(remark.applies_to, build))
 
@@ -355,7 +355,7 @@ class EnvironmentRequest:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """All that is wanted beside torch; empty where the build alone will do."""
+        """Everything required beside torch; empty where the build alone is enough."""
         return (*self.requirements, *self.no_deps)
 
     @property
@@ -454,8 +454,8 @@ def default_device(issue: Issue, hardware: str) -> str:
 
 
 def is_asked_on(issue: Issue, build: Build, hardware: str) -> bool:
-    """Whether a cell is measured by itself. What depends on the vector ISA is asked with each one of its own, and its
-    cell of the whole CPU class says what these say.
+    """Whether a cell is measured by itself. A row that depends on the vector ISA is measured with each of its ISAs, and
+    its cell of the whole CPU class follows from these.
     """
     if any(_has_isa_classes(issue.requires, build, isa_of(class_)) for class_ in isa_classes(hardware)):
         return False

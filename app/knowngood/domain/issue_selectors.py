@@ -1,4 +1,4 @@
-"""Which issues somebody means: ids in the forms people write them, components, packages, severities.
+"""The issues that a text means: ids in the forms people write them, components, packages, severities.
 
 An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464` or the thread's address. One
 report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
@@ -87,7 +87,7 @@ def _packages(issue: Issue) -> set[str]:
 
 
 def meant_by(text: str, names: Names) -> tuple[str, ...]:
-    """The ids that `text` means; none where no issue here is meant."""
+    """The ids that `text` means; empty where it means no issue of this catalogue."""
     written = text.strip()
     folded = _as_short(written) or written.casefold()
     ids = names.ids.get(folded)
@@ -118,8 +118,8 @@ def find_issues(written: Iterable[str], issues: Mapping[str, Issue]) -> tuple[Is
 
 
 def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
-    """The one issue that is meant, also by its bare number: where one is asked for, nobody means another thing. Raises
-    UnknownIssue, also where there are several.
+    """Find the one issue that is meant, also by its bare number: where one issue is expected, a number means nothing
+    else. Raises UnknownIssue, also where there are several.
     """
     if is_all(written):
         raise UnknownIssue(f'"{_shown(written)}" is every issue here; name one')

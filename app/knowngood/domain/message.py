@@ -1,4 +1,4 @@
-"""Messages: a rule says a key and its values, which are put in words where somebody reads them.
+"""Messages: a rule gives a key and its values, which become words where somebody reads them.
 
 `SENTENCES` has the English of every key, and the pages' catalogue the Chinese of that. Rules compare messages by key
 and values; nothing reads words that we wrote.
@@ -52,12 +52,12 @@ NOTHING = Message(_NOTHING)
 
 
 def quoted(text: str) -> Message:
-    """A sentence that is somebody else's as a whole."""
+    """A message that quotes a whole sentence of somebody else."""
     return Message("quoted", text=Quoted(text))
 
 
 def clauses(parts: Iterable[Message]) -> Message:
-    """Several clauses as one message; of a single one that itself."""
+    """Join several clauses to one message; a single clause stays itself."""
     messages = tuple(parts)
     return messages[0] if len(messages) == 1 else Message("clauses", clauses=messages)
 
@@ -69,7 +69,7 @@ def aside(message: Message, *beside: Iterable[Message]) -> Message:
 
 
 def joined(key: str, parts: Iterable[Message]) -> Message:
-    """Several clauses by a message of two, `first` and `rest`; of a single one that itself."""
+    """Join several clauses by a message of two, `first` and `rest`; a single clause stays itself."""
     first, *rest = parts
     return Message(key, first=first, rest=joined(key, rest)) if rest else first
 
@@ -320,8 +320,8 @@ SENTENCES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Writer:
-    """Puts messages in the words of one language: `template` says a template in it, `name` a name or a number, and
-    `quote` somebody else's words; a list of names stands between `comma`s, one of clauses between `semicolon`s.
+    """Writes messages in one language: `template` writes a template in it, `name` a name or a number, and `quote`
+    somebody else's words; a list of names stands between `comma`s, one of clauses between `semicolon`s.
     """
 
     template: Callable[[str], str]
@@ -353,7 +353,7 @@ _ENGLISH = Writer(template=str, name=str, quote=str, comma=", ", semicolon="; ")
 
 
 def english(message: Message | None) -> str:
-    """The message in English; nothing where there is none."""
+    """The message in English; empty where there is no message."""
     return _ENGLISH.write(message) if message else ""
 
 

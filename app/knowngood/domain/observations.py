@@ -38,8 +38,7 @@ class DifferentValue:
 def different_values(
     issue: Issue, arm: str, observed: Mapping[str, str], controls: Sequence[Mapping[str, str]]
 ) -> tuple[DifferentValue, ...]:
-    """The values that `arm` observed otherwise than every one of the `controls`, told beside the one that it is
-    nearest to.
+    """The values that `arm` observed otherwise than every one of the `controls`, compared with the nearest one.
 
     Nothing where one of them agrees. An arm may report more than the control does, and not less.
     """

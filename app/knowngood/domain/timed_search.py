@@ -17,8 +17,8 @@ LINE_CHARACTERS = 400
 class Searched:
     """The result of a search, fit to be stored with the text that was searched.
 
-    `of` is the key of what was looked for, and where; `line` the line that carries it, at most 400 characters (None:
-    there is none). With `is_late` nobody knows: it took longer than it may.
+    `of` is the key of what was searched, and where; `line` is the line that carries it, at most 400 characters (None:
+    there is none). With `is_late` the result is not known: the search took longer than it may.
     """
 
     of: str

@@ -1,4 +1,4 @@
-"""The words of verdicts: how every verdict, outcome, workaround verdict and answer of a release is told to people.
+"""The words of verdicts: how every verdict, outcome, workaround verdict and answer of a release is shown to people.
 
 Pages, terminals, Markdown, feeds, badges and reports read these tables; nothing else spells a verdict. Words are
 English, and the keys of their translations (gettext). Tables are keyed by the values of the enumerations that they

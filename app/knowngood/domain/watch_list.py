@@ -1,4 +1,4 @@
-"""Watch lists: a team's choice of issues under a name. `Watch` is the meaning; here is what is kept and checked."""
+"""Watch lists: a team's choice of issues under a name. `Watch` is the meaning; here is what is stored and checked."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ _LONGEST_DESCRIPTION = 500
 
 
 class BadWatchList(KnownGoodError):
-    """A watch list that says nothing, or names what there is not."""
+    """A watch list that is empty, or names something that does not exist."""
 
 
 class UnknownWatchList(KnownGoodError):
@@ -42,7 +42,7 @@ class WatchListContent:
 
 @dataclass(frozen=True)
 class WatchList:
-    """A list as it is now. `owner` may change it, and whoever holds `admin`."""
+    """A list as it is now. Its `owner`, and holders of `admin`, may change it."""
 
     name: str
     owner: str

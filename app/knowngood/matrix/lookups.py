@@ -32,8 +32,8 @@ _RECENT_RUNS = 20
 
 
 def find_issue(session: Session, id_: str) -> Issue:
-    """The issue that is meant: by its id, which costs one row, or by another of its names. An unknown one is refused
-    with its thread upstream and the command that would add it.
+    """Find the issue that is meant: by its id, which costs one row, or by another of its names. An unknown one is
+    refused with its thread upstream and the command that would add it.
     """
     with suppress(UnknownIssue):
         return load_issue(session, id_)
@@ -56,7 +56,7 @@ def _named(id_: str, issue: Issue | None) -> Suggestion:
 
 
 def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]:
-    """The build that is meant, or the wheel where no Python is named, and all builds by id in release order."""
+    """Find the build that is meant, or the wheel where no Python is named, with all builds by id in release order."""
     builds = {build.id: build for build in load_builds(session)}
     try:
         return build_names.find_build_or_wheel(text, builds), builds

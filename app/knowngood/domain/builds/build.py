@@ -149,22 +149,22 @@ class Build:
     companions: tuple[Companion, ...] = ()
 
     def __hash__(self) -> int:
-        """Of the name alone: builds are keys of caches that a page of the matrix asks thousands of times."""
+        """Hash the name alone: builds are keys of caches that a page of the matrix reads thousands of times."""
         return hash(self.id)
 
     @property
     def build_id(self) -> BuildId:
-        """Of a wheel that of its build with the default Python."""
+        """The id in parts; for a wheel, that of its build with the default Python."""
         return parse_build_id(self.id if self.python else f"torch-{self.id}")
 
     @cached_property
     def wheel(self) -> "Build":
-        """The same with whatever Python: what a question is about that names none."""
+        """The same build with any Python: the subject of a question that names no Python."""
         return replace(self, id=str(self.build_id.apart_from_python).removeprefix("torch-"), python="")
 
     @property
     def is_mismatched(self) -> bool:
-        """True where Triton is not that torch's own pin: a deliberate mismatch, kept out of the line of releases."""
+        """Whether Triton is not that torch's own pin: a deliberate mismatch, outside the line of releases."""
         return self.triton != self.pinned_triton
 
     @property
@@ -174,7 +174,7 @@ class Build:
 
 
 def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str]) -> Message | None:
-    """Say how what was imported differs from what was asked for; None where it does not.
+    """Say how the imported versions differ from the requested ones; None where they do not.
 
     `imported` holds what the process itself reported: `torch`, `cuda` (empty for none), `triton` (empty for none),
     `git` (empty for unknown), `python` (`3.11.7`), and each extra package's version. `pins` are the extra packages

@@ -69,7 +69,7 @@ def read_build_name(text: str) -> BuildName:
 
 
 def minor_python(text: str) -> str:
-    """`3.12` of `3.12.4`; empty stays empty. Raises BadRequest for what is no Python."""
+    """`3.12` of `3.12.4`; empty stays empty. Raises BadRequest for a text that is no Python."""
     match = _MINOR_PYTHON.fullmatch(text.strip())
     if match is None and text.strip():
         raise BadRequest(f'Python "{_shown(text)}" is none; write for example 3.12')
@@ -82,7 +82,7 @@ def find_build(text: str, builds: Mapping[str, Build], *, python: str = "") -> B
 
 
 def find_build_or_wheel(text: str, builds: Mapping[str, Build]) -> Build:
-    """The build that a question is about: one that names no Python is about the wheel."""
+    """Find the build that `text` means, or the wheel where it names no Python."""
     return BuildNames(builds).find_or_wheel(text)
 
 
@@ -113,7 +113,7 @@ class BuildNames:
         return build
 
     def find_or_wheel(self, text: str) -> Build:
-        """The same; the wheel where the Python is left out."""
+        """Find the same build; the wheel where the Python is left out."""
         build = self.find(text)
         return build if text in self.builds or read_build_name(text).python else build.wheel
 
@@ -239,13 +239,13 @@ class BuildNames:
 
 
 def _is_alike(build: Build, torch: Version) -> bool:
-    """Whatever the default index's wheel is marked with, a bare version may mean it."""
+    """Whether a build is like `torch`; a bare version may mean the default index's wheel, whatever its mark."""
     own = build.build_id
     return are_alike(own.version, torch) or (build.origin == "default" and are_alike(own.public_version, torch))
 
 
 def preferred(family: Iterable[Build]) -> Build | None:
-    """Of builds that differ in Python alone: the default Python's, else the lowest one's; None where there are none."""
+    """Of builds that differ in Python alone, the default Python's, else the lowest one's; None where there are none."""
     return min(family, key=lambda build: (build.python != DEFAULT_PYTHON, build.build_id), default=None)
 
 
@@ -266,7 +266,7 @@ def is_of_triton(build: Build, triton: Version | None) -> bool:
 
 
 def apart(first: str, second: str | None) -> int:
-    """How many minor releases lie between two Pythons; an open one is the default one."""
+    """How many minor releases lie between two Pythons; one that is left open counts as the default one."""
 
     def minor(python: str) -> int:
         match = re.fullmatch(r"[0-9]+\.([0-9]{1,3})", python)
@@ -276,7 +276,7 @@ def apart(first: str, second: str | None) -> int:
 
 
 def variant_distance(build: Build, torch: Version) -> tuple[bool, int]:
-    """How far apart two local variants are: whether they are of different kinds, then by their numbers. Of a version
+    """How far apart two local variants are: whether they are of different kinds, then by their numbers. For a version
     without one, or of another kind (+cpu), the default index's is the nearest.
     """
     own, wanted = build.build_id.version.local or "", torch.local or ""

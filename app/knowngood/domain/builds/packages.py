@@ -15,8 +15,8 @@ from knowngood.domain.issue_selectors import Names, Watch, meant_by
 
 
 def concerns(issue: Issue, packages: Mapping[str, str] | None, *, named: bool) -> bool:
-    """Whether a watched row counts. `packages` are those of the environment by canonical name (None: nothing is known
-    of them); `named` says that the question names this very row.
+    """Whether a watched row counts. `packages` are those of the environment by canonical name (None: not known);
+    `named` is true if the question names this very row.
     """
     package = issue.requires.package
     if not package:
@@ -34,8 +34,8 @@ def named_by(watch: Watch, issues: Iterable[Issue], names: Names) -> frozenset[s
 
 
 def release_for(build: Build, releases: Mapping[str, Collection[str]]) -> str:
-    """Of a package's `releases`, with their Pythons, the one for the build's minor release of torch: of the same number
-    where there is one, else the newest. Empty where there is none.
+    """From a package's `releases`, with their Pythons, the one for the build's minor release of torch: the one with the
+    same number if there is one, else the newest. Empty where there is none.
     """
     fitting = [
         release for release, pythons in releases.items() if build.python in pythons and _minor(release) == build.minor

@@ -56,13 +56,13 @@ def platform_of(words: str) -> str:
 
 
 def platform_of_gpus(names: Iterable[str]) -> dict[str, str]:
-    """Of GPUs those that exist on one platform alone state it."""
+    """The platform that GPUs state which exist on one platform alone."""
     named = [name for name in names if _OF_ONE_PLATFORM.search(name)]
     return {"linux-aarch64": named[0]} if named else {}
 
 
 def parse_platform(text: str) -> dict[str, str]:
-    """The platform that somebody says; none where the text is empty. Raises BadRequest for what is none."""
+    """Parse the platform that a text names; empty where the text is. Raises BadRequest for an unknown one."""
     plain = text.strip()
     if plain and plain not in PLATFORMS:
         raise BadRequest(f'"{plain[:60]}" is no platform; write one of {", ".join(PLATFORMS)}')
@@ -75,8 +75,8 @@ def platform_words(platform: str) -> str:
 
 
 def why_not_tested(platforms: Mapping[str, str]) -> str:
-    """Why nothing here answers for an environment that states these; empty where something may. A system alone says
-    nothing beside one with its machine.
+    """Why nothing here answers for an environment that states these platforms; empty where something may. A system
+    alone adds nothing to the same system with its machine.
     """
     exact = {
         platform: words
@@ -92,7 +92,7 @@ def why_not_tested(platforms: Mapping[str, str]) -> str:
 
 def backend_of(torch: Version) -> str:
     """`cuda`, `cpu`, `rocm` or `xpu`; a bare version is the default index's, which has CUDA. Empty for a vendor's wheel
-    (`2.5.0a0+e000cf0ad9.nv24.10`) and for what somebody compiled.
+    (`2.5.0a0+e000cf0ad9.nv24.10`) and for a wheel that somebody compiled.
     """
     if torch.pre and torch.pre[0] == "a" and not torch.is_devrelease:
         return ""
@@ -101,8 +101,8 @@ def backend_of(torch: Version) -> str:
 
 
 def are_alike(torch: Version, other: Version) -> bool:
-    """Whether a build of the one may be named beside the other: of one backend (or one mark of somebody's own), or CUDA
-    and the CPU, whose rows are the same there; nightlies beside nightlies alone.
+    """Whether builds of the two may be named beside each other: they share a backend (or a mark of somebody's own), or
+    are CUDA and the CPU, whose rows are the same there; nightlies go with nightlies alone.
     """
     backends = {backend_of(torch), backend_of(other)}
     is_one = backends <= _ALIKE or (len(backends) == 1 and ("" not in backends or torch.local == other.local))
@@ -110,5 +110,5 @@ def are_alike(torch: Version, other: Version) -> bool:
 
 
 def may_stand_in(torch: Version, other: Version) -> bool:
-    """Whether a policy may take a build of the one for the other: no nightly, and nothing but CUDA and the CPU."""
+    """Whether a policy may take a build of `torch` for one of `other`: no nightly, and nothing but CUDA and the CPU."""
     return {backend_of(torch), backend_of(other)} <= _ALIKE and not (torch.is_devrelease or other.is_devrelease)

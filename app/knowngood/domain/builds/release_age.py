@@ -34,7 +34,9 @@ class ReleaseAge:
 
 
 def age_of(build: Build, builds: Iterable[Build], issues: Iterable[Issue], today: date) -> ReleaseAge | None:
-    """None where no day of the release is known, or of no issue the day of its report."""
+    """The age of a build's release; None where no day of the release is known, or no report of an issue has a known
+    day.
+    """
     out = [other.released for other in builds if other.released and other.minor == build.minor]
     known = list(issues)
     if not out or not any(issue.reported_on for issue in known):

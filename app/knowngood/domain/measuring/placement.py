@@ -1,6 +1,6 @@
-"""A fleet: which machines have joined it, what each can take, and where a job may go and had best go.
+"""A fleet: which machines have joined it, what each can take, and where a job may go and should best go.
 
-Machines tell of themselves by labels, which are short texts; what a job needs is said as conditions on them.
+Machines describe themselves by labels, which are short texts; a job's needs are conditions on labels.
 """
 
 import re
@@ -38,7 +38,7 @@ def release_label(version: str) -> str:
 
 
 def labels_of(machine: Machine, release: str) -> dict[str, str]:
-    """How a machine that runs `release` of this product tells of itself; sizes in whole GB, rounded down.
+    """The labels of a machine that runs `release` of this product; sizes in whole GB, rounded down.
 
     Its GPUs must be of one hardware class, or none: a fleet hands them out by number, not by kind.
     """
@@ -115,7 +115,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def able(members: Iterable[Member], hardware: str, conditions: Sequence[Condition]) -> tuple[Member, ...]:
-    """Who can take a job of this class at all."""
+    """The members that can take a job of this class at all."""
     return tuple(
         member
         for member in members
@@ -206,7 +206,7 @@ class Waiting:
 def waiting_of(
     queued: Mapping[str, int], offered_until: Mapping[str, datetime], dispatcher_until: datetime | None, now: datetime
 ) -> tuple[Waiting, ...]:
-    """Queued jobs that nobody can take now, by class.
+    """Queued jobs that no machine can take now, by class.
 
     `offered_until` says for each class until when a dispatcher had a worker for it; later than now: it has one.
     """

@@ -185,7 +185,9 @@ STEADY = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FA
 
 
 def twins_of(builds: Iterable[Build], python: str) -> Mapping[str, Build]:
-    """By id of a build, the one to ask: itself, or with `python` the one of a default build that has that Python."""
+    """The build to measure for each build, by id: the build itself, or with `python` the twin of a default build that
+    has that Python.
+    """
     every = tuple(builds)
     if not python:
         return {build.id: build for build in every}
@@ -313,7 +315,9 @@ def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: PlanReque
 
 
 def _failing_variants(cell: Cell | None) -> frozenset[str]:
-    """Those with which the issue was seen: a workaround has to be tried with every one of them, and with no other."""
+    """The variants with which the issue was seen: a workaround has to be tried with every one of them, and with no
+    other.
+    """
     findings = cell.variants if cell else ()
     return frozenset(finding.variant for finding in findings if finding.verdict in FAILING)
 
@@ -380,7 +384,7 @@ def _odd(cells: Sequence[Cell]) -> Iterator[Cell]:
 
 
 def _changes(cells: Sequence[Cell]) -> set[_Finding]:
-    """Those of one issue's `cells`, oldest build first."""
+    """The changes along one issue's `cells`, oldest build first."""
     by_variant: dict[str, list[tuple[bool, Cell]]] = defaultdict(list)
     whole: list[tuple[bool, Cell]] = []
     for cell in cells:
@@ -408,7 +412,7 @@ def _sides(answers: Sequence[tuple[bool, Cell]]) -> Iterator[tuple[bool, Cell]]:
 
 
 def _fails(verdict: Verdict) -> bool | None:
-    """None of what is neither a pass nor a failure with the issue's signature."""
+    """Whether a verdict is a failure; None for one that is neither a pass nor a failure with the issue's signature."""
     return True if verdict in FAILING else False if verdict is Verdict.NOT_AFFECTED else None
 
 

@@ -50,8 +50,8 @@ def seconds_left(jobs: Sequence[JobAt], durations: Mapping[Key, float], environm
 
 
 def _arms_s(jobs: Sequence[JobAt], done: Sequence[_Timed], before: Mapping[Key, float]) -> float:
-    """Seconds until the last arm has ended, one after another. One that goes on for longer than its like is taken to
-    be half done: without, nothing would speak of the slow arms while the quick ones end.
+    """Seconds until the last arm has ended, one after another. One that runs longer than its like counts as half done:
+    otherwise nothing would account for the slow arms while the quick ones end.
     """
     going_on = [(key, _s(span)) for job in jobs if not job.is_over for key, span in job.running]
     known = [(key, _s(span)) for key, span in done]
@@ -62,8 +62,8 @@ def _arms_s(jobs: Sequence[JobAt], done: Sequence[_Timed], before: Mapping[Key, 
 
 
 def _expected(known: Sequence[tuple[Key, float]], before: Mapping[Key, float]) -> Callable[[Key], float]:
-    """Of an arm the seconds it will take: as in this run with another build, as before at this run's pace, as others of
-    its issue, as those of all issues here.
+    """The seconds an arm will take: as in this run with another build, else as before at this run's pace, else as other
+    arms of its issue, else as those of all issues here.
     """
     own, of_issue = _means(known), _means((key[0], seconds) for key, seconds in known)
     timed = [(seconds, before[key]) for key, seconds in known if key in before]

@@ -123,7 +123,7 @@ def workers_of(
     since: datetime,
     now: datetime,
 ) -> tuple[Worker, ...]:
-    """Whoever was seen last comes first; what is at work now was seen now."""
+    """Sum up each worker; the one seen last comes first, and one that is at work now was seen now."""
     tallied, spent = grouped(tallies, lambda tally: tally.machine), grouped(stays, lambda stay: stay.machine)
     workers = [
         _worker(

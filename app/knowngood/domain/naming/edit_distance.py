@@ -2,8 +2,8 @@
 
 
 def edits(text: str, other: str, most: int) -> int:
-    """Letters to add, drop, change, or swap with their neighbour (optimal string alignment); more than `most` is told
-    as `most + 1`.
+    """Count letters to add, drop, change, or swap with their neighbour (optimal string alignment); more than `most`
+    counts as `most + 1`.
     """
     before: list[int] = []
     above = list(range(len(other) + 1))

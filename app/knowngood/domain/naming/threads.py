@@ -73,7 +73,7 @@ class Thread:
 
     @property
     def command(self) -> str:
-        """The command that adds it to the catalogue, for whoever has a repro."""
+        """The command that adds it to the catalogue, for people who have a repro."""
         project = (self.repository or USUAL).rpartition("/")[2].casefold()
         return f'knowngood new-issue {project}-{self.number} --title "WHAT BREAKS"'
 
@@ -85,7 +85,7 @@ _FEWEST_FIGURES = 3  # of a number that stands after a word such as `issue`
 
 def thread_named(text: str, projects: Projects) -> Thread | None:
     """The thread that the whole text names: `#151290`, `pytorch#151290`, `pytorch-151290`, an address. A number alone
-    is none: it may be anything.
+    names no thread: it may be anything.
     """
     if match := _ADDRESS.fullmatch(text):
         return Thread(match[1], match[2])

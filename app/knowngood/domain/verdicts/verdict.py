@@ -147,7 +147,7 @@ class VariantFinding:
 class Difference:
     """An attempt that passed with other values than every control that passed with its variant.
 
-    `values` is empty where there was no such control to compare with.
+    Without `values` there was no such control to hold it against.
     """
 
     attempt: str

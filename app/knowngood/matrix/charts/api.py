@@ -39,7 +39,7 @@ class LifespansQuery(ChartsQuery):
 
 
 def select_lifespans(known: Known, query: LifespansQuery) -> tuple[Lifespan, ...]:
-    """One class after the other. Raises InvalidParameter for names we do not have."""
+    """Select the lifespans, one class after the other. Raises InvalidParameter for names we do not have."""
     issues = named_issues(tuple(known.issues.values()), query.issues)
     return tuple(row for class_ in query.classes(known) for row in lifespans_of(issues, known, class_).rows)
 

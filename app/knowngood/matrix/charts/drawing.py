@@ -82,7 +82,7 @@ def box(sign: StatusLabel, at: int, count: int, y: float, height: float) -> Box:
 
 
 def labels(releases: Sequence[str], y: float) -> tuple[Text, ...]:
-    """Every other minor is enough where there is little room."""
+    """The labels under the columns; every other minor is enough where there is little room."""
     count, minors, texts = len(releases), 0, list[Text]()
     for at, text in enumerate(short_labels(releases)):
         is_minor = not text.startswith(".")
@@ -158,7 +158,7 @@ RATE_HEAD_WORDS = ("Release", "passes in %")
 
 
 def is_enough(tally: ReleaseTally) -> bool:
-    """Whether a share may be said of it: at least half of what can exist there has an answer."""
+    """Whether the release may show a share: at least half of what can exist there has an answer."""
     return 2 * tally.answered >= _height(tally)
 
 
@@ -167,7 +167,7 @@ def _height(tally: ReleaseTally) -> int:
 
 
 def percent(rate: float) -> str:
-    """Of what is not all of it never 100, and of what is not nothing never 0."""
+    """A share in percent; less than all is never 100, and more than nothing is never 0."""
     whole = round(100 * rate)
     return str(min(whole, 99) if rate < 1 else whole) if rate == 0 or whole else "1"
 

@@ -84,18 +84,18 @@ class Lifespans:
     rows: tuple[Lifespan, ...]
 
     def place_of(self, build: str) -> int | None:
-        """Which column is of a build, with whatever Python; None: none is."""
+        """The place of a build's column, with any Python; None where there is none."""
         family = build.removeprefix("torch-").partition("~py")[0]
         return next((at for at, other in enumerate(self.builds) if other.wheel.id == family), None)
 
 
 def lifespans_of(issues: Iterable[Issue], known: Known, hardware: str) -> Lifespans:
-    """Of one class, without the issues that exist on none of its releases."""
+    """The lifespans on one class, without the issues that exist on none of its releases."""
     return _over(measured_releases(known, [hardware]), issues, known, [hardware])
 
 
 def lifespans_by_class(issue: Issue, known: Known, classes: Collection[str]) -> Lifespans:
-    """Of one issue, on each of the classes where it exists."""
+    """The lifespans of one issue, on each of the classes where it exists."""
     return _over(measured_releases(known, classes), [issue], known, classes)
 
 
@@ -166,7 +166,7 @@ BRIEF_WORDS = {
 
 
 def history_in_brief(history: History) -> Iterator[Words]:
-    """`broke 2.7.0`, `fixed 2.8.0`: of an interval with unmeasured releases in it, the interval."""
+    """`broke 2.7.0`, `fixed 2.8.0`; for an interval with unmeasured releases in it, the interval."""
     answered = [release for release in history.releases if release.fails is not None]
     if not answered:
         yield BRIEF_WORDS["no answer"], {}

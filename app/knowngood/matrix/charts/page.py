@@ -29,7 +29,7 @@ _CSV = "text/csv; charset=utf-8"
 
 @dataclass(frozen=True)
 class ChartsPage:
-    """`charts` are one for each class, `address` is that of the question."""
+    """`charts` has one for each class, and `address` is that of the query."""
 
     charts: tuple[BarChart, ...]
     choices: tuple[Choice, ...]

@@ -159,7 +159,7 @@ def _moments(
 
 
 def _silence(context: RequestContext, issue: Issue, cell: Cell) -> str:
-    """Whether a failure is seen here without looking for it; nothing of a loud one of a loud issue."""
+    """Whether a failure shows here without being looked for; empty for a loud failure of a loud issue."""
     if cell.silent is None or (cell.verdict not in _FAILS and not cell.differences):
         return ""
     if cell.silent:
@@ -179,7 +179,7 @@ def _telling_first(issue: Issue, attempts: Iterable[AttemptRow]) -> list[Attempt
 
 
 def _subject(evidence: CellEvidence) -> Subject:
-    """The arm that is worth running again: the arm and the variant that say most, in their own environment. Of an
+    """The arm that is worth running again: the arm and the variant that say most, in their own environment. For an
     inferred cell nothing was run, and the environment of another Python is not its own.
     """
     telling = evidence.telling
@@ -248,7 +248,7 @@ def lock(context: Context, attempt: str) -> Response:
 
 @router.get("/attempts/{attempt}/requirements.txt")
 def pins(context: Context, attempt: str) -> Response:
-    """The pins of its lock, by hash: for `uv pip install --require-hashes -r`, from whatever index."""
+    """The pins of its lock, by hash: for `uv pip install --require-hashes -r`, from any index."""
 
     def show(detail: AttemptDetail) -> Response:
         requirements = hashed_requirements(detail.lock)

@@ -74,7 +74,7 @@ class CellEvidence:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Those that it did not see."""
+        """The probes that it did not see."""
         wanted = (probe.removeprefix(OPERATOR_PROBE) for probe in self.issue.arm(BASELINE).exercises)
         return tuple(probe for probe in wanted if probe not in self.seen)
 
@@ -86,7 +86,7 @@ class CellEvidence:
 
     @property
     def shown(self) -> tuple[int, int]:
-        """How many baselines showed the issue, of how many that said anything, over all variants."""
+        """How many baselines showed the issue, and how many gave an answer, over all variants."""
         return sum(variant.k for variant in self.cell.variants), sum(variant.n for variant in self.cell.variants)
 
 
@@ -142,7 +142,7 @@ def _telling(session: Session, cell: Cell) -> AttemptDetail | None:
 
 
 def _class(wanted: str, measured: Sequence[str]) -> str:
-    """The class asked for may be unmeasured here: its cell then says not_run. Only its form is checked."""
+    """The class of the request. It may be unmeasured here, and its cell is not_run then: only its form is checked."""
     if _CLASS.fullmatch(whole_class(wanted)):
         return wanted
     return known_classes([wanted], measured)[0] if wanted else next(iter(measured), CPU_CLASS)
@@ -151,8 +151,8 @@ def _class(wanted: str, measured: Sequence[str]) -> str:
 def cell_sentence(evidence: CellEvidence) -> str:
     """Why this verdict: "Fails on torch-2.7.1+cu126 (cpu-x86_64): 3 of 3 attempts ...; control passed.".
 
-    The reason of a pass names its proof already; of a failure it is said what it went through before it failed. Of an
-    inferred cell it is told of the measured one, behind what it is inferred from.
+    The reason of a pass names its proof already; the sentence of a failure adds what it went through before it failed.
+    The sentence of an inferred cell is the measured cell's, after what it is inferred from.
     """
     if evidence.cell.basis is None:
         return sentence(measured_sentence(evidence))
@@ -160,7 +160,7 @@ def cell_sentence(evidence: CellEvidence) -> str:
 
 
 def measured_sentence(evidence: CellEvidence) -> Message:
-    """The same without a word of what is inferred."""
+    """The same sentence without the inference."""
     cell = evidence.ground or evidence.cell
     where = {"build": cell.build, "hardware": cell.hardware}
     if concerns_cpu_path([cell]):

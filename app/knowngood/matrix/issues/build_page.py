@@ -49,7 +49,7 @@ class IssueLine(TitledIssue):
 
 @dataclass(frozen=True)
 class Section:
-    """`is_on_cpu` where the issues concern the CPU path: they are told on the page of this build on the CPU."""
+    """`is_on_cpu` is true where the issues concern the CPU path: the page of this build on the CPU shows them."""
 
     sign: StatusLabel
     lines: tuple[IssueLine, ...]
@@ -150,7 +150,7 @@ def _counted(context: RequestContext, sign: StatusLabel, lines: Sequence[IssueLi
 
 
 def _sections(lines: Mapping[StatusLabel, Sequence[IssueLine]]) -> Iterator[Section]:
-    """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
+    """One section per sign that occurs. Issues of the CPU path are kept apart from issues that cannot exist."""
     for sign, sign_lines in lines.items():
         for is_apart, some in sorted(grouped(sign_lines, lambda line: concerns_cpu_path([line.cell])).items()):
             yield Section(sign, tuple(some), is_apart)
@@ -207,7 +207,9 @@ def _like(build: Build, builds: Mapping[str, Build]) -> list[Build]:
 
 
 def _comparisons(context: RequestContext, build: Build, builds: Mapping[str, Build], hardware: str) -> Iterator[Choice]:
-    """With the release before it and the one after it, the older one first; a foreign Triton with its own."""
+    """Links that compare the build with the release before and the one after it, the older one first; a build with a
+    foreign Triton with the one that has its own.
+    """
     line = [release for release in _like(build, builds) if is_release(release)]
     before = [release for release in line if release.build_id < build.build_id][-1:]
     after = [release for release in line if release.build_id > build.build_id][:1]

@@ -85,7 +85,7 @@ def _measured(page: CellPage, inferred: Iterable[CellPage]) -> MeasuredCell:
 
 
 def _page(context: RequestContext, issue: Issue, known: Known, cell: Cell) -> CellPage:
-    """The page that the cell has elsewhere, of what is known without an attempt at hand."""
+    """The page that the cell has elsewhere, made from what is known without an attempt."""
     ground = known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
     evidence = CellEvidence(issue, known.builds[cell.build], cell, (), (), None, ground, (), known)
     return cell_page(context, evidence, (), ())

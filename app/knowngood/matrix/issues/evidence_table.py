@@ -32,7 +32,7 @@ HEAD_WORDS = {
 
 
 def _share(cell: Cell) -> tuple[float, int]:
-    """Of the baselines that said anything, those that showed the issue, over all variants."""
+    """The share of baselines with an answer that showed the issue, over all variants, and how many have one."""
     n = sum(variant.n for variant in cell.variants)
     return sum(variant.k for variant in cell.variants) / n if n else -1, n
 
@@ -65,8 +65,8 @@ def sort_evidence(cells: Sequence[Cell], sort: str) -> Sequence[Cell]:
 def make_heads(
     context: RequestContext, sort: str, address_of: Callable[[str], str], *, has_classes: bool
 ) -> tuple[SortHead, ...]:
-    """`address_of` makes the address of the page with another `sort`; a second click turns a column round. Without a
-    column of classes where there is but one.
+    """`address_of` makes the address of the page with another `sort`; a second click turns a column round. There is no
+    column of classes where there is only one class.
     """
     names = [name for name in HEAD_WORDS if has_classes or name != "hardware"]
     return tuple(_head(context, name, sort, address_of) for name in names)

@@ -57,7 +57,7 @@ _ATTEMPTS_SHOWN = 15
 
 @dataclass(frozen=True)
 class Strip:
-    """The line of releases on one hardware class. The sentence is its history, and what upstream says against that."""
+    """The line of releases on one hardware class. The sentence is its history, and upstream's claims against it."""
 
     hardware: str
     history: History

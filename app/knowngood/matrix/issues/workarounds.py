@@ -85,7 +85,7 @@ def workarounds_of(
 
 
 def _note(finding: WorkaroundFinding) -> Message | None:
-    """Of what helps in part the variants say it all, but for where it was run."""
+    """The note of a finding. For one that helps in part the variants tell all, except on which build it was run."""
     if finding.verdict is not WorkaroundVerdict.PARTIAL:
         return finding.note
     return inferred_from(finding.ground) if finding.ground else None
@@ -113,7 +113,7 @@ def _variants(
 
 
 def elsewhere_of(issue: Issue, build: Build, cell: Cell) -> tuple[tuple[Workaround, Message | None], ...]:
-    """The others, which do not apply to this build, and why: named, not offered."""
+    """The workarounds that do not apply to this build, and why: they are named, not offered."""
     return tuple(
         (workaround, finding.note)
         for workaround in issue.workarounds
@@ -122,7 +122,7 @@ def elsewhere_of(issue: Issue, build: Build, cell: Cell) -> tuple[tuple[Workarou
 
 
 def _finding(issue: Issue, build: Build, cell: Cell, workaround: str) -> WorkaroundFinding:
-    """The stored finding; of a cell that nobody measured, whether there would be anything to try."""
+    """The stored finding; for a cell that was not measured, whether there would be anything to try."""
     absent = arm_inapplicable(issue.arm(workaround), build)
     note = Message("does_not_apply", said=absent) if absent else NOT_RUN
     untried = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note, applies=absent is None)

@@ -103,8 +103,8 @@ def _chips(
 
 
 def counting(issues: Iterable[Issue], by_cells: Callable[[Query], int], *, is_plain: bool) -> Callable[[Query], int]:
-    """How many of the `issues` a query leaves. What asks for nothing but the issues themselves needs no cells; with
-    `is_plain` nothing else narrows the view.
+    """Make the function that counts how many of the `issues` a query leaves. What asks for nothing but the issues
+    themselves needs no cells; with `is_plain` nothing else narrows the view.
     """
     every = tuple(issues)
 

@@ -100,7 +100,9 @@ class MatrixPageQuery(MatrixQuery):
         return f"?{urlencode(changed, doseq=True)}" if changed else ""
 
     def at_door(self, path: str, hardware: str, columns: Columns) -> str:
-        """Where the API answers for the same issues and builds. Folds are for eyes: it has what is behind them."""
+        """The address of the API for the same issues and builds. Folds are for readers: the API has what is behind
+        them.
+        """
         names = {"issues", "builds", "python", "component", "verdict", "q"}
         params = self.model_dump(mode="json", exclude_defaults=True, include=names)
         params |= {"hardware": hardware} if self.builds else {"hardware": hardware, "columns": columns.value}
@@ -108,7 +110,7 @@ class MatrixPageQuery(MatrixQuery):
 
     @property
     def hidden_fields(self) -> tuple[tuple[str, str], ...]:
-        """Hidden fields of the query form."""
+        """The hidden fields of the query form."""
         seen = {"q"}
         unseen = self.model_dump(mode="json", exclude_defaults=True, exclude=seen)
         return tuple(
@@ -325,8 +327,8 @@ def _view_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choi
 def _lifespans(
     context: RequestContext, query: MatrixPageQuery, groups: Iterable[Group], known: Known, hardware: str, own: str
 ) -> LifespanChart | None:
-    """Those of groups that are not folded, with the column of the reader's `own` build marked. None where only squares
-    are asked for, or a file has no other view. Beside squares, whose cells are links, bars are pictures alone.
+    """The lifespans of groups that are not folded, with the column of the reader's `own` build marked. None where only
+    squares are asked for, or a file has no other view. Beside squares, whose cells are links, bars are pictures alone.
     """
     if query.view is MatrixView.SQUARES or (context.is_file and query.view is MatrixView.BY_WIDTH):
         return None
@@ -368,7 +370,7 @@ def _look(
     *,
     is_plain: bool,
 ) -> _Look:
-    """The same look is the same object."""
+    """Make the look of a view; equal looks are the same object."""
     known = {build.id: build for build in builds}
     return _Look(hardware, language, places, heads, known, own, is_plain)
 
@@ -376,7 +378,7 @@ def _look(
 def _rows(
     context: RequestContext, query: MatrixPageQuery, selection: Selection, look: _Look
 ) -> tuple[tuple[str, Row], ...]:
-    """Each with the name of its group."""
+    """The rows, each with the name of its group."""
     rows = []
     for group, issue in in_order(selection.issues, query.sort, selection.known, look.hardware):
         cells = selection.rows[issue.id, look.hardware]
@@ -428,7 +430,7 @@ def _row(
 
 
 def _sentence(cells: Sequence[Cell], history: Message, helping: int) -> Message:
-    """The end of a row: what the whole line of releases says, also where some of it is no column of this view."""
+    """The end of a row: the history over all releases, also those that are no column of this view."""
     if cells and all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells):
         return cells[-1].reason
     if not helping:
@@ -461,8 +463,8 @@ def _groups(
 
 
 def _folded(query: MatrixPageQuery, cells: Mapping[str, int]) -> list[str]:
-    """The groups whose rows are not shown; `cells` has the number of theirs, in the order of the page. Of itself a
-    view folds those beyond MOST_CELLS, but never the first.
+    """The groups whose rows are not shown; `cells` has the number of theirs, in the order of the page. By default a
+    view folds the groups beyond MOST_CELLS, but never the first one.
     """
     if query.fold:
         return [name for name in cells if EVERY in query.fold or name in query.fold]
@@ -503,7 +505,7 @@ def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Column
 
 @dataclass(frozen=True)
 class _Counts:
-    """Answers to other questions than the one asked, from the same store. `measured` are the hardware classes."""
+    """Counts for other queries than the reader's, from the same store. `measured` are the hardware classes."""
 
     query: MatrixPageQuery
     selection: Selection
@@ -514,7 +516,7 @@ class _Counts:
         return len(selected(selection.looked, query, condition, [hardware], query.columns).issues)
 
     def on(self, hardware: str) -> AskedQuery:
-        """The query as it is asked of a class: a condition that leaves it out is dropped on the way there."""
+        """The query for another class, without a condition that excludes that class."""
         condition = self.selection.condition
         return condition if classes_left(condition, [hardware]) else without(condition, "hardware")
 
@@ -559,7 +561,7 @@ def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
 
 
 def _own_column(context: RequestContext, selection: Selection) -> str:
-    """The head (id) of the column that the reader's own build is in, with whatever Python; empty: none is."""
+    """The head (id) of the column that the reader's own build is in, with any Python (empty: none)."""
     own = context.mine.build_among({build.id: build for build in selection.looked.builds})
     name = own.build_id.apart_from_python if own else ""
     return next((column.head.id for column in selection.columns if column.head.build_id.apart_from_python == name), "")

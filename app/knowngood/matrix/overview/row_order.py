@@ -32,12 +32,12 @@ NEVER = "never"
 
 
 def newest_first(release: str) -> object:
-    """A key for sorting."""
+    """The sort key of a release, newest first."""
     return backwards(Version(release))
 
 
 def in_order(issues: Iterable[Issue], order: RowOrder, known: Known, hardware: str) -> list[tuple[str, Issue]]:
-    """Each with the name of its group. Within a group by id."""
+    """Sort the issues, each with the name of its group; within a group by id."""
     named = [(_group(issue, order, known, hardware), issue) for issue in issues]
     by_id = sorted(named, key=lambda pair: number_in(pair[1].id))
     match order:

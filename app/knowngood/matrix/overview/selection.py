@@ -35,7 +35,9 @@ def _split(values: list[str]) -> list[str]:
 
 
 def _split_texts(values: object) -> object:
-    """Before anything is checked; what is no list of texts, or has an empty one, is left to whoever checks it."""
+    """Split before anything is checked; a value that is no list of texts, or has an empty one, is left to the later
+    check.
+    """
     if isinstance(values, list) and all(isinstance(value, str) and value.strip() for value in values):
         return _split(values) if len(values) <= _MOST_TEXTS else values
     return values
@@ -101,7 +103,7 @@ class _Ground:
 
     @cached_property
     def lines(self) -> Mapping[tuple[str, str], tuple[Cell, ...]]:
-        """Each build for itself, also where Pythons share a column."""
+        """A row per issue and class with each build separate, also where Pythons share a column."""
         each = unfolded(self.chosen)
         return self.rows if self.columns == each else rows_of(self.issues, each, self.classes, self.known)
 
@@ -168,7 +170,7 @@ class Looked:
 def selected(
     looked: Looked, query: MatrixQuery, condition: Query, classes: Sequence[str], columns: Columns
 ) -> Selection:
-    """The same with `condition` in place of the query's own text: what it would select."""
+    """The same with `condition` in place of the query's own text: the selection that it would give."""
     ground = _ground(looked, query, condition, tuple(classes), columns)
     wanted = ground.issues
     if needs_cells(condition):
@@ -219,7 +221,7 @@ def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> 
 
 
 def read_condition(text: str) -> Query:
-    """A query as a reader wrote it. Raises QueryRefused, which points at what is wrong in it."""
+    """Parse a query as a reader wrote it. Raises QueryRefused, which points at what is wrong in it."""
     try:
         return parse(text)
     except BadQuery as error:
@@ -251,7 +253,7 @@ def one_class(name: str, measured: Sequence[str]) -> str:
 
 
 def known_classes(names: Sequence[str], measured: Sequence[str]) -> tuple[str, ...]:
-    """The classes asked for; none asked for means every measured one."""
+    """The classes that `names` mean; every measured one where there are none."""
     if not names:
         return tuple(measured) or (CPU_CLASS,)
     try:
@@ -268,7 +270,7 @@ def _of_python(builds: Sequence[Build], python: str) -> Sequence[Build]:
 
 
 def _issues(issues: Sequence[Issue], query: MatrixQuery, condition: Query) -> tuple[Issue, ...]:
-    """Those that may be shown, by all that is known without their cells."""
+    """The issues that may be shown, by all that is known without their cells."""
     named = named_issues(issues, query.issues)
     if query.component:
         refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
@@ -293,12 +295,12 @@ def _named_columns(builds: Sequence[Build], texts: Sequence[str]) -> tuple[Colum
 
 
 def named_builds(builds: Iterable[Build], texts: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
-    """The builds that a reader means in the parameter `field`, in release order."""
+    """The builds that `texts` of the parameter `field` mean, in release order."""
     return _meant({build.id: build for build in builds}, BuildNames.find, texts, field)
 
 
 def builds_or_wheels(builds: Iterable[Build], texts: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
-    """The same; wheels where no Python is named."""
+    """The same builds, but wheels where no Python is named."""
     return _meant({build.id: build for build in builds}, BuildNames.find_or_wheel, texts, field)
 
 

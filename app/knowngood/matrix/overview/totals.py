@@ -32,7 +32,7 @@ class TotalLine:
 
 
 def counted(rows: Sequence[Sequence[Prospect]], width: int) -> tuple[Mapping[Prospect, int], ...]:
-    """By column; `rows` have a prospect for each of `width` columns."""
+    """Count prospects by column; `rows` have a prospect for each of `width` columns."""
     return tuple(Counter(column) for column in zip(*rows, strict=True)) or (Counter[Prospect](),) * width
 
 
@@ -51,13 +51,13 @@ def lines_of(columns: Sequence[Mapping[Prospect, int]], language: Language) -> t
 
 
 def bars_of(columns: Sequence[Mapping[Prospect, int]], language: Language) -> tuple[Markup, ...]:
-    """A stacked bar for each column, with its numbers in words for whoever does not see it."""
+    """A stacked bar for each column, with its numbers in words for people who cannot see it."""
     return tuple(_bar(tuple(column[prospect] for prospect in COUNTED), language) for column in columns)
 
 
 @lru_cache(maxsize=4096)
 def _bar(counts: tuple[int, ...], language: Language) -> Markup:
-    """Empty where nothing can be counted."""
+    """Draw one bar; empty where nothing can be counted."""
     parts = [(PROSPECTS[prospect], count) for prospect, count in zip(COUNTED, counts, strict=True) if count]
     if not parts:
         return Markup()

@@ -100,7 +100,7 @@ _MOST_STREAMS, _MOST_OF_ONE = 100, 20  # each asks the database once a second
 
 
 def _after(last_event_id: str) -> int:
-    """A reader that comes back sends the id that we sent: anything else is not from here."""
+    """The event id to go on from. A reader that comes back sends an id that we sent: anything else is not ours."""
     if not (last_event_id.isascii() and last_event_id.isdigit()) or int(last_event_id) > _LAST_ID:
         raise InvalidParameter("is no id of an event", "Last-Event-ID")
     return int(last_event_id)
@@ -157,7 +157,7 @@ async def events(follower: Annotated[Following, Depends(following)]) -> Streamin
 
 
 async def _stream(follower: Following) -> AsyncIterator[bytes]:
-    """Polls until the run is over or the reader goes. Says `: ping` now and then, so that proxies keep the line."""
+    """Poll until the run is over or the reader goes. Send `: ping` now and then, so that proxies stay connected."""
     streams = follower.state.streams
     streams.count += 1
     streams.by_asker[follower.asker] += 1

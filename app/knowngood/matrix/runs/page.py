@@ -1,5 +1,5 @@
-"""`/runs`: what was asked to be measured, newest first. `/runs/{id}`: what a run does now, what is left, and what it
-found; live where the reader allows scripts.
+"""`/runs`: what was asked to be measured, newest first. `/runs/{id}`: what a run does now, what is left, and what its
+results are; live where the reader allows scripts.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ def _provisioning(context: RequestContext, data: Mapping[str, object]) -> str:
 
 
 def _request_words(context: RequestContext, request: Mapping[str, object]) -> str:
-    """`torch-2.7.1+cu126 · 12 issues · knowngood run`: lists longer than three are counted."""
+    """`torch-2.7.1+cu126 · 12 issues · knowngood run`: the request in words; lists longer than three are counted."""
     stated = {name: value for name, value in request.items() if value not in (None, [], "", False)}
     return " · ".join(_in_words(context, name, value) for name, value in stated.items())
 
