@@ -101,7 +101,7 @@ class GateQuestion:
         """The base build, which need not be tested. Raises BadRequest."""
         if self.policy.base:
             try:
-                return resolve_build(self.policy.base, self.known.builds, self.known.builds)
+                return resolve_build(self.policy.base, self.known.build_names, self.known.builds)
             except UnknownBuild as error:
                 raise BadRequest(f"base: {error}") from None
         if self.policy.only_new:

@@ -310,9 +310,9 @@ def complete(found: Explanation, issues: Mapping[str, Issue], knowledge: Knowled
     UnknownBuild for what is no build id.
     """
     known = knowledge.known
-    resolved = resolve(stated_by(found.versions), known.builds, knowledge.tested)
+    resolved = resolve(stated_by(found.versions), known.build_names, knowledge.tested)
     if build:
-        named = resolve_build(build, known.builds, knowledge.tested, platforms=resolved.platforms)
+        named = resolve_build(build, known.build_names, knowledge.tested, platforms=resolved.platforms)
         resolved = replace(named, gpus=resolved.gpus)
     elsewhere = bool(why_not_tested(resolved.platforms))
     weakened = [_weakened(one, issues[one.issue], found, resolved, known) for one in found.matches]

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from knowngood.domain.builds.architectures import WheelCode, builds_serving, serves, told_apart
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.builds.release_age import ReleaseAge, age_of
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import with_isa_classes
@@ -51,6 +52,10 @@ class Known:
     @cached_property
     def names(self) -> Names:
         return names_of(self.issues)
+
+    @cached_property
+    def build_names(self) -> BuildNames:
+        return BuildNames(self.builds)
 
     @cached_property
     def claims(self) -> Claims:
