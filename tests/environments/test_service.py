@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.domain.builds.build_names import BuildNames
 from knowngood.environments.resolve import PYPI
 from knowngood.environments.service import NO_BUILD, NoSuchBuild, pasted_build
 from knowngood.store.engine import Engine
@@ -120,4 +121,4 @@ def test_what_is_no_build_is_refused_in_the_same_words_at_every_door(
 def test_a_build_that_nobody_measured_is_none_here_and_says_so() -> None:
     build, other = make_build("2.6.0+cu124"), make_build("2.7.1+cu126")
     with pytest.raises(NoSuchBuild, match="no evidence of it is stored here"):
-        pasted_build("torch==2.6.0+cu124", {build.id: build, other.id: other}, {other.id})
+        pasted_build("torch==2.6.0+cu124", BuildNames({build.id: build, other.id: other}), {other.id})

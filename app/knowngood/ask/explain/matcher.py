@@ -317,9 +317,9 @@ def complete(
     UnknownBuild for a name that is no build id.
     """
     known = knowledge.known
-    resolved = resolve(stated_by(explanation.versions), known.builds, knowledge.tested)
+    resolved = resolve(stated_by(explanation.versions), known.build_names, knowledge.tested)
     if build:
-        named = resolve_build(build, known.builds, knowledge.tested, platforms=resolved.platforms)
+        named = resolve_build(build, known.build_names, knowledge.tested, platforms=resolved.platforms)
         resolved = replace(named, gpus=resolved.gpus)
     elsewhere = bool(why_not_tested(resolved.platforms))
     weakened = [_weakened(match, issues[match.issue], explanation, resolved, known) for match in explanation.matches]

@@ -66,7 +66,7 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> t
         )
     if environment:
         try:
-            resolved = pasted_build(environment, known.builds, known.tested)
+            resolved = pasted_build(environment, known.build_names, known.tested)
         except NoSuchBuild as error:
             raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
         gpu = worst_gpu(resolved, known)

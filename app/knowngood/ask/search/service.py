@@ -16,7 +16,6 @@ from knowngood.ask.reading import Names, Reading, component_key, one_line, paste
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.ask.text_index import Findings, TextIndex, parts_of, terms_of
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import NamedHardware, class_named, hardware_named
 from knowngood.domain.issue import Issue
@@ -165,7 +164,7 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
 
 def _of_environment(text: str, known: Known) -> SearchAnswer:
     try:
-        resolved = pasted_build(text, known.builds, known.tested)
+        resolved = pasted_build(text, known.build_names, known.tested)
     except NoSuchBuild as error:
         near = [_build_hit(known.builds[id_], "") for id_ in error.nearest]
         return _answer("", near, note=Message(NO_BUILD, why=str(error)))
@@ -199,7 +198,7 @@ class _Question:
         self._raw = one_line(text)
         self._known = known
         self._index = index
-        self._builds = BuildNames(known.builds)
+        self._builds = known.build_names
 
     def answer(self) -> SearchAnswer:
         if not self._text:

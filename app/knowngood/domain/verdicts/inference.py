@@ -94,6 +94,13 @@ class Claims:
             return cell
         return _beside_flaky(IdentityKey(cell), self._rates(row)) if self._is_flaky(row) else cell
 
+    def verdicts_of(self, issue: str, builds: Iterable[str], hardware: str) -> Mapping[str, Verdict]:
+        """The verdicts of measured cells, as they may be claimed. A cell is decoded where its verdict is not known."""
+        if self.verdicts is not None and not self._is_flaky((issue, hardware)):
+            return {build: self.verdicts[issue, build, hardware] for build in builds}
+        found = ((build, self.stored((issue, build, hardware))) for build in builds)
+        return {build: cell.verdict for build, cell in found if cell is not None}
+
     @remembered
     def _is_flaky(self, row: tuple[str, str]) -> bool:
         if self.flaky is not None:
@@ -257,7 +264,11 @@ class Claims:
 
     def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds that differ from this one in Python alone."""
-        return tuple(one for one in self._families[build.build_id.apart_from_python] if _differs_in_python(one, build))
+        return tuple(one for one in self.builds_alike(build) if _differs_in_python(one, build))
+
+    def builds_alike(self, build: Build) -> tuple[Build, ...]:
+        """The builds of the same torch and Triton, with whatever Python."""
+        return self._families[build.build_id.apart_from_python]
 
     @cached_property
     def _families(self) -> Mapping[BuildId, tuple[Build, ...]]:

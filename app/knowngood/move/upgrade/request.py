@@ -117,14 +117,14 @@ def start_of(
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     One may set out from what nobody measured.
     """
-    builds = knowledge.known.builds
+    names, builds = knowledge.known.build_names, knowledge.known.builds
     with about("platform"):
         platforms = platform_said(platform)
     with about("environment"):
         try:
-            return stated_build(content, builds, builds, name=name, python=python, groups=groups, platforms=platforms)
+            return stated_build(content, names, builds, name=name, python=python, groups=groups, platforms=platforms)
         except OtherPython:
-            return stated_build(content, builds, builds, name=name, groups=groups, platforms=platforms)
+            return stated_build(content, names, builds, name=name, groups=groups, platforms=platforms)
 
 
 def start_name(found: ResolvedBuild) -> str:
@@ -153,7 +153,7 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    said = resolve_build(written, builds, builds, python=known).said
+    said = resolve_build(written, knowledge.known.build_names, builds, python=known).said
     return start, (*([clauses(said)] if said else []), *([] if platforms else [TAKEN]))
 
 
