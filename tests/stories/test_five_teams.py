@@ -100,11 +100,11 @@ CLAUSES: Mapping[str, Callable[[Counter[str], Counter[str]], tuple[int, ...]]] =
         *(there["answered"], there["applicable"]),
         *(here["answered"], here["applicable"]),
     ),
-    r"\S+ gains (\d+), but (\d+) fail there that are not known before: each may be a loss": lambda there, _: (
+    r"\S+ gains (\d+), but may lose (\d+): what fails there and is not known before": lambda there, _: (
         there["gained"],
         there["not_known_before"],
     ),
-    r"\S+ gains (\d+), but each of them rests on a single run": lambda there, _: (
+    r"\S+ gains (\d+), but no gain rests on more than a single run": lambda there, _: (
         there["gained"] if there["single"] == there["gained"] else -1,
     ),
     r"Outside of what you watch \((\d+)\): (\d+) gained, (\d+) lost": lambda there, _: (

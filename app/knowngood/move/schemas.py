@@ -17,8 +17,9 @@ from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentenc
 from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Missing, Rating, Tally
 from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice
-from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.reasons import FindOut, UpgradeDecision
 from knowngood.move.upgrade.wording import answer, requirements
+from knowngood.serialization.message_field import MessageField
 from knowngood.web.json_body import Body, CellUrl, TitledIssueBody, read_from, rounded
 from knowngood.web.urls import build_address, compare_address, issue_address
 
@@ -53,7 +54,7 @@ class CompareBody(Body):
     `blind` says that no issue answers on both builds, so that nothing was compared.
     """
 
-    sentence: str
+    sentence: MessageField
     a: BuildBody
     b: BuildBody
     hardware: str
@@ -141,7 +142,7 @@ class CandidateBody(Body):
     packages: dict[str, str]
     age: ReleaseAge | None
     rating: Rating
-    why: Annotated[str, BeforeValidator(str)]
+    why: MessageField
     counts: dict[Tally, int]
     measured: int
     from_python: int
@@ -153,13 +154,6 @@ class CandidateBody(Body):
     missing: Missing
     items: list[ItemBody]
     url: Annotated[str, AfterValidator(build_address)] = read_from("build", "id")
-
-
-class FindOutBody(Body):
-    """A measurement that is needed before more can be said."""
-
-    what: Annotated[str, BeforeValidator(str)]
-    commands: list[str]
 
 
 class UpgradeBody(Body):
@@ -177,7 +171,7 @@ class UpgradeBody(Body):
     constraints: list[str]
     enough: float
     failing: list[str]
-    find_out: list[FindOutBody]
+    find_out: tuple[FindOut, ...]
     base: CandidateBody
     candidates: list[CandidateBody]
     left_out: tuple[LeftOut, ...]
@@ -188,7 +182,7 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
     best = advice.best
     return UpgradeBody(
         decision=advice.decision,
-        answer=answer(advice),
+        answer=english(answer(advice)),
         start=advice.start.id,
         build=best.build.id if best else None,
         requirements=list(requirements(best.build, advice.constraints.packages)) if best else [],
@@ -197,7 +191,7 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         constraints=list(advice.constraints.in_words),
         enough=advice.enough,
         failing=list(advice.failing),
-        find_out=[FindOutBody.of(one) for one in advice.find_out],
+        find_out=advice.find_out,
         base=CandidateBody.of(advice.base),
         candidates=[CandidateBody.of(one) for one in advice.candidates],
         left_out=advice.left_out,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
 from knowngood.move.compare.comparison import CompareRequest, Comparison, sentence
 from knowngood.move.compare.renderers import comparison_markdown
@@ -70,7 +71,7 @@ def side(cell: Cell) -> str:
 def test_a_step_between_builds_reads_as_it_was_accepted(compared: Compare, step: str) -> None:
     found = compared(*STEPS[step])
     groups: dict[str, Any] = {group: [told(pair) for pair in found.of(group)] for group in Group}
-    assert_golden(f"compare-{step}.json", {"sentence": sentence(found), **groups})
+    assert_golden(f"compare-{step}.json", {"sentence": english(sentence(found)), **groups})
 
 
 def test_the_markdown_reads_as_it_was_accepted(compared: Compare) -> None:

@@ -22,8 +22,7 @@ from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
 from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
-from knowngood.domain.message import NOTHING, clauses
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import NOTHING, Message, clauses
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
@@ -289,13 +288,13 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     )
 
 
-def _told_first(found: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+def _told_first(found: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
     """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
     is_missed = WINDOWS in resolved.platforms and any(one.name == "working Triton" for one in found.versions)
-    return (*_told_of_wheel(resolved, known), *([Sentence("no_triton")] if is_missed else []))
+    return (*_told_of_wheel(resolved, known), *([Message("no_triton")] if is_missed else []))
 
 
-def _told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+def _told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[Message, ...]:
     """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
     nobody knows.
     """

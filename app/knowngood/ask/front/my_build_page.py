@@ -10,11 +10,10 @@ from knowngood.domain.access import NotAllowed
 from knowngood.domain.builds.build_names import asked_build
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import told_builds
 from knowngood.environments.service import (
-    NO_BUILD,
-    SEVERAL_GPUS_WORDS,
     NoSuchBuild,
     pasted_build,
     worst_gpu,
@@ -68,9 +67,9 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> t
         try:
             found = pasted_build(environment, known.builds, known.tested)
         except NoSuchBuild as error:
-            raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
+            raise NoSuchBuild(context.write(Message("no_build_here", why=str(error))), error.nearest) from None
         gpu = worst_gpu(found, known)
-        several = context.say(SEVERAL_GPUS_WORDS, gpus=", ".join(found.gpus), gpu=gpu) if len(found.gpus) > 1 else ""
+        several = context.write(Message("worst_gpu_counts", gpus=found.gpus, gpu=gpu)) if len(found.gpus) > 1 else ""
         return MyBuild(found.build or "", gpu or hardware), several
     return MyBuild(_named(build, known) if build else "", hardware), ""
 

@@ -1,5 +1,6 @@
-"""Messages of rules as HTML in the language of the reader: what somebody else said in English is marked as that."""
+"""Messages in the language of the reader. In HTML what somebody else said in English is marked as that."""
 
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from markupsafe import Markup, escape
@@ -15,6 +16,13 @@ _CHINESE = Writer(
     comma="、",
     semicolon="；",  # noqa: RUF001 - Chinese
 )
+
+_CHINESE_TEXT = replace(_CHINESE, name=str, quote=str)
+
+
+def as_text(message: Message, language: Language) -> str:
+    """Without HTML: for JSON, attributes, and Markdown that is still to be rendered."""
+    return _CHINESE_TEXT.write(message) if language is Language.CHINESE else english(message)
 
 
 def in_words(message: Message | None, language: Language, *, begins: bool = False) -> Markup:
