@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.matrix.evidence.cell_schemas import CellBody, cell_body
 from knowngood.matrix.issues.build_schemas import BuildBody
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
-from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
+from knowngood.move.pair import Group, InstalledPackages, IssuePair, Transition, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Missing, Rating, Tally
 from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice
 from knowngood.move.upgrade.reasons import FindOut, UpgradeDecision
@@ -22,13 +22,6 @@ from knowngood.move.upgrade.wording import answer, requirements
 from knowngood.serialization.message_field import MessageField
 from knowngood.web.json_body import Body, CellUrl, TitledIssueBody, read_from, rounded
 from knowngood.web.urls import build_address, compare_address, issue_address
-
-
-class PackagesBody(Body):
-    """Packages that the issue installs beside torch on either build."""
-
-    before: list[str]
-    after: list[str]
 
 
 class PairBody(TitledIssueBody):
@@ -43,7 +36,7 @@ class PairBody(TitledIssueBody):
     before: CellBody
     after: CellBody
     workarounds: dict[str, WorkaroundTurn]
-    packages: PackagesBody
+    packages: InstalledPackages
     url: str
 
 
@@ -84,7 +77,6 @@ def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | 
 
 
 def pair_body(pair: IssuePair, now: datetime) -> PairBody:
-    before, after = pair.packages
     first, second = pair.builds
     return PairBody(
         issue=pair.issue.id,
@@ -99,7 +91,7 @@ def pair_body(pair: IssuePair, now: datetime) -> PairBody:
         before=cell_body(pair.before, first, now),
         after=cell_body(pair.after, second, now),
         workarounds=dict(pair.turns),
-        packages=PackagesBody(before=list(before), after=list(after)),
+        packages=pair.packages,
         url=issue_address(pair.issue.id, build=second.id, hardware=pair.after.hardware),
     )
 

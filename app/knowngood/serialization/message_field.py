@@ -32,4 +32,7 @@ MessageField = Annotated[Message, _WrittenBy(english)]
 """In English: what a rule says."""
 
 ReaderMessageField = Annotated[Message, _WrittenBy(_for_reader, takes_context=True)]
-"""In the language of the request, which is the writer's context: what the interface says."""
+"""In the language of the request, which is the writer's context: what the interface says.
+
+A default is made by a factory: pydantic would put the message itself in the schema.
+"""

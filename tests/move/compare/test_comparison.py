@@ -29,6 +29,7 @@ from knowngood.domain.verdicts.verdict import (
 from knowngood.move.compare.comparison import Comparison, compare, most_severe_first, outcome, sentence
 from knowngood.move.pair import (
     Group,
+    InstalledPackages,
     IssuePair,
     SideStanding,
     Transition,
@@ -309,7 +310,7 @@ def test_cells_of_another_hardware_class_pair_with_nothing() -> None:
 def test_packages_that_follow_the_build_are_named() -> None:
     issue = replace(ISSUE, packages=Packages(("torch_xla=={torch}",)))
     (pair,) = _compared(issues=[issue]).pairs
-    assert pair.packages == (("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
+    assert pair.packages == InstalledPackages(("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
 from knowngood.move.compare.comparison import CompareRequest, Comparison, sentence
 from knowngood.move.compare.renderers import comparison_markdown
 from knowngood.move.compare.service import comparison_of
-from knowngood.move.pair import Group, IssuePair, SideStanding, Transition, standing_of
+from knowngood.move.pair import Group, InstalledPackages, IssuePair, SideStanding, Transition, standing_of
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_known
 from knowngood.store.queries import load_builds, load_cells, load_hardware
@@ -56,8 +56,8 @@ def told(pair: IssuePair) -> dict[str, Any]:
         found["silent"] = True
     if pair.turns:
         found["workarounds"] = dict(pair.turns)
-    if pair.packages[0] != pair.packages[1]:
-        found["packages"] = pair.packages
+    if pair.packages.before != pair.packages.after:
+        found["packages"] = (pair.packages.before, pair.packages.after)
     return found
 
 
@@ -100,4 +100,4 @@ def test_xla_8464_is_fixed_between_2_5_1_and_2_6_0_with_the_package_that_goes_wi
     """The founding issue of the catalogue: measured on both, so the answer is no guess."""
     found = {pair.issue.id: pair for pair in compared(*STEPS["one-release"]).pairs}["xla-8464"]
     assert found.transition is Transition.FIXED
-    assert found.packages == (("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
+    assert found.packages == InstalledPackages(("torch_xla==2.5.1",), ("torch_xla==2.6.0",))

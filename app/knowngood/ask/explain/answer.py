@@ -116,7 +116,7 @@ class Match:
     here: SeenCell | None = None
     cures_on: SeenCell | None = None
     workarounds: tuple[TriedWorkaround, ...] = ()
-    to_do: ReaderMessageField = NOTHING
+    to_do: ReaderMessageField = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Hit:
     kind: HitKind
     name: str
     title: ReaderMessageField
-    told: ReaderMessageField = NOTHING
+    told: ReaderMessageField = field(default_factory=lambda: NOTHING)
     history: MessageField = NOTHING
     url: str = ""
     command: str = ""
@@ -82,7 +82,7 @@ class SearchAnswer:
     sure: bool = False
     leads_to: str = ""
     read_as: Mapping[str, str] = field(default_factory=dict)
-    note: ReaderMessageField = NOTHING
+    note: ReaderMessageField = field(default_factory=lambda: NOTHING)
     build: str = ""
     hardware: str = ""
     total: int = 0

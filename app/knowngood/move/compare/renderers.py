@@ -77,7 +77,8 @@ def notes_of(
             yield Message("may_be_luck", build=flaky.build, needed=needed)
     yield from grounds_of(pair)
     yield from left_of(pair, left)
-    before, after = (" ".join(one) or Message("nothing_beside_torch") for one in pair.packages)
+    sides = pair.packages.before, pair.packages.after
+    before, after = (" ".join(one) or Message("nothing_beside_torch") for one in sides)
     if before != after:
         yield Message("with_packages", before=before, after=after)
     if pair.issue.requires.package:

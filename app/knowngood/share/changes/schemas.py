@@ -8,8 +8,9 @@ from pydantic import BeforeValidator
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CureTurn
 from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.serialization.message_field import MessageField
 from knowngood.share.changes.atom import summary as in_summary
-from knowngood.web.json_body import Body, CellUrl, English, OfCellBody, read_from
+from knowngood.web.json_body import Body, CellUrl, OfCellBody, read_from
 from knowngood.web.urls import run_address
 
 
@@ -24,7 +25,7 @@ class CellTurnBody(OfCellBody):
     after: Verdict
     first: bool = read_from("is_first")
     earlier: Verdict | None
-    reason: English
+    reason: MessageField
     at: datetime
     workarounds: dict[str, CureTurn]
     url: CellUrl = read_from("key")
