@@ -54,10 +54,8 @@ from knowngood.share.exports import badge_api
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.cache import KnowledgeCache
 from knowngood.web import errors, openapi, preferences_page, removed
-from knowngood.web.api_responses import REFUSALS
 from knowngood.web.app_state import AppState, ResponseCache, StaticSite, state_of
-from knowngood.web.auth import api as api_whoami
-from knowngood.web.auth import audit_api as api_audit
+from knowngood.web.auth import api as api_auth
 from knowngood.web.auth import sign_in_page
 from knowngood.web.auth.middleware import AuthMiddleware
 from knowngood.web.auth.principal import AccessPolicy
@@ -66,11 +64,11 @@ from knowngood.web.html.markdown import load_lexers
 from knowngood.web.html.static_files import assets_version, read_assets, static_router
 from knowngood.web.html.templates import load_templates, make_templates
 from knowngood.web.metrics import api as metrics_api
-from knowngood.web.metrics import health_api
 from knowngood.web.metrics.collector import Instruments
 from knowngood.web.metrics.middleware import AccessLogMiddleware
 from knowngood.web.middleware.headers import HeadAsGet, PublicReads, RequestHead
 from knowngood.web.middleware.rate_limit import Bodies
+from knowngood.web.openapi import REFUSALS
 from knowngood.web.parameter_validation import read_plainly
 from knowngood.web.request_context import context_of
 from knowngood.web.urls import API, RESULTS
@@ -130,7 +128,6 @@ def create_app(
     )
     app.include_router(removed.router_of(removed.REMOVED))  # before what takes a part of the path for a name
     app.include_router(_api())
-    app.include_router(health_api.router)
     app.include_router(metrics_api.router)
     app.include_router(static_router(assets))
     pages = (
@@ -231,8 +228,7 @@ def _api() -> APIRouter:
         api_watch_lists.router,
         api_results.router,
         api_voids.router,
-        api_whoami.router,
-        api_audit.router,
+        api_auth.router,
         api_events.router,
     ):
         api.include_router(router)

@@ -30,8 +30,7 @@ from knowngood.web.app_state import AppState, StoredResponse, state_of
 from knowngood.web.auth.principal import principal_of
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import Choice
-from knowngood.web.html.i18n import Language
-from knowngood.web.html.messages import as_text, in_words
+from knowngood.web.html.i18n import Language, as_text, in_words
 from knowngood.web.my_build import MY_BUILD, NOBODYS, YEAR_S, said_in
 from knowngood.web.urls import API
 

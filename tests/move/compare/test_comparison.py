@@ -39,8 +39,7 @@ from knowngood.move.pair import (
     transition_of,
     workaround_turn,
 )
-from knowngood.web.html.i18n import Language
-from knowngood.web.html.messages import as_text
+from knowngood.web.html.i18n import Language, as_text
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

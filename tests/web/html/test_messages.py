@@ -12,8 +12,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.health.coverage.hygiene import remarks_on
 from knowngood.store.knowledge.shipped import read_shipped
-from knowngood.web.html.i18n import Language
-from knowngood.web.html.messages import in_chinese, in_words
+from knowngood.web.html.i18n import Language, in_chinese, in_words
 from tests.random_stores import random_patterns, store_of
 
 SHIPPED = read_shipped().knowledge.known

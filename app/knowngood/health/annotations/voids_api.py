@@ -20,9 +20,9 @@ from knowngood.store.evidence.voids import (
     void_results,
 )
 from knowngood.web.auth.principal import RequireScope
-from knowngood.web.datetime_parameters import Written, first_moment, last_moment
 from knowngood.web.errors import InvalidParameter, NotFound
 from knowngood.web.json_body import Body, OfCellBody, read_from
+from knowngood.web.parameter_validation import Written, first_moment, last_moment
 from knowngood.web.request_context import Context, RequestContext, uncached
 
 router = APIRouter(tags=["voids"])

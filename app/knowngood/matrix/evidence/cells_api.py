@@ -9,7 +9,7 @@ from knowngood.matrix.evidence.service import CHANGES_SHOWN, load_cell_evidence
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.engine import Session
 from knowngood.store.evidence.changes import load_cell_news
-from knowngood.web.datetime_parameters import Written, last_moment
+from knowngood.web.parameter_validation import Written, last_moment
 from knowngood.web.request_context import Context
 
 router = APIRouter(tags=["cells"])
