@@ -20,7 +20,7 @@ from knowngood.move.compare.comparison import compare
 from knowngood.move.upgrade.ranking import advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 
 ROOT = Path(__file__).parents[1]
 PLACE = re.compile(r"{(\w+)}")

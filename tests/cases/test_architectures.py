@@ -21,7 +21,7 @@ from knowngood.move.upgrade.request import UpgradeRequest, gpus_of, read_upgrade
 from knowngood.move.upgrade.wording import answer, left_out_by_reason
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.model import Knowledge, Recorded
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)

@@ -28,7 +28,7 @@ from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.settings import Settings
 from knowngood.store.engine import Engine, Session, reading, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, take_lease
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.store.queries import (
     JobRow,
     load_builds,

@@ -15,7 +15,7 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.known import Known
 from knowngood.query.cli import QueryOption
 from knowngood.query.parser import parse
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.make import make_issue
 
 TABLE = tomllib.loads((Path(__file__).parent / "notations.toml").read_text(encoding="utf-8"))

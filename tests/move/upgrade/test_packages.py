@@ -13,7 +13,7 @@ from knowngood.move.upgrade.renderers import upgrade_text
 from knowngood.move.upgrade.request import UpgradeRequest, packages_said, read_upgrade
 from knowngood.move.upgrade.wording import answer
 from knowngood.store.knowledge.model import Knowledge, Recorded
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 
 PAIRS = (
     "By what upstream says, torch-xla is built for one minor release of torch: 2.9.1 with torch-xla 2.9.0, "

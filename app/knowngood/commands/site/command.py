@@ -28,8 +28,8 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import told_builds
 from knowngood.domain.vocabulary import many
 from knowngood.server import create_app
+from knowngood.store.catalogue import save_known
 from knowngood.store.engine import connect, unit_of_work
-from knowngood.store.evidence.known_copy import save_known
 from knowngood.store.knowledge.model import Recorded
 from knowngood.store.state.migrations import bring_up
 from knowngood.web.app_state import StaticSite

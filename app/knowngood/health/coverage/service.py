@@ -16,9 +16,8 @@ from knowngood.health.coverage.gaps import UNMEASURED, Gap, Pattern, doubtful, g
 from knowngood.health.coverage.hygiene import MismatchKind, Remark, remarks_of
 from knowngood.serialization.message_field import MessageField
 from knowngood.store.engine import Session
-from knowngood.store.jobs.capacity import load_offers
 from knowngood.store.jobs.job_queue import DISPATCHER
-from knowngood.store.jobs.workers import load_queued
+from knowngood.store.jobs.workers import load_offers, load_queued
 from knowngood.store.queries import load_lease
 from knowngood.web.urls import cell_address, issue_address
 
