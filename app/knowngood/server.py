@@ -23,9 +23,8 @@ from knowngood.gate.watchlists import api as api_watch_lists
 from knowngood.gate.watchlists import page as watchlists_page
 from knowngood.health import api as api_health
 from knowngood.health import page as health_page
-from knowngood.health.annotations import notes_api as api_notes
+from knowngood.health.annotations import api as api_annotations
 from knowngood.health.annotations import page as annotations_page
-from knowngood.health.annotations import voids_api as api_voids
 from knowngood.matrix import api_reference_page, signs_page
 from knowngood.matrix.charts import api as api_charts
 from knowngood.matrix.charts import embed_page
@@ -224,10 +223,9 @@ def _api() -> APIRouter:
         api_health.router,
         api_changes.router,
         api_exports.router,
-        api_notes.router,
+        api_annotations.router,
         api_watch_lists.router,
         api_results.router,
-        api_voids.router,
         api_auth.router,
         api_events.router,
     ):

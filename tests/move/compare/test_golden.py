@@ -8,9 +8,9 @@ import pytest
 
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
+from knowngood.move.compare.api import comparison_of
 from knowngood.move.compare.comparison import CompareRequest, Comparison, sentence
 from knowngood.move.compare.renderers import comparison_markdown
-from knowngood.move.compare.service import comparison_of
 from knowngood.move.pair import Group, InstalledPackages, IssuePair, SideStanding, Transition, standing_of
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_known

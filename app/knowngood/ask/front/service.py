@@ -26,10 +26,10 @@ from knowngood.gate.request import BadField
 from knowngood.matrix.charts.lifespans import Lifespans, lifespans_of
 from knowngood.matrix.charts.pass_rate import PassRate, pass_rate
 from knowngood.matrix.charts.releases import measured_releases
+from knowngood.move.upgrade.api import load_times
 from knowngood.move.upgrade.candidates import weight_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.move.upgrade.service import load_times
 from knowngood.share.changes.service import ChangesQuery, load_changes
 from knowngood.store.engine import Session
 from knowngood.store.knowledge.loader import KnowledgeSnapshot

@@ -19,10 +19,9 @@ from knowngood.cli.knowledge import ground_here, recorded_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import PATH, option
 from knowngood.cli.output import err
-from knowngood.commands.site.asking import ask
 from knowngood.commands.site.data import FORMAT, search_script, site_data, site_schema
 from knowngood.commands.site.links import FOLDERS, SiteLinks, compacted, relinked
-from knowngood.commands.site.pages import SitePage, pages_of
+from knowngood.commands.site.pages import SitePage, ask, pages_of
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import told_builds

@@ -20,6 +20,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.gate.request import BadField
 from knowngood.matrix.overview.selection import Words
 from knowngood.move.compare.page import MARKDOWN, notes
+from knowngood.move.upgrade.api import Requested, advice_on
 from knowngood.move.upgrade.candidates import ENOUGH, LEAST, WEIGHING_WORDS, Candidate
 from knowngood.move.upgrade.ranking import RANKING_WORDS, UpgradeAdvice
 from knowngood.move.upgrade.renderers import migration_note
@@ -31,7 +32,6 @@ from knowngood.move.upgrade.request import (
     start_name,
     start_of,
 )
-from knowngood.move.upgrade.service import Requested, advice_on
 from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     SECTION_WORDS,
