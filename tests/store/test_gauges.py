@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from knowngood.domain.verdicts.outcome import Outcome, Trouble, TroubleCode
 from knowngood.domain.verdicts.verdict import RULES, Verdict
 from knowngood.store import counters
-from knowngood.store.gauges import Gauges, load_gauges
 from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.gauges import Gauges, load_gauges
 from knowngood.store.jobs.event_recorder import lose_job, record_event
 from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
 from knowngood.store.maintenance import reclassify

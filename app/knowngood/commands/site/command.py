@@ -20,8 +20,7 @@ from knowngood.cli.lazy import command
 from knowngood.cli.options import PATH, option
 from knowngood.cli.output import err
 from knowngood.commands.site.data import FORMAT, search_script, site_data, site_schema
-from knowngood.commands.site.links import FOLDERS, SiteLinks, compacted, relinked
-from knowngood.commands.site.pages import SitePage, ask, pages_of
+from knowngood.commands.site.pages import FOLDERS, SiteLinks, SitePage, ask, compacted, pages_of, relinked
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import told_builds
