@@ -11,13 +11,6 @@ from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
 
-NO_BUILD = "No build here is this environment: {why}"
-"""What every door says where there is none; `why` is NoSuchBuild's text."""
-
-
-SEVERAL_GPUS_WORDS = "Several kinds of GPU are named ({gpus}), and the worst counts: {gpu}."
-"""What doors say that answer for one of them."""
-
 
 class NoSuchBuild(KnownGoodError):
     """A text or a name that is no build here; `nearest` are ids that may be meant."""

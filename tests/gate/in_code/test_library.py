@@ -15,7 +15,7 @@ from knowngood.gate.in_code.from_gate import findings_of
 from knowngood.gate.policy import Effect
 from knowngood.gate.request import GateRequest, rule
 from knowngood.store.knowledge.model import Knowledge
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.gate.in_code.running import environment_with, python
 
 ROOT = Path(__file__).parents[3]

@@ -22,8 +22,7 @@ from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
 from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
-from knowngood.domain.message import NOTHING, clauses
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import NOTHING, Message, clauses
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
@@ -292,15 +291,15 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     )
 
 
-def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
     """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
     is_missed = WINDOWS in resolved.platforms and any(
         version.name == "working Triton" for version in explanation.versions
     )
-    return (*_wheel_notes(resolved, known), *([Sentence("no_triton")] if is_missed else []))
+    return (*_wheel_notes(resolved, known), *([Message("no_triton")] if is_missed else []))
 
 
-def _wheel_notes(resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+def _wheel_notes(resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
     """The first thing to say where a text names a torch wheel and GPUs: that the wheel holds no code for one of them,
     or that nobody knows whether it does.
     """

@@ -1,6 +1,7 @@
 """`/api/v1/export/{format}`: a part of the matrix, or its evidence, as a file in the words of other tools."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, BinaryIO, cast
 
@@ -8,15 +9,16 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 from starlette.responses import StreamingResponse
 
-from knowngood.domain.verdicts.matrix import Columns
+from knowngood.domain.verdicts.matrix import Columns, stale_cells
 from knowngood.matrix.overview.selection import MatrixQuery, Names, Selection, known_classes, select
 from knowngood.share.bundles.store import export_bundle
+from knowngood.share.exports.extract import Extract, Links
 from knowngood.share.exports.formats import FORMATS, WRITERS, Format
-from knowngood.share.exports.service import extract_of
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_hardware
 from knowngood.store.records import ExportSelection as Evidence
 from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 router = APIRouter(tags=["export"])
 
@@ -100,3 +102,26 @@ def _read_out(file: BinaryIO) -> Iterator[bytes]:
 
 def _file_name(context: RequestContext, form: Format) -> str:
     return f"knowngood-{context.now:%Y-%m-%d}.{FORMATS[form].ending}"
+
+
+# The extract that exports are made of: a selection with the addresses of this server.
+
+
+def links_at(base: str) -> Links:
+    """Addresses on the server at `base`."""
+    return Links(
+        issue=lambda issue: base + issue_address(issue),
+        cell=lambda issue, build, hardware: base + cell_address(issue, build, hardware),
+        attempt=lambda attempt: base + attempt_address(attempt),
+    )
+
+
+def extract_of(selection: Selection, now: datetime, base: str) -> Extract:
+    """Every cell of the selection, by hardware class, issue and build, and all builds of the catalogue."""
+    known = selection.known
+    cells = tuple(
+        cell for class_ in selection.classes for issue in selection.issues for cell in selection.rows[issue.id, class_]
+    )
+    return Extract(
+        selection.issues, known, cells, stale_cells(cells, known.builds, now), now, links_at(base), selection.columns
+    )

@@ -1,5 +1,6 @@
 """Everything the gate knows, in one value, brought up to date by what changed since."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,6 +8,7 @@ from sys import intern
 
 import sqlalchemy as sa
 
+from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.hardware_classes import whole_classes
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
@@ -14,12 +16,15 @@ from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
 from knowngood.store.evidence import documents
-from knowngood.store.evidence.time_travel import load_cells_at
-from knowngood.store.knowledge.lazy_cells import LazyCells
-from knowngood.store.knowledge.model import Knowledge
-from knowngood.store.queries import load_builds, load_generation, load_issues, load_readable_builds
-from knowngood.store.state.wheel_code import count_environments, load_wheel_code
-from knowngood.store.tables import cells, issues
+from knowngood.store.evidence.changes import load_cells_at
+from knowngood.store.knowledge.model import Knowledge, LazyCells
+from knowngood.store.queries import (
+    load_builds,
+    load_generation,
+    load_issues,
+    load_readable_builds,
+)
+from knowngood.store.tables import attempts, cells, environments, issues
 from knowngood.store.watch_lists import load_watch_lists
 
 
@@ -145,3 +150,33 @@ def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) ->
         as_of=at,
         infers=False,
     )
+
+
+# The lists of GPU architectures that processes read in their wheels.
+
+
+def count_environments(s: Session) -> int:
+    """The number of environments in which an attempt ran: while it stays, so do the lists."""
+    query = sa.select(sa.func.count(sa.distinct(attempts.c.lock_digest)))
+    return int(s.execute(query).scalar_one())
+
+
+def load_wheel_code(s: Session) -> dict[str, WheelCode]:
+    """By torch's version with its variant, from the environments of attempts. Two lists of one version that differ
+    are not those of one wheel: none of them counts.
+    """
+    first = sa.select(attempts.c.lock_digest, sa.func.min(attempts.c.finished_at).label("at"))
+    dated = first.group_by(attempts.c.lock_digest).subquery()
+    query = sa.select(environments.c.imported, dated.c.lock_digest, dated.c.at).join(
+        dated, dated.c.lock_digest == environments.c.lock_digest
+    )
+    found: dict[str, list[WheelCode]] = defaultdict(list)
+    for imported, lock, at in s.execute(query):
+        if imported.get("arch"):
+            torch = imported.get("torch", "")
+            found[torch].append(WheelCode(torch, tuple(imported["arch"].split()), at, lock))
+    return {
+        torch: min(lists, key=lambda one: (one.read_at, one.lock))
+        for torch, lists in sorted(found.items())
+        if len({one.architectures for one in lists}) == 1
+    }
