@@ -7,16 +7,16 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BeforeValidator
 
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.changes import Cause, CureTurn
-from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.changes import Cause, CellTurn
 from knowngood.serialization.message_field import MessageField
 from knowngood.share.changes.atom import summary as in_summary
 from knowngood.share.changes.service import ChangesQuery, load_changes
-from knowngood.web.json_body import Body, CellUrl, OfCellBody, read_from
+from knowngood.web.json_body import Body, CellUrl, OfCellBody, fields_of, read_from
 from knowngood.web.request_context import Context
 from knowngood.web.urls import run_address
 
 
+@fields_of(CellTurn)
 class CellTurnBody(OfCellBody):
     """One cell before and after. `workarounds` are those whose verdict is another one, by id.
 
@@ -24,13 +24,8 @@ class CellTurnBody(OfCellBody):
     another one since, so that it was not run.
     """
 
-    before: Verdict
-    after: Verdict
     first: bool = read_from("is_first")
-    earlier: Verdict | None
     reason: MessageField
-    at: datetime
-    workarounds: dict[str, CureTurn]
     url: CellUrl = read_from("key")
 
 
