@@ -22,7 +22,6 @@ from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 router = APIRouter(tags=["export"])
 
-_ORIGIN = "knowngood"
 _IN_MEMORY_BYTES = 8_000_000
 _PIECE_BYTES = 256 * 1024
 
@@ -44,16 +43,14 @@ class ExportQuery(MatrixQuery, extra="forbid"):
 
 @router.get(
     "/export/{format}",
+    description="\n".join(f"`{form}`: {info.contents}." for form, info in FORMATS.items()),
     response_class=Response,
     responses={200: {"description": "The file; its media type goes with the format", "content": _MEDIA}},
 )
 def export(
     context: Context, form: Annotated[Format, Path(alias="format")], query: Annotated[ExportQuery, Query()]
 ) -> Response:
-    """`osv`: issues as OSV records with our own id prefix. `csv`: a line per cell.
-    `junit`: a test case per cell. `markdown`: the table as the page shows it, Pythons folded where they agree.
-    `bundle`: the evidence, to be imported elsewhere.
-    """
+    """Answer with the file in one of the `FORMATS`."""
 
     def load(session: Session) -> Response | Selection:
         classes = known_classes(query.hardware, load_hardware(session))
@@ -83,7 +80,7 @@ def _bundle(context: RequestContext, session: Session, query: ExportQuery, selec
     )
     file = cast("BinaryIO", SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115 - closed by whoever reads it out
     try:
-        export_bundle(session, file, now=context.now, origin=_ORIGIN, selection=evidence)
+        export_bundle(session, file, now=context.now, origin="knowngood", selection=evidence)
     except BaseException:
         file.close()
         raise
