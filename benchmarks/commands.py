@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 
 from benchmarks.sizes import size
+from knowngood.catalogue_digest import shipped_evidence
 from knowngood.main import cli
-from knowngood.share.bundles.shipped import shipped_evidence
 
 ROUNDS = int(os.environ.get("KNOWNGOOD_BENCH_ROUNDS", size("5", "1")))
 OLD = os.environ.get("KNOWNGOOD_BENCH_OLD", "")

@@ -25,12 +25,12 @@ import psutil
 import sqlalchemy as sa
 
 from benchmarks.sizes import size
+from knowngood.catalogue_digest import shipped_evidence
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.serialization import codec
-from knowngood.share.bundles.shipped import shipped_evidence
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.attempt_codec import Reception, attempt_row

@@ -40,7 +40,7 @@ from knowngood.serialization.lock_keys import InstalledEnvironment
 from knowngood.share.bundles import format as bundles_format
 from knowngood.share.bundles import store as bundles_store
 from knowngood.share.bundles.store import take_in_bundle
-from knowngood.store import bulk_insert
+from knowngood.store import statements
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence import cells, incoming_attempts
@@ -174,7 +174,7 @@ _PARTS = (
     (bundles_format, "check_bundle", "decode and check"),
     (bundles_format, "_item", "decode and check"),
     (bundles_format, "_lines", "decode and check"),
-    (bulk_insert, "insert", "write"),
+    (statements, "insert", "write"),
     (bundles_store._Intake, "_known", "write"),  # noqa: SLF001 - a clock is put around what the product does
     (incoming_attempts, "judge", "judge"),
     (cells, "derive_cell", "derive"),

@@ -9,7 +9,7 @@ from knowngood.commands.site.command import write_site
 from knowngood.domain.verdicts.known import Known
 from knowngood.logging_setup import configure
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.commands.site.large import large_known
 
 

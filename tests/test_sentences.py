@@ -15,12 +15,12 @@ from knowngood.domain.message import SENTENCES
 from knowngood.domain.verdicts.verdict import is_flaky
 from knowngood.gate.renderers.common import plain_passes
 from knowngood.gate.request import AttachedFile, GateRequest, rule
-from knowngood.health.coverage.hygiene import remarks_of
+from knowngood.health.coverage.rules import remarks_of
 from knowngood.move.compare.comparison import compare
 from knowngood.move.upgrade.ranking import advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 
 ROOT = Path(__file__).parents[1]
 PLACE = re.compile(r"{(\w+)}")
@@ -85,10 +85,9 @@ def test_every_message_has_its_sentence_and_fills_its_places() -> None:
     """Of the keys that are written out; the others are made of enumerations that the tables are made of, too."""
     for file in (*ROOT.glob("app/**/*.py"), *ROOT.glob("workers/**/*.py")):
         text = file.read_text(encoding="utf-8")
-        is_by_words = re.search(r"candidates import (\(\n[^)]*|.*)Message|class Message:\n.*Words with places", text)
         for node in ast.walk(ast.parse(text)):
             name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-            if name != ("Sentence" if is_by_words else "Message") or not isinstance(node, ast.Call) or not node.args:
+            if name != "Message" or not isinstance(node, ast.Call) or not node.args:
                 continue
             for key in (one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)):
                 given = {one.arg for one in node.keywords}

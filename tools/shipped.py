@@ -15,8 +15,7 @@ from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_knowledge
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.knowledge.shipped import FILE
-from knowngood.store.knowledge.snapshot import write_unsigned
+from knowngood.store.knowledge.snapshot import FILE, write_unsigned
 from knowngood.store.queries import load_durations
 
 

@@ -1,9 +1,9 @@
 """`make words`: the Chinese catalogue (gettext) holds every text that templates and pages say, and is compiled.
 
 A text is a sentence of a rule (`SENTENCES`), what stands in `t("...")` of a template, in `say("...")`, `Term("...")` or
-`Example(.., "...")` of code, in a `Message("...")` that is named by its words, or in a table whose name ends with
-WORDS, MEANINGS, CAUSES or HEADINGS. New texts are added without a translation (tests fail until they have one), those
-that nobody says any more are dropped. Running it twice changes nothing.
+`Example(.., "...")` of code, or in a table whose name ends with WORDS, MEANINGS, CAUSES or HEADINGS.
+New texts are added without a translation (tests fail until they have one), those that nobody says any more are dropped.
+Running it twice changes nothing.
 """
 
 import argparse
@@ -24,14 +24,12 @@ from jinja2.ext import extract_from_ast
 from knowngood.ask.explain.answer import Why
 from knowngood.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
 from knowngood.domain.message import SENTENCES
-from knowngood.environments.service import NO_BUILD
 from knowngood.web.html.i18n import CATALOGUES, DOMAIN
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / "app/knowngood/web/templates"
 # What speaks English alone: rules, feeds, reports of the gate.
 _ENGLISH = re.compile(r"domain/verdicts/|gate/(?!watchlists/)|share/changes/atom\.py|ask/explain/matcher\.py")
-_BY_WORDS = re.compile(r"move/upgrade/|ask/search/")  # where a Message is named by its words
 SOURCE = CATALOGUES / f"zh/LC_MESSAGES/{DOMAIN}.po"
 COMPILED = SOURCE.with_suffix(".mo")
 
@@ -39,10 +37,8 @@ COMPILED = SOURCE.with_suffix(".mo")
 # compared with.
 _ALSO = {
     "app/knowngood/domain/issue.py": ("open", "closed", NOT_REVIEWED),
-    "app/knowngood/environments/service.py": (NO_BUILD,),
-    "app/knowngood/move/compare/renderers.py": ("nothing beside torch",),
 }
-_SAYING = {"say": 0, "Message": 0, "Term": 0, "Example": 1}  # which argument is the text
+_SAYING = {"say": 0, "Term": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
 # Shown by their own values: `t(page.issue.severity.value)`.
 _ENUMERATIONS: tuple[type[StrEnum], ...] = (Culprit, Fidelity, LinkKind, Severity, Status, Why)
@@ -59,7 +55,7 @@ def texts_said() -> Mapping[str, list[Place]]:
     for path in sorted((ROOT / "app/knowngood").rglob("*.py")):
         if _ENGLISH.match(path.relative_to(ROOT / "app/knowngood").as_posix()):
             continue
-        _gather(said, path, _in_python(ast.parse(path.read_text(encoding="utf-8")), _saying(path)))
+        _gather(said, path, _in_python(ast.parse(path.read_text(encoding="utf-8"))))
     _gather(said, ROOT / "app/knowngood/domain/message.py", ((text, 0) for text in SENTENCES.values() if text))
     for one in _ENUMERATIONS:
         _gather(
@@ -123,16 +119,10 @@ def _in_template(source: str) -> Iterator[tuple[str, int]]:
             yield text, line
 
 
-def _saying(path: Path) -> Mapping[str, int]:
-    """Which argument of which call is a text. Elsewhere a Message begins with its key."""
-    is_by_words = _BY_WORDS.match(path.relative_to(ROOT / "app/knowngood").as_posix())
-    return _SAYING if is_by_words else {name: at for name, at in _SAYING.items() if name != "Message"}
-
-
-def _in_python(tree: ast.Module, saying: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _in_python(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            at = saying.get(_name(node.func), len(node.args))
+            at = _SAYING.get(_name(node.func), len(node.args))
             yield from (found for argument in node.args[at : at + 1] for found in _texts(argument))
     for statement in tree.body:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)

@@ -28,3 +28,8 @@ def digest_of(folders: Sequence[Path]) -> bytes:
                 found.update(f"{file}\0".encode())
                 found.update(file.read_bytes())
     return found.digest()
+
+
+def shipped_evidence() -> list[Path]:
+    """The bundles of results that come with this release, beside its issues, in the order of their names."""
+    return sorted((SHIPPED / "evidence").glob("*.jsonl.gz"))

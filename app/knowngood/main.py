@@ -9,8 +9,7 @@ import click
 
 from knowngood.cli.encoding import write_what_can_be_read
 from knowngood.cli.exit_codes import Exit, exit_of
-from knowngood.cli.lazy import LazyTable
-from knowngood.cli.removed import REMOVED
+from knowngood.cli.lazy import REMOVED, LazyTable
 from knowngood.domain.errors import KnownGoodError
 from knowngood.gc_tuning import collect_seldom, leave_quickly
 
@@ -46,7 +45,7 @@ TABLE = {
         "serve": ("knowngood.commands.serve", "Serve the dashboard and the API."),
         "dispatch": ("knowngood.measure.dispatch", "Run queued jobs until stopped, here or on a fleet."),
         "worker": ("knowngood.health.fleet.cli", "Join a fleet and measure for it."),
-        "push": ("knowngood.share.bundles.cli_push", "Send bundles of results to a server."),
+        "push": ("knowngood.share.bundles.cli", "Send bundles of results to a server."),
         "token": ("knowngood.commands.token", "Make, list and revoke tokens."),
     },
     "Share": {
@@ -61,9 +60,9 @@ TABLE = {
         "hygiene": ("knowngood.health.coverage.cli", "Where upstream's word and the measurements drift apart."),
     },
     "Upkeep": {
-        "migrate": ("knowngood.commands.migrate", "Bring the database to this release's tables."),
-        "prune": ("knowngood.commands.prune", "Remove what nothing counts on any more."),
-        "reclassify": ("knowngood.commands.migrate", "Derive every verdict anew from stored evidence."),
+        "migrate": ("knowngood.commands.maintain", "Bring the database to this release's tables."),
+        "prune": ("knowngood.commands.maintain", "Remove what nothing counts on any more."),
+        "reclassify": ("knowngood.commands.maintain", "Derive every verdict anew from stored evidence."),
         "void": ("knowngood.health.annotations.cli", "Keep a worker's results in a span of time from counting."),
         "unvoid": ("knowngood.health.annotations.cli", "Let what was voided count again."),
     },

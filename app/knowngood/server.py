@@ -23,9 +23,8 @@ from knowngood.gate.watchlists import api as api_watch_lists
 from knowngood.gate.watchlists import page as watchlists_page
 from knowngood.health import api as api_health
 from knowngood.health import page as health_page
-from knowngood.health.annotations import notes_api as api_notes
+from knowngood.health.annotations import api as api_annotations
 from knowngood.health.annotations import page as annotations_page
-from knowngood.health.annotations import voids_api as api_voids
 from knowngood.matrix import reference_page
 from knowngood.matrix.charts import api as api_charts
 from knowngood.matrix.charts import page as charts_page
@@ -50,10 +49,8 @@ from knowngood.share.exports import badge_api
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.cache import KnowledgeCache
 from knowngood.web import errors, openapi, preferences_page, removed
-from knowngood.web.api_responses import REFUSALS
 from knowngood.web.app_state import AppState, ResponseCache, StaticSite, state_of
-from knowngood.web.auth import api as api_whoami
-from knowngood.web.auth import audit_api as api_audit
+from knowngood.web.auth import api as api_auth
 from knowngood.web.auth import sign_in_page
 from knowngood.web.auth.middleware import AuthMiddleware
 from knowngood.web.auth.principal import AccessPolicy
@@ -62,11 +59,11 @@ from knowngood.web.html.markdown import load_lexers
 from knowngood.web.html.static_files import assets_version, read_assets, static_router
 from knowngood.web.html.templates import load_templates, make_templates
 from knowngood.web.metrics import api as metrics_api
-from knowngood.web.metrics import health_api
 from knowngood.web.metrics.collector import Instruments
 from knowngood.web.metrics.middleware import AccessLogMiddleware
 from knowngood.web.middleware.headers import HeadAsGet, PublicReads, RequestHead
 from knowngood.web.middleware.rate_limit import Bodies
+from knowngood.web.openapi import REFUSALS
 from knowngood.web.parameter_validation import read_plainly
 from knowngood.web.request_context import context_of
 from knowngood.web.urls import API, RESULTS
@@ -126,7 +123,6 @@ def create_app(
     )
     app.include_router(removed.router_of(removed.REMOVED))  # before what takes a part of the path for a name
     app.include_router(_api())
-    app.include_router(health_api.router)
     app.include_router(metrics_api.router)
     app.include_router(static_router(assets))
     pages = (
@@ -218,12 +214,10 @@ def _api() -> APIRouter:
         api_health.router,
         api_changes.router,
         api_exports.router,
-        api_notes.router,
+        api_annotations.router,
         api_watch_lists.router,
         api_results.router,
-        api_voids.router,
-        api_whoami.router,
-        api_audit.router,
+        api_auth.router,
     ):
         api.include_router(router)
     return api

@@ -21,7 +21,7 @@ from knowngood.move.upgrade.request import UpgradeRequest, gpus_of, read_upgrade
 from knowngood.move.upgrade.wording import answer, left_out_by_reason
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.model import Knowledge, Recorded
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
@@ -74,7 +74,7 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
     assert of_env.refusals == ruling.refusals
     found = explain_paste(text, make_failure_library((), {}), knowledge)
     assert tuple(map(english, found.wheel)) == (*said, *several)
-    sought = str(search(text, known, SearchIndex({})).note)
+    sought = english(search(text, known, SearchIndex({})).note)
     assert (f"named ({', '.join(gpus)}), and the worst counts: RTX 5090." in sought) is bool(several)
     start = start_of("", text, "", knowledge)
     question = read_upgrade(UpgradeRequest(start_name(start), hardware=gpus_of(start)), knowledge, TIMES)
@@ -109,13 +109,13 @@ def test_an_upgrade_leaves_out_what_holds_no_code_and_recommends_nothing_unmeasu
 )
 def test_an_upgrade_on_a_gpu_that_nobody_measured_cannot_say(knowledge: Knowledge, gpu: str, said: str) -> None:
     advice = advise(read_upgrade(UpgradeRequest("2.6.0", hardware=(gpu,)), knowledge, TIMES), knowledge.known)
-    assert answer(advice).startswith(f"Cannot say yet. {said}")
+    assert english(answer(advice)).startswith(f"Cannot say yet. {said}")
 
 
 @pytest.mark.parametrize("text", ["RTX 5090 sm_120 torch version", "sm_120", "which torch for an RTX 5090"])
 def test_a_search_for_a_gpu_is_answered_from_the_lists_with_their_days(knowledge: Knowledge, text: str) -> None:
     hit = search(text, knowledge.known, SearchIndex(knowledge.known.issues)).hits[0]
-    told = str(hit.told)
+    told = english(hit.told)
     holding, lacking = told.partition("; these hold none: ")[::2]
     assert "2.8.0+cu128" in holding
     assert "2.7.1+cu126" in lacking
@@ -123,7 +123,7 @@ def test_a_search_for_a_gpu_is_answered_from_the_lists_with_their_days(knowledge
 
 
 def test_a_search_for_a_gpu_that_was_measured_has_the_lists_too(knowledge: Knowledge) -> None:
-    told = str(search("H100", knowledge.known, SearchIndex({})).hits[0].told)
+    told = english(search("H100", knowledge.known, SearchIndex({})).hits[0].told)
     assert re.match(
         r"\d+ of \d+ issues are measured there\. Of the wheels tested here these hold code for sm_90: ", told
     )
@@ -132,7 +132,7 @@ def test_a_search_for_a_gpu_that_was_measured_has_the_lists_too(knowledge: Knowl
 
 def test_without_lists_a_search_says_no_more_than_that_nobody_measured(knowledge: Knowledge) -> None:
     known = replace(knowledge.known, wheels={})
-    told = str(search("sm_120", known, SearchIndex({})).hits[0].told)
+    told = english(search("sm_120", known, SearchIndex({})).hits[0].told)
     assert told.startswith("Nobody has measured this class here yet")
 
 

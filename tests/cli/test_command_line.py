@@ -12,8 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from knowngood.cli.lazy import LazyTable
-from knowngood.cli.removed import REMOVED
+from knowngood.cli.lazy import REMOVED, LazyTable
 from knowngood.domain.errors import BadRequest
 from knowngood.main import TABLE, cli
 from tests.commands.given import run_here

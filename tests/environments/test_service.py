@@ -7,8 +7,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.domain.builds.build_names import BuildNames
+from knowngood.domain.message import SENTENCES
 from knowngood.environments.resolve import PYPI
-from knowngood.environments.service import NO_BUILD, NoSuchBuild, pasted_build
+from knowngood.environments.service import NoSuchBuild, pasted_build
 from knowngood.store.engine import Engine
 from tests.make import make_build
 from tests.web.asking import client_of
@@ -109,15 +111,15 @@ def test_what_is_no_build_is_refused_in_the_same_words_at_every_door(
         said.append(unescape(re.findall(r'<p class="banner"[^>]*>([^<]+)', answer.text)[0]))
         assert quote(near) in answer.text.replace("+", "%2B")
     assert why in said[0]
-    assert said[0].startswith(NO_BUILD.partition("{")[0])
+    assert said[0].startswith(SENTENCES["no_build_here"].partition("{")[0])
     assert len(set(said)) == 1
 
     ruling = reader.post("/api/v1/gate", json={"environment": {"content": text}, "issues": ["all"]}).json()
     told = ruling.get("detail") or " ".join(ruling["notes"])
-    assert said[0].removeprefix(NO_BUILD.partition("{")[0]) in told
+    assert said[0].removeprefix(SENTENCES["no_build_here"].partition("{")[0]) in told
 
 
 def test_a_build_that_nobody_measured_is_none_here_and_says_so() -> None:
     build, other = make_build("2.6.0+cu124"), make_build("2.7.1+cu126")
     with pytest.raises(NoSuchBuild, match="no evidence of it is stored here"):
-        pasted_build("torch==2.6.0+cu124", {build.id: build, other.id: other}, {other.id})
+        pasted_build("torch==2.6.0+cu124", BuildNames({build.id: build, other.id: other}), {other.id})

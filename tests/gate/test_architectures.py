@@ -8,8 +8,7 @@ import pytest
 from knowngood.gate.decision import Decision, Ruling
 from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.store.knowledge.model import Knowledge
-from knowngood.store.knowledge.shipped import read_shipped
-from knowngood.store.knowledge.snapshot import read_unsigned, write_unsigned
+from knowngood.store.knowledge.snapshot import read_shipped, read_unsigned, write_unsigned
 
 NO_CODE = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0+cu128"
 OPEN = "not known whether this wheel has code for sm_120"

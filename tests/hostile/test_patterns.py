@@ -31,7 +31,7 @@ _MODULES = [
     "knowngood.gate.asking",
     "knowngood.ask.reading",
     "knowngood.ask.text_index",
-    "knowngood.serialization.toml_positions",
+    "knowngood.serialization.toml_models",
 ]
 _FROM_THE_BEGINNING = {"match", "fullmatch"}
 _WAYS = {*_FROM_THE_BEGINNING, "search", "sub", "findall", "finditer", "split"}

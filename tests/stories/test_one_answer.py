@@ -9,9 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.verdicts.matrix import families_of
+from knowngood.store.catalogue import save_known
 from knowngood.store.engine import connect, unit_of_work
-from knowngood.store.evidence.known_copy import save_known
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.fixtures.databases import NewStore
 from tests.web.asking import client_of
 from tests.web.given import NOW

@@ -23,12 +23,12 @@ import pytest
 from packaging.requirements import Requirement
 from uv import find_uv_bin
 
+from knowngood.catalogue_digest import shipped_evidence
 from knowngood.cli.exit_codes import Exit
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood.gate.asking import CODES
 from knowngood.gate.renderers.json import dump_decision
 from knowngood.gate.request import AttachedFile, GateRequest, rule
-from knowngood.share.bundles.shipped import shipped_evidence
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_knowledge
 from knowngood_workers.agent.sandbox_policy import probe_host_sandbox

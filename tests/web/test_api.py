@@ -189,48 +189,6 @@ def test_health_and_readiness_are_two_questions(client: TestClient) -> None:
     assert get(client, "/readyz") == {"status": "ready"}
 
 
-def test_the_openapi_document_names_every_door(client: TestClient) -> None:
-    paths = get(client, "/openapi.json")["paths"]
-    assert set(paths) == {
-        "/api/v1/matrix",
-        "/api/v1/hygiene",
-        "/api/v1/changes",
-        "/api/v1/export/{format}",
-        "/api/v1/charts",
-        "/api/v1/compare",
-        "/api/v1/coverage",
-        "/api/v1/lifespans",
-        "/api/v1/overview",
-        "/api/v1/quality",
-        "/api/v1/issues",
-        "/api/v1/issues/{issue}",
-        "/api/v1/builds",
-        "/api/v1/builds/{build}",
-        "/api/v1/cells/{issue}/{build}",
-        "/api/v1/attempts",
-        "/api/v1/attempts/{attempt}",
-        "/api/v1/cells/{issue}/{build}/notes",
-        "/api/v1/watchlists",
-        "/api/v1/watchlists/{name}",
-        "/api/v1/results",
-        "/api/v1/voids",
-        "/api/v1/voids/{void}/end",
-        "/api/v1/whoami",
-        "/api/v1/workers",
-        "/api/v1/audit",
-        "/api/v1/gate",
-        "/api/v1/runs",
-        "/api/v1/runs/{run}",
-        "/api/v1/upgrade",
-        "/api/v1/errors",
-        "/api/v1/search",
-        "/api/v1/events",
-        "/healthz",
-        "/readyz",
-        "/metrics",
-    }
-
-
 def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
     text = client.get("/api/docs").text
     assert "GET /api/v1/cells/{issue}/{build}" in text

@@ -16,10 +16,9 @@ _STAND_INS = str.maketrans("✓✕≠·⊘□∆°½…–—→×“”‘’",
 _NAME = "knowngood.stand_in"
 
 # Runners end lines at more signs than \n, skip blanks, and compare as a language does, which passes over the unseen.
-_ENDS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _UNSEEN = "\0-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BLANKS = f"{_UNSEEN}\t \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-_COLONS = re.compile(f"(^|[{_ENDS}])([{_BLANKS}]*):(?=[{_UNSEEN}]*:)")
+_COLONS = re.compile(rf"\A([{_BLANKS}]*):(?=[{_UNSEEN}]*:)")
 _HASHES = re.compile(rf"(#[{_UNSEEN}]*)#(?=[{_UNSEEN}]*\w*[{_UNSEEN}]*\[)")
 _ESCAPED_HASH = {"{": r"\u0023", "[": r"\u0023", "<": "&#35;"}
 
@@ -40,7 +39,8 @@ def one_printable_line(text: str) -> str:
 def defused(text: str) -> str:
     """Text in which no CI system finds a command. JSON and XML, by how they begin, are escaped and hold the same."""
     hash_, colon = _ESCAPED_HASH.get(text[:1], "# "), "&#58;" if text[:1] == "<" else ": "
-    return _COLONS.sub(rf"\1\2{colon}", _HASHES.sub(lambda match: match[1] + hash_, text))
+    lines = _HASHES.sub(lambda match: match[1] + hash_, text).splitlines(keepends=True)
+    return "".join([_COLONS.sub(rf"\1{colon}", line) for line in lines])
 
 
 def write_what_can_be_read() -> None:

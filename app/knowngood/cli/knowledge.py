@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from knowngood.cli.options import trusted_keys
 from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.knowledge.model import Knowledge, Recorded
-from knowngood.store.knowledge.shipped import age_in_words, read_shipped
-from knowngood.store.knowledge.snapshot import Snapshot
+from knowngood.store.knowledge.snapshot import Snapshot, age_in_words, read_shipped
 from knowngood.store.knowledge.together import recorded_together, together
-from knowngood.store.knowledge.trust import trusted_keys
 
 # What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from knowngood.cli.knowledge import has_store
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON
 from knowngood.settings import Settings, read_settings
-from knowngood.store.knowledge.shipped import age_in_words, read_shipped
-from knowngood.store.knowledge.snapshot import Snapshot
+from knowngood.store.knowledge.snapshot import Snapshot, age_in_words, read_shipped
 
 
 @command(

@@ -154,10 +154,12 @@ def watched_issues(
     else:
         ids = _require_ids("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
     by_component = {text: names.components.get(text.strip().casefold(), ()) for text in watch.components}
-    ids |= _require_ids("component", watch.components, by_component, {issue.component for issue in issues.values()})
+    if by_component:
+        ids |= _require_ids("component", watch.components, by_component, {issue.component for issue in issues.values()})
     by_package = {text: names.packages.get(canonicalize_name(text.strip()), ()) for text in watch.packages}
     ids |= {id_ for matches in by_package.values() for id_ in matches}
-    ids |= {issue.id for issue in issues.values() if watch.severity and is_at_least(issue.severity, watch.severity)}
+    if least := watch.severity:
+        ids |= {issue.id for issue in issues.values() if is_at_least(issue.severity, least)}
     notes = tuple(
         f"no issue here needs the package {_shown(text)}" for text, matches in by_package.items() if not matches
     )

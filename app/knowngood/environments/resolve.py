@@ -180,12 +180,12 @@ class _UnclearEnvironment(Exception):
     """The environment names no one build; the text says why and what to state."""
 
 
-def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Collection[str]) -> ResolvedBuild:
-    """The tested build that `stated` is. `builds` are the catalogue's by id, `tested` the ids with a measured cell.
+def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str]) -> ResolvedBuild:
+    """The tested build that `stated` is. `names` are the catalogue's, `tested` the ids with a measured cell.
 
     Total: whatever cannot be one build is a Resolved without one, whose note says why.
     """
-    catalogue = _Catalogue(BuildNames(builds), tested)
+    catalogue = _Catalogue(names, tested)
     packages = _packages(stated)
     asked = _asked(stated)
     line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
@@ -197,7 +197,7 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
         question = _question(stated, torch, asked, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
-        why = [quoted(str(unclear)), *_came_with(stated, builds)]
+        why = [quoted(str(unclear)), *_came_with(stated, names.builds)]
         found = ResolvedBuild(None, asked, tuple(why), nearest=nearest)
     else:
         found = _settle(question, catalogue)
@@ -228,7 +228,7 @@ def _platforms(stated: StatedEnvironment) -> Mapping[str, str]:
 
 def resolve_build(
     text: str,
-    builds: Mapping[str, Build],
+    names: BuildNames,
     tested: Collection[str],
     *,
     python: str = "",
@@ -246,7 +246,7 @@ def resolve_build(
             f'"{name.text}" is for Python {name.python}, and Python {python} was stated; leave one of them out, or '
             f"name the build of that Python ({name.id_on(python)})"
         )
-    catalogue = _Catalogue(BuildNames(builds), tested)
+    catalogue = _Catalogue(names, tested)
     torch, taken = catalogue.names.torch_of(name)
     assumed = (taken,) if taken else ()
     known = python or name.python

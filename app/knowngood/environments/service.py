@@ -4,19 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from knowngood import foreign_text
-from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import BadEnvironment, KnownGoodError
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
-
-NO_BUILD = "No build here is this environment: {why}"
-"""What every door says where there is none; `why` is NoSuchBuild's text."""
-
-
-SEVERAL_GPUS_WORDS = "Several kinds of GPU are named ({gpus}), and the worst counts: {gpu}."
-"""What doors say that answer for one of them."""
 
 
 class NoSuchBuild(KnownGoodError):
@@ -29,7 +22,7 @@ class NoSuchBuild(KnownGoodError):
 
 def stated_build(
     text: str,
-    builds: Mapping[str, Build],
+    names: BuildNames,
     tested: Collection[str],
     *,
     name: str = "",
@@ -41,7 +34,7 @@ def stated_build(
     BadEnvironment for a text that cannot be read.
     """
     stated = stated_in(text.encode(errors="replace"), name, python, groups)
-    return resolve(replace(stated, platforms={**stated.platforms, **(platforms or {})}), builds, tested)
+    return resolve(replace(stated, platforms={**stated.platforms, **(platforms or {})}), names, tested)
 
 
 def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
@@ -51,10 +44,10 @@ def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str]
     return foreign_text.read(read_environment, name, content, python=python, groups=groups)
 
 
-def pasted_build(text: str, builds: Mapping[str, Build], tested: Collection[str]) -> ResolvedBuild:
+def pasted_build(text: str, names: BuildNames, tested: Collection[str]) -> ResolvedBuild:
     """Always with a build. Raises NoSuchBuild."""
     try:
-        found = stated_build(text, builds, tested)
+        found = stated_build(text, names, tested)
     except BadEnvironment as error:
         raise NoSuchBuild(str(error)) from None
     if found.build is None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from knowngood.cli.encoding import defused, one_printable_line, write_what_can_be_read
 from knowngood.cli.exit_codes import Exit, exit_of
+from knowngood.cli.options import UNSIGNED
 from knowngood.domain.errors import BadRequest, KnownGoodError
-from knowngood.store.knowledge.trust import UNSIGNED
 
 CODES = {"pass": Exit.OK, "block": Exit.FINDING, "insufficient_evidence": Exit.INSUFFICIENT}
 Answer = tuple[str, Mapping[str, str]]

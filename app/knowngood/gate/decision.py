@@ -5,16 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import ClassVar
 
 from knowngood.domain.builds.packages import built_for_another
 from knowngood.domain.builds.platforms import TAKEN
 from knowngood.domain.hardware_names import several_gpus
+from knowngood.domain.identity_key import IdentityKey
 from knowngood.domain.issue import Issue, Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
-from knowngood.domain.message import english
+from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.claims import doubts_about_fix
-from knowngood.domain.verdicts.history import listed
+from knowngood.domain.verdicts.history import Fix, listed
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import (
@@ -180,9 +182,7 @@ def decide(question: GateQuestion) -> Ruling:
         nearest=question.resolved.nearest,
         hardware=question.classes,
         reasons=tuple(reasons),
-        notes=tuple(
-            dict.fromkeys([*_notes(question, refusals), *notes, *_notes_on_base(question), *question.lost_names()])
-        ),
+        notes=tuple(dict.fromkeys(notes)),
         counts={effect: counts[effect] for effect in Effect},
         decided_at=question.now,
         known_at=question.known.as_of,
@@ -211,6 +211,7 @@ def _notes_on_base(question: GateQuestion) -> Iterable[str]:
 def _reason(case: Case) -> Reason:
     effect, why, ignored = weigh(case)
     issue, cell, fix, hardware = case.issue, case.cell, case.fix, case.cell.hardware
+    report = issue.report
     evidence = f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}" + (hardware and f"?hardware={hardware}")
     return Reason(
         issue=issue.id,
@@ -236,15 +237,25 @@ def _reason(case: Case) -> Reason:
         assurance=Assurance.NOT_KNOWN if case.only_on else cell.assurance,
         grounds=(cell.basis,) if cell.basis else (),
         runs=cell.runs,
-        upstream=issue.report.url if issue.report else None,
+        upstream=report.url if report else None,
         caveat=issue.caveat,
-        fix_doubts=tuple(map(english, doubts_about_fix(issue, fix, case.question.known, hardware))) if fix else (),
+        fix_doubts=_fix_doubts(case, fix) if fix else (),
         not_covered=cell.not_covered,
         sign=status_of(cell),
         works_on=case.works_on,
         elsewhere=_shown(case.elsewhere[0], WorkaroundFinding(WorkaroundVerdict.EFFECTIVE)) if case.elsewhere else None,
         concerns_others=cell.reason.key in CONCERNS_OTHERS,
     )
+
+
+def _fix_doubts(case: Case, fix: Fix) -> tuple[str, ...]:
+    doubts = doubts_about_fix(case.issue, fix, case.question.known, case.cell.hardware)
+    return tuple([_in_english(IdentityKey(one)) for one in doubts])
+
+
+@lru_cache(maxsize=65_536)  # every failure of a row has the later ones among its doubts
+def _in_english(same: IdentityKey[Message]) -> str:
+    return english(same.it)
 
 
 _TRIED = (

@@ -77,9 +77,8 @@ class GateQuestion:
         build = self.build
         if build is None:
             return ()
-        alike = (one for one in self.known.builds.values() if one.python in self.resolved.pythons)
-        family = build.build_id.apart_from_python
-        others = [one for one in alike if one.build_id.apart_from_python == family and one.id != build.id]
+        alike = self.known.claims.builds_alike(build)
+        others = [one for one in alike if one.python in self.resolved.pythons and one.id != build.id]
         return (build, *sorted(others, key=lambda one: one.build_id))
 
     @cached_property
@@ -101,7 +100,7 @@ class GateQuestion:
         """The base build, which need not be tested. Raises BadRequest."""
         if self.policy.base:
             try:
-                return resolve_build(self.policy.base, self.known.builds, self.known.builds)
+                return resolve_build(self.policy.base, self.known.build_names, self.known.builds)
             except UnknownBuild as error:
                 raise BadRequest(f"base: {error}") from None
         if self.policy.only_new:
@@ -114,8 +113,8 @@ class GateQuestion:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """The issues that the question names."""
-        return named_by(self.policy.watch, self.known.issues.values(), self.known.names)
+        """The watched issues that the question names."""
+        return named_by(self.policy.watch, self.watched[0], self.known.names)
 
     @cached_property
     def declared(self) -> Mapping[str, tuple[str, ...]]:
@@ -175,17 +174,17 @@ class Case:
     def fails(self) -> bool:
         return self.cell.verdict in FAILURES
 
-    @cached_property
+    @property
     def build(self) -> Build | None:
         return self.question.known.builds.get(self.cell.build)
 
-    @cached_property
+    @property
     def on_base(self) -> Cell | None:
         """The same cell on the base build; None: none is named, or the catalogue has no such build."""
         base = self.question.base_build if self.fails else None
         return self.question.known.cell(self.issue, base, self.cell.hardware) if base else None
 
-    @cached_property
+    @property
     def fix(self) -> Fix | None:
         """The release that passes again, of a failing cell."""
         build = self.question.build if self.fails else None
@@ -276,6 +275,8 @@ def _case(issue: Issue, hardware: str, question: GateQuestion) -> Case:
     """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is; one
     that the policy lets pass as reported stands for none that it does not.
     """
+    if len(question.twins) == 1:
+        return Case(question, issue, _cell(issue, question.twins[0], hardware, question))
     is_eased = question.policy.variants is Variants.REPORTED
     cells = [(twin.python, _cell(issue, twin, hardware, question)) for twin in question.twins]
     pythons = dict(sorted(cells, key=lambda pair: is_eased and passes_as_reported(pair[1])))

@@ -173,7 +173,7 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
 
 
 def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
-    builds, tested = knowledge.known.builds, knowledge.tested
+    names, tested = knowledge.known.build_names, knowledge.tested
     with about(request.named("platform")):
         platforms = {**platform_of_gpus(policy.hardware), **parse_platform(request.platform or policy.platform)}
     with about(request.named("python")):
@@ -181,11 +181,11 @@ def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> Res
         file = request.environment
         if file is None:
             with about("build", OtherPython):
-                return resolve_build(request.build, builds, tested, python=python, platforms=platforms)
+                return resolve_build(request.build, names, tested, python=python, platforms=platforms)
         with about("environment", OtherPython):
             name = PurePath(file.name).name
             return stated_build(
-                file.content, builds, tested, name=name, python=python, groups=request.groups, platforms=platforms
+                file.content, names, tested, name=name, python=python, groups=request.groups, platforms=platforms
             )
 
 

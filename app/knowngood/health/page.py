@@ -17,8 +17,7 @@ from knowngood.domain.measuring.worker_stats import Window
 from knowngood.domain.verdicts.inference import AGREEMENT
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import fold, rows_of, stale_cells
-from knowngood.health.coverage.gaps import Pattern
-from knowngood.health.coverage.hygiene import HEADINGS
+from knowngood.health.coverage.rules import HEADINGS, Pattern
 from knowngood.health.coverage.service import ClassCoverage, coverage_of, hygiene_of, load_waiting
 from knowngood.health.fleet.service import Workers, load_workers
 from knowngood.health.quality.service import load_quality

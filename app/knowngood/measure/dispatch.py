@@ -8,7 +8,7 @@ from knowngood.cli.context import opened
 from knowngood.cli.lazy import command
 from knowngood.cli.options import NODE_IP, flag, option, text
 from knowngood.cli.signals import stoppable
-from knowngood.commands.migrate import migrate
+from knowngood.commands.maintain import migrate
 from knowngood.health.fleet.cli import leading
 from knowngood.logging_setup import configure
 from knowngood.measure.jobs import Work, own_hardware, transport

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from knowngood.catalogue_digest import shipped_evidence
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.choice import Chosen
 from knowngood.cli.lazy import command
@@ -10,7 +11,7 @@ from knowngood.cli.options import BUILDS, HOST, PORT, flag
 from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable, wait
 from knowngood.cli.stored import known_now, pick_builds, pick_issues
-from knowngood.commands.migrate import derive_anew
+from knowngood.commands.maintain import derive_anew
 from knowngood.commands.serve import Server, listen
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.verdict import CellPlace
@@ -30,7 +31,6 @@ from knowngood.measure.jobs import (
 from knowngood.measure.scheduling.pricing import tell_price
 from knowngood.settings import read_settings
 from knowngood.share.bundles.cli import import_bundle
-from knowngood.share.bundles.shipped import shipped_evidence
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.job_queue import cancel_run
 from knowngood_workers.dispatch.dispatcher import utc_now

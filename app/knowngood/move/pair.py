@@ -242,6 +242,14 @@ Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
 
 
 @dataclass(frozen=True)
+class InstalledPackages:
+    """Packages that the issue installs beside torch on either build."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class IssuePair:
     """One issue on one hardware class of both `builds`. `old` says of either side whether its evidence is stale."""
 
@@ -267,10 +275,9 @@ class IssuePair:
         return {id_: turn for id_, turn in turns if turn is not None}
 
     @property
-    def packages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The packages that the issue installs beside torch on either side."""
-        before, after = self.builds
-        return environment_request(self.issue, before).packages, environment_request(self.issue, after).packages
+    def packages(self) -> InstalledPackages:
+        before, after = (environment_request(self.issue, build).packages for build in self.builds)
+        return InstalledPackages(before, after)
 
     @property
     def is_silent(self) -> bool:

@@ -13,20 +13,14 @@ from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.matrix.schemas import BuildBody, CellBody, cell_body
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
-from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
+from knowngood.move.pair import Group, InstalledPackages, IssuePair, Transition, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Missing, Rating, Tally
 from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice
-from knowngood.move.upgrade.reasons import UpgradeDecision
+from knowngood.move.upgrade.reasons import FindOut, UpgradeDecision
 from knowngood.move.upgrade.wording import answer, requirements
+from knowngood.serialization.message_field import MessageField
 from knowngood.web.json_body import Body, CellUrl, TitledIssueBody, read_from, rounded
 from knowngood.web.urls import build_address, compare_address, issue_address
-
-
-class PackagesBody(Body):
-    """Packages that the issue installs beside torch on either build."""
-
-    before: list[str]
-    after: list[str]
 
 
 class PairBody(TitledIssueBody):
@@ -41,7 +35,7 @@ class PairBody(TitledIssueBody):
     before: CellBody
     after: CellBody
     workarounds: dict[str, WorkaroundTurn]
-    packages: PackagesBody
+    packages: InstalledPackages
     url: str
 
 
@@ -52,7 +46,7 @@ class CompareBody(Body):
     `blind` says that no issue answers on both builds, so that nothing was compared.
     """
 
-    sentence: str
+    sentence: MessageField
     a: BuildBody
     b: BuildBody
     hardware: str
@@ -82,7 +76,6 @@ def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | 
 
 
 def pair_body(pair: IssuePair, now: datetime) -> PairBody:
-    before, after = pair.packages
     first, second = pair.builds
     return PairBody(
         issue=pair.issue.id,
@@ -97,7 +90,7 @@ def pair_body(pair: IssuePair, now: datetime) -> PairBody:
         before=cell_body(pair.before, first, now),
         after=cell_body(pair.after, second, now),
         workarounds=dict(pair.turns),
-        packages=PackagesBody(before=list(before), after=list(after)),
+        packages=pair.packages,
         url=issue_address(pair.issue.id, build=second.id, hardware=pair.after.hardware),
     )
 
@@ -140,7 +133,7 @@ class CandidateBody(Body):
     packages: dict[str, str]
     age: ReleaseAge | None
     rating: Rating
-    why: Annotated[str, BeforeValidator(str)]
+    why: MessageField
     counts: dict[Tally, int]
     measured: int
     from_python: int
@@ -152,13 +145,6 @@ class CandidateBody(Body):
     missing: Missing
     items: list[ItemBody]
     url: Annotated[str, AfterValidator(build_address)] = read_from("build", "id")
-
-
-class FindOutBody(Body):
-    """A measurement that is needed before more can be said."""
-
-    what: Annotated[str, BeforeValidator(str)]
-    commands: list[str]
 
 
 class UpgradeBody(Body):
@@ -176,7 +162,7 @@ class UpgradeBody(Body):
     constraints: list[str]
     enough: float
     failing: list[str]
-    find_out: list[FindOutBody]
+    find_out: tuple[FindOut, ...]
     base: CandidateBody
     candidates: list[CandidateBody]
     left_out: tuple[LeftOut, ...]
@@ -187,7 +173,7 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
     best = advice.best
     return UpgradeBody(
         decision=advice.decision,
-        answer=answer(advice),
+        answer=english(answer(advice)),
         start=advice.start.id,
         build=best.build.id if best else None,
         requirements=list(requirements(best.build, advice.constraints.packages)) if best else [],
@@ -196,7 +182,7 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         constraints=list(advice.constraints.in_words),
         enough=advice.enough,
         failing=list(advice.failing),
-        find_out=[FindOutBody.of(one) for one in advice.find_out],
+        find_out=advice.find_out,
         base=CandidateBody.of(advice.base),
         candidates=[CandidateBody.of(one) for one in advice.candidates],
         left_out=advice.left_out,

@@ -3,7 +3,8 @@
 One event is one line. Fields a reader does not know are ignored, so that an older dispatcher reads a newer agent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import orjson
@@ -37,25 +38,20 @@ MACHINE = TypeAdapter(Machine)
 RECORD = TypeAdapter(RunRecord)
 CELL = TypeAdapter(Cell)
 MESSAGE = TypeAdapter(Message)
-SPEC = TypeAdapter(JobSpec)
 SEARCHED = TypeAdapter(Searched)
 
-_EVENTS: dict[str, TypeAdapter[Event]] = {
-    "job_started": TypeAdapter(JobStarted),
-    "provisioning": TypeAdapter(Provisioning),
-    "environment_ready": TypeAdapter(EnvironmentReady),
-    "arm_started": TypeAdapter(ArmStarted),
-    "arm_finished": TypeAdapter(ArmFinished),
-    "job_ended": TypeAdapter(JobEnded),
+# What dispatcher and agent alone say is made when they do: no command that answers from the store waits for it.
+_adapter_of: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+_EVENTS: dict[str, type[Event]] = {
+    "job_started": JobStarted,
+    "provisioning": Provisioning,
+    "environment_ready": EnvironmentReady,
+    "arm_started": ArmStarted,
+    "arm_finished": ArmFinished,
+    "job_ended": JobEnded,
 }
-_TYPES: dict[type, str] = {
-    JobStarted: "job_started",
-    Provisioning: "provisioning",
-    EnvironmentReady: "environment_ready",
-    ArmStarted: "arm_started",
-    ArmFinished: "arm_finished",
-    JobEnded: "job_ended",
-}
+_TYPES = {kind: name for name, kind in _EVENTS.items()}
 
 
 class BadLine(KnownGoodError):
@@ -63,12 +59,12 @@ class BadLine(KnownGoodError):
 
 
 def dump_spec(spec: JobSpec) -> bytes:
-    return SPEC.dump_json(spec)
+    return _adapter_of(JobSpec).dump_json(spec)
 
 
 def load_spec(data: bytes | str | Mapping[str, Any]) -> JobSpec:
     """Read a specification from JSON text, or from what a JSON parser made of it."""
-    return _load(SPEC, data, "job specification")
+    return _load(JobSpec, data, "job specification")
 
 
 def dump_record(record: RunRecord) -> bytes:
@@ -83,7 +79,7 @@ def event_type(event: Event) -> str:
 def dump_event(event: Event) -> bytes:
     """One line of JSON without its line end; `type` is its first field."""
     name = event_type(event)
-    return b'{"type":"%s",%s' % (name.encode(), _EVENTS[name].dump_json(event)[1:])
+    return b'{"type":"%s",%s' % (name.encode(), _adapter_of(type(event)).dump_json(event)[1:])
 
 
 def load_event(line: bytes | str) -> Event:
@@ -98,7 +94,8 @@ def load_event(line: bytes | str) -> Event:
     return _load(_EVENTS[name], fields, name)
 
 
-def _load(adapter: TypeAdapter[_T], data: bytes | str | Mapping[str, Any], what: str) -> _T:
+def _load(kind: type[_T], data: bytes | str | Mapping[str, Any], what: str) -> _T:
+    adapter: TypeAdapter[_T] = _adapter_of(kind)
     try:
         if isinstance(data, bytes | str):
             return adapter.validate_json(data)

@@ -9,10 +9,13 @@ from pydantic import TypeAdapter
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
+from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CellKey
 from knowngood.serialization import codec
+from knowngood.store import statements
 from knowngood.store.engine import Session
 from knowngood.store.evidence.cells import announce, insert_missing, rederive, touch
+from knowngood.store.queries import load_generation
 from knowngood.store.records import CellChange
 from knowngood.store.statements import place_of
 from knowngood.store.tables import attempts, builds, cells, issue_revisions, issues
@@ -73,3 +76,27 @@ def _keys_of(s: Session, of_issues: set[str], of_builds: set[str]) -> Iterable[C
     places = sa.select(*place_of(attempts)).distinct()
     concerned = sa.or_(attempts.c.issue.in_(of_issues), attempts.c.build.in_(of_builds))
     return map(CellKey._make, s.execute(places.where(concerned)).all())
+
+
+# A store made of what is known, from wherever: catalogue and cells without the attempts they were derived from.
+#
+# For pages that are made of more than the local store, or where there is none (`knowngood site`).
+
+
+def save_known(s: Session, known: Known, now: datetime) -> None:
+    """Into an empty store. Cells of issues or builds that the catalogue lacks are of no use there."""
+    save_catalogue(s, tuple(known.issues.values()), tuple(known.builds.values()), now)
+    generation = load_generation(s)
+    found = (known.cells[place] for place in sorted(known.cells))
+    rows = [
+        (
+            *cell.key,
+            cell.verdict.value,
+            cell.measured_at,
+            generation,
+            codec.CELL.dump_json(cell, exclude_defaults=True).decode(),
+        )
+        for cell in found
+        if cell.issue in known.issues and cell.build in known.builds
+    ]
+    statements.insert(s, cells, rows)

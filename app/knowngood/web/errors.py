@@ -18,8 +18,7 @@ from knowngood.domain.naming.threads import Thread
 from knowngood.domain.watch_list import UnknownWatchList, WatchListTaken
 from knowngood.query.parser import BadQuery
 from knowngood.query.search_box import Marked, marked
-from knowngood.web.middleware.allowed_methods import methods_at
-from knowngood.web.middleware.headers import HEADERS, REQUEST_ID
+from knowngood.web.middleware.headers import HEADERS, REQUEST_ID, methods_at
 from knowngood.web.middleware.rate_limit import TooMany
 from knowngood.web.middleware.request_bodies import BadBody
 

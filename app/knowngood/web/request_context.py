@@ -30,8 +30,7 @@ from knowngood.web.app_state import AppState, StoredResponse, state_of
 from knowngood.web.auth.principal import principal_of
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import Choice
-from knowngood.web.html.i18n import Language
-from knowngood.web.html.messages import in_words
+from knowngood.web.html.i18n import Language, as_text, in_words
 from knowngood.web.my_build import MY_BUILD, NOBODYS, YEAR_S, said_in
 from knowngood.web.urls import API
 
@@ -226,6 +225,10 @@ class RequestContext:
     def told(self, message: Message | None, *, begins: bool = False) -> Markup:
         """The message of a rule (a reason, a history) as HTML, in the reader's language; as a sentence `begins`."""
         return in_words(message, self.language, begins=begins)
+
+    def write(self, message: Message) -> str:
+        """The message as plain text in the reader's language."""
+        return as_text(message, self.language)
 
     def ago(self, then: datetime) -> str:
         """How long ago; the day in a file, which is read at any time."""

@@ -15,8 +15,8 @@ from sqlalchemy import text as sql
 from knowngood.ask.explain.advice import command_of
 from knowngood.ask.explain.answer import Match, Strength
 from knowngood.domain.issue import Issue
+from knowngood.domain.message import Message, english
 from knowngood.matrix.issues.workarounds import WorkaroundView
-from knowngood.move.upgrade.candidates import Message
 from knowngood.store.engine import Engine, reading
 from knowngood.web.auth.principal import AccessPolicy
 from tests.web import given
@@ -300,7 +300,7 @@ def test_an_address_that_names_what_is_not_here_is_refused_with_the_field(
 def test_every_match_ends_in_something_to_do(client: TestClient) -> None:
     for text in (REPORT, LINE, "error: redefinition of tmp_acc0_arr"):
         for match, _, workarounds, step in answered(client, text)["matches"]:
-            assert str(step)
+            assert english(step)
             assert workarounds or command_of(step) or match.cures_on or match.report_url
 
 

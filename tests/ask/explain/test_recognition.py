@@ -23,6 +23,7 @@ from knowngood.ask.explain.matcher import (
     recognise,
 )
 from knowngood.ask.signature_search import SearchBudget
+from knowngood.catalogue_digest import shipped_evidence
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue
 from knowngood.domain.measuring.job import Attempt
@@ -30,7 +31,6 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.outcome import Outcome, classify
 from knowngood.share.bundles.format import LogText, check_bundle, read_items
-from knowngood.share.bundles.shipped import shipped_evidence
 from knowngood.store.knowledge.model import Knowledge
 from tests.ask.explain.substitutions import SUBSTITUTED, as_of_another
 from tests.catalogue.given import shipped

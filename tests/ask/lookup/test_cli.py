@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from knowngood.catalogue.script_analysis import STANDALONE
-from knowngood.store.knowledge.shipped import read_shipped
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, write_snapshot
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.forked_commands import run_command
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.gate.renderers.text import answer_text
 from knowngood.gate.request import AttachedFile, GateRequest, rule
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 KNOWLEDGE = read_shipped().knowledge

@@ -11,10 +11,11 @@ from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import SearchIndex, search
 from knowngood.cli.choice import select
 from knowngood.domain.issue import Signature, SignatureKind
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.known import Known
 from knowngood.query.cli import QueryOption
 from knowngood.query.parser import parse
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.make import make_issue
 
 TABLE = tomllib.loads((Path(__file__).parent / "notations.toml").read_text(encoding="utf-8"))
@@ -56,8 +57,8 @@ def test_a_signature_that_is_too_slow_for_a_line_is_told_and_others_are_found(kn
     quick = make_issue("toy-quick", signature=Signature(SignatureKind.MESSAGE, "it says: a{9}"))
     issues = {one.id: one for one in (slow, quick)}
     found = search(f"it says: {'a' * 200} c", replace(known, issues=issues), SearchIndex(issues))
-    assert str(found.note) == "These signatures took too long to look for: toy-slow."
-    assert [hit.name for hit in found.hits if hit.told.words] == ["toy-quick"]
+    assert english(found.note) == "These signatures took too long to look for: toy-slow."
+    assert [hit.name for hit in found.hits if hit.told] == ["toy-quick"]
     assert not found.sure
 
 
@@ -91,9 +92,9 @@ def test_a_part_of_the_matrix_that_is_offered_first_has_rows(text: str, known: K
 
 def test_what_has_no_row_is_said(known: Known, index: SearchIndex) -> None:
     found = search("flaky on 2.11", known, index)
-    assert str(found.note) == "No issue is known here for build:2.11 status:flaky."
+    assert english(found.note) == "No issue is known here for build:2.11 status:flaky."
     assert [hit.kind for hit in found.hits] == [HitKind.UPGRADE, HitKind.BUILD]
-    assert str(search("xformers 2.7.1", known, index).note) == "Nothing here is about xformers."
+    assert english(search("xformers 2.7.1", known, index).note) == "Nothing here is about xformers."
 
 
 def test_an_upgrade_is_asked_for_a_gpu_that_nobody_measured(known: Known, index: SearchIndex) -> None:

@@ -8,7 +8,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 
 
 def large_known(rows: int, columns: int, hardware: str = "cpu-x86_64") -> Known:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from knowngood.commands.site.links import SiteLinks, relinked
-from knowngood.commands.site.pages import SitePage, file_names
+from knowngood.commands.site.pages import SiteLinks, SitePage, file_names, relinked
 from knowngood.web.html.i18n import Language
 from knowngood.web.urls import MATRIX
 

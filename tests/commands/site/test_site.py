@@ -18,11 +18,11 @@ from knowngood.commands.site.command import write_site
 from knowngood.commands.site.data import FORMAT, SCHEMA_VERSION, site_schema
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import shown_builds
+from knowngood.store.catalogue import save_known
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.store.evidence.known_copy import save_known
 from knowngood.store.knowledge.loader import load_known
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.web.urls import cell_anchor
 from tests.commands.given import Call
 from tests.commands.site.large import large_known

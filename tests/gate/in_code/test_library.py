@@ -15,7 +15,7 @@ from knowngood.gate.in_code.from_gate import findings_of
 from knowngood.gate.policy import Effect
 from knowngood.gate.request import GateRequest, rule
 from knowngood.store.knowledge.model import Knowledge
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.gate.in_code.running import environment_with, python
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,7 @@ def test_every_answer_agrees_with_the_gates_own_door(knowledge: Knowledge) -> No
     for build in sorted(knowledge.tested):
         for hardware in knowledge.known.hardware:
             ruling = rule(GateRequest(build=build, issues=ids, hardware=(hardware,)), knowledge, now)
-            environment = resolve_build(build, knowledge.known.builds, knowledge.tested)
+            environment = resolve_build(build, knowledge.known.build_names, knowledge.tested)
             asked = [knowledge.known.issues[reason.issue] for reason in ruling.reasons]
             found = {one.issue: one for one in findings_of(asked, environment, (hardware,), knowledge)}
             for reason in ruling.reasons:
@@ -50,7 +50,7 @@ def test_every_answer_agrees_with_the_gates_own_door(knowledge: Knowledge) -> No
 
 @pytest.mark.parametrize("build", [FAULTY, HEALTHY])
 def test_of_two_classes_the_worst_decides_as_in_the_gate(knowledge: Knowledge, build: str) -> None:
-    environment = resolve_build(build, knowledge.known.builds, knowledge.tested)
+    environment = resolve_build(build, knowledge.known.build_names, knowledge.tested)
     decisions = {Decision.BLOCK: True, Decision.PASS: False}
     for issue in knowledge.known.issues.values():
         if issue.requires.package:

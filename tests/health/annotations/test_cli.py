@@ -153,7 +153,7 @@ def test_a_bundle_is_pushed_once_however_often_it_is_asked_for(
 def test_a_server_that_comes_up_late_or_is_busy_gets_it_all_the_same(
     call: Call, server: Engine, token: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("knowngood.share.bundles.cli_push._FIRST_WAIT_S", 0.2)
+    monkeypatch.setattr("knowngood.share.bundles.cli._FIRST_WAIT_S", 0.2)
     busy = socket.create_server(("127.0.0.1", 0))
     port = busy.getsockname()[1]
     up = threading.Event()

@@ -5,7 +5,7 @@ import re
 from starlette.testclient import TestClient
 
 from knowngood.domain.message import english
-from knowngood.health.coverage.hygiene import MismatchKind
+from knowngood.health.coverage.rules import MismatchKind
 from knowngood.health.coverage.service import Hygiene
 from tests.web.asking import shown
 

@@ -10,8 +10,8 @@ from knowngood.domain.message import english
 from knowngood.domain.vocabulary import VERDICTS
 from knowngood.health.coverage.service import Coverage, cells_by_class, coverage_of
 from knowngood.store.engine import Engine, reading, unit_of_work
-from knowngood.store.jobs.capacity import offer_classes
 from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.store.jobs.workers import offer_classes
 from knowngood.store.knowledge.loader import load_known
 from tests.make import HARDWARE, NOON
 from tests.store.given import given_run

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.store.engine import Engine, connect
-from knowngood.store.evidence import time_travel
+from knowngood.store.evidence import changes
 from tests.fixtures.databases import CountStatements, NewStore
 from tests.make import HARDWARE, NOON
 from tests.web import given
@@ -162,7 +162,7 @@ def test_the_past_takes_a_few_queries_however_long_it_is(told: Told, count_state
 
 
 def test_a_past_that_costs_too_much_is_refused(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_travel, "MOST_ATTEMPTS", 3)
+    monkeypatch.setattr(changes, "MOST_ATTEMPTS", 3)
     response = told.client.get(f"/api/v1/matrix?at={written(NOON + timedelta(minutes=30))}")
     assert response.status_code == 422
     assert "ask for fewer issues" in response.json()["detail"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Packages, Requires, Severity
-from knowngood.domain.message import quoted
+from knowngood.domain.message import Message, aside, english, quoted
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
@@ -26,9 +26,10 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.move.compare.comparison import Comparison, compare, joined, most_severe_first, phrases, sentence
+from knowngood.move.compare.comparison import Comparison, compare, most_severe_first, outcome, sentence
 from knowngood.move.pair import (
     Group,
+    InstalledPackages,
     IssuePair,
     SideStanding,
     Transition,
@@ -38,6 +39,7 @@ from knowngood.move.pair import (
     transition_of,
     workaround_turn,
 )
+from knowngood.web.html.i18n import Language, as_text
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -151,7 +153,7 @@ def test_old_evidence_changes_no_transition_and_is_told() -> None:
     compared = compare([ISSUE], A, B, HARDWARE, _known([before, after], [ISSUE]), now=years_later)
     assert compared.pairs[0].transition is Transition.FIXED
     assert compared.pairs[0].old == (True, True)
-    assert sentence(compared).endswith(": none newly broken, 1 fixed (1 by old evidence)")
+    assert english(sentence(compared)).endswith(": none newly broken, 1 fixed (1 by old evidence)")
 
 
 # -- workarounds -------------------------------------------------------------------------------------------------------
@@ -307,7 +309,7 @@ def test_cells_of_another_hardware_class_pair_with_nothing() -> None:
 def test_packages_that_follow_the_build_are_named() -> None:
     issue = replace(ISSUE, packages=Packages(("torch_xla=={torch}",)))
     (pair,) = _compared(issues=[issue]).pairs
-    assert pair.packages == (("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
+    assert pair.packages == InstalledPackages(("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
 
 
 @pytest.mark.parametrize(
@@ -363,7 +365,7 @@ def test_the_first_sentence_is_the_answer() -> None:
     helped = {"aot": WorkaroundFinding(E)}
     cells = [replace(cell, workarounds=helped) if cell.issue in {"toy-3", "toy-4", "toy-5"} else cell for cell in cells]
     issues[2] = replace(issues[2], silent=True)
-    assert sentence(_compared(*cells, issues=issues)) == (
+    assert english(sentence(_compared(*cells, issues=issues))) == (
         "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 newly broken (1 gives wrong numbers without "
         "an error, 1 has a workaround), 2 fixed, 1 fails in new features, 2 not known before, 2 not known there, "
         "1 fails in another way, 3 still fail (2 have a workaround)"
@@ -373,19 +375,19 @@ def test_the_first_sentence_is_the_answer() -> None:
 def test_what_was_not_run_before_is_no_failure_of_the_upgrade() -> None:
     """`compare 2.7.1 2.8.0` on a GPU said "10 fail that were not known before"; 2.7.1 had not been run there."""
     issues, cells = _issues_and_cells([(Verdict.NOT_RUN, FAILS)] * 10 + [(PASSES, PASSES)])
-    told = sentence(_compared(*cells, issues=issues))
+    told = english(sentence(_compared(*cells, issues=issues)))
     assert told.endswith(": none newly broken, none fixed, 10 not known before")
 
 
 def test_a_workaround_that_helps_in_part_is_none() -> None:
     issues, cells = _issues_and_cells([(FAILS, FAILS)])
     partly = [replace(cell, workarounds={"aot": WorkaroundFinding(P)}) for cell in cells]
-    assert sentence(_compared(*partly, issues=issues)).endswith("1 still fails")
+    assert english(sentence(_compared(*partly, issues=issues))).endswith("1 still fails")
 
 
 def test_what_is_fixed_and_what_breaks_is_said_even_where_it_is_nothing() -> None:
     issues, cells = _issues_and_cells([(PASSES, PASSES)])
-    assert sentence(_compared(*cells, issues=issues)).endswith(": none newly broken, none fixed")
+    assert english(sentence(_compared(*cells, issues=issues))).endswith(": none newly broken, none fixed")
 
 
 def test_groups_stand_in_their_order_and_silent_ones_first_among_them() -> None:
@@ -501,12 +503,13 @@ def test_every_number_of_the_sentence_is_the_size_of_a_group_or_of_a_part_of_it(
     issues, cells = _world(told)
     compared = _compared(*cells, issues=issues, a=a.id, b=b.id)
     sizes = {len(compared.of(group)) for group in Group}
-    for words, n in phrases(compared):
-        assert n <= max(sizes) if words.startswith("(") else n in sizes
+    said = english(outcome(compared))
+    assert {int(number) for number in re.findall(r"\d+", re.sub(r"\(.*?\)", "", said))} <= sizes
+    assert all(int(number) <= max(sizes) for number in re.findall(r"\d+", " ".join(re.findall(r"\(.*?\)", said))))
 
 
-def test_what_stands_in_brackets_follows_its_word_and_brackets_that_meet_are_one() -> None:
-    told = ["2 fixed", "3 newly broken", "(1 in silence)", "(2 have a workaround)", "4 still fail"]
-    assert joined(told) == "2 fixed, 3 newly broken (1 in silence, 2 have a workaround), 4 still fail"
-    wide = [part.translate({ord("("): "\uff08", ord(")"): "\uff09"}) for part in told]
-    assert joined(wide, ";") == "2 fixed;3 newly broken\uff081 in silence;2 have a workaround\uff09;4 still fail"
+def test_remarks_on_a_count_stand_behind_it_in_one_pair_of_brackets_in_either_language() -> None:
+    remarks = Message("then", first=Message("are_silent", n=2), rest=Message("has_workaround", n=1))
+    count = aside(Message("newly_broken", n=3), [remarks])
+    assert english(count) == "3 newly broken (2 give wrong numbers without an error, 1 has a workaround)"
+    assert re.fullmatch(r"[^()]+\uff08[^()]+\uff0c[^()]+\uff09", as_text(count, Language.CHINESE))

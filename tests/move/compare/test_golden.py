@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
+from knowngood.move.compare.api import comparison_of
 from knowngood.move.compare.comparison import CompareRequest, Comparison, sentence
 from knowngood.move.compare.renderers import comparison_markdown
-from knowngood.move.compare.service import comparison_of
-from knowngood.move.pair import Group, IssuePair, SideStanding, Transition, standing_of
+from knowngood.move.pair import Group, InstalledPackages, IssuePair, SideStanding, Transition, standing_of
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_known
 from knowngood.store.queries import load_builds, load_cells, load_hardware
@@ -55,8 +56,8 @@ def told(pair: IssuePair) -> dict[str, Any]:
         found["silent"] = True
     if pair.turns:
         found["workarounds"] = dict(pair.turns)
-    if pair.packages[0] != pair.packages[1]:
-        found["packages"] = pair.packages
+    if pair.packages.before != pair.packages.after:
+        found["packages"] = (pair.packages.before, pair.packages.after)
     return found
 
 
@@ -70,7 +71,7 @@ def side(cell: Cell) -> str:
 def test_a_step_between_builds_reads_as_it_was_accepted(compared: Compare, step: str) -> None:
     found = compared(*STEPS[step])
     groups: dict[str, Any] = {group: [told(pair) for pair in found.of(group)] for group in Group}
-    assert_golden(f"compare-{step}.json", {"sentence": sentence(found), **groups})
+    assert_golden(f"compare-{step}.json", {"sentence": english(sentence(found)), **groups})
 
 
 def test_the_markdown_reads_as_it_was_accepted(compared: Compare) -> None:
@@ -99,4 +100,4 @@ def test_xla_8464_is_fixed_between_2_5_1_and_2_6_0_with_the_package_that_goes_wi
     """The founding issue of the catalogue: measured on both, so the answer is no guess."""
     found = {pair.issue.id: pair for pair in compared(*STEPS["one-release"]).pairs}["xla-8464"]
     assert found.transition is Transition.FIXED
-    assert found.packages == (("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
+    assert found.packages == InstalledPackages(("torch_xla==2.5.1",), ("torch_xla==2.6.0",))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.domain.message import english
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.move.compare.comparison import sentence
 from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
@@ -109,7 +110,7 @@ def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
         issue: pair.transition.value for issue, pair in pairs_of(page).items()
     }
     assert page["page"] is not None
-    assert body["sentence"] == sentence(page["page"])
+    assert body["sentence"] == english(sentence(page["page"]))
     assert body["sentence"].endswith(f": {page['told']}")
     assert sum(body["counts"].values()) == sum(body["groups"].values()) == len(ISSUES)
     assert client.get(body["url"]).status_code == 200

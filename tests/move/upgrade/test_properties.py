@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from knowngood.domain.builds.build import Build, Companion
 from knowngood.domain.issue import Issue, Requires, Severity
-from knowngood.domain.message import quoted
+from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import (
@@ -235,10 +235,12 @@ def test_what_is_recommended_is_good_by_the_written_rule(known: Known, enough: f
 def test_every_number_of_the_sentence_stands_in_the_table(known: Known, enough: float) -> None:
     """In the row of a build that it speaks of: its counts, what is measured, what to know. A document has the same."""
     advice = ask(known, enough)
-    told = answer(advice)
+    told = english(answer(advice))
     rows = [advice.base, *(one for one in advice.candidates if one.build.id in told)]
     rows += [one for one in advice.candidates[:1] if "No newer build" in told]
-    shown = [text for one in rows for text in (*map(str, one.counts.values()), str(measured(one)), str(one.why))]
+    shown = [
+        text for one in rows for text in (*map(str, one.counts.values()), english(measured(one)), english(one.why))
+    ]
     sentence = told
     for build in BUILDS:
         sentence = sentence.replace(build.id, "")
@@ -311,4 +313,4 @@ def test_a_package_takes_candidates_away_from_those_alone_who_have_it(
     }
     for one in having.candidates:
         assert rank_key(one, enough) == rank_key(candidate(other, one.build), enough)
-        assert f"{one.build.requirement} with torch-xla {going[one.build.id]}" in answer(having)
+        assert f"{one.build.requirement} with torch-xla {going[one.build.id]}" in english(answer(having))

@@ -10,7 +10,7 @@ import pytest
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, Severity
-from knowngood.domain.message import english, quoted
+from knowngood.domain.message import Message, english, quoted
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, prospect_of
@@ -270,7 +270,7 @@ def test_what_is_not_watched_is_told_and_settles_a_tie() -> None:
     known = world({"a": "xoo", "b": "xox", "c": "oxx", "d": " ox"})
     advice = ask(known, watched=["a"])
     assert ids(advice) == [TORCH_26.id, TORCH_27.id]
-    assert answer(advice).endswith("Outside of what you watch (3): 1 gained, 1 lost.")
+    assert english(answer(advice)).endswith("Outside of what you watch (3): 1 gained, 1 lost.")
     assert ids(ask(known, watched=["a", "b", "c", "d"])) == [TORCH_26.id, TORCH_27.id]
     assert ids(ask(world({"a": "xoo", "b": "xx ", "c": "  x"}), watched=["a"])) == [TORCH_27.id, TORCH_26.id]
 
@@ -297,7 +297,7 @@ def test_the_best_is_recommended_in_one_sentence() -> None:
     rows = {"a": "xxo", "b": "xcc", "c": "xxx", "d": "ooo", "e": "ooc", "f": "xoo", "g": "xxo", "h": "-xx", "i": "oo "}
     advice = ask(world(rows))
     assert (advice.decision, advice.best and advice.best.build.id) == (UpgradeDecision.GO, TORCH_27.id)
-    assert ", ".join(map(str, advice.why)) == (
+    assert ", ".join(map(english, advice.why)) == (
         "3 gained, 1 lost (it has a workaround), 1 fails in new features, 1 not known there"
     )
     assert [one.rating for one in advice.candidates] == [Rating.RECOMMENDED, Rating.ALSO_GOOD]
@@ -357,7 +357,7 @@ def test_the_best_is_recommended_in_one_sentence() -> None:
             {"a": "xoo", "b": "xoo", "c": "ouu"},
             UpgradeDecision.CANNOT_SAY,
             Rating.MAY_LOSE,
-            "workarounds were not tried there",
+            "workarounds that were not tried there",
             id="the loss has a workaround that was not tried",
         ),
         pytest.param(
@@ -395,12 +395,17 @@ def test_every_state_has_its_decision_and_its_reason(
     advice = ask(world(rows))
     assert (advice.decision, advice.best is not None) == (decision, decision is UpgradeDecision.GO)
     assert advice.candidates[0].rating is rating
-    assert said in " ".join(map(str, advice.why))
+    assert said in " ".join(map(english, advice.why))
 
 
-def short(said: object) -> str:
+def short(said: str | Message) -> str:
     """A sentence with `25`, `26` and `27` for the builds."""
-    return str(said).replace(TORCH_25.id, "25").replace(TORCH_26.id, "26").replace(TORCH_27.id, "27")
+    return (
+        (said if isinstance(said, str) else english(said))
+        .replace(TORCH_25.id, "25")
+        .replace(TORCH_26.id, "26")
+        .replace(TORCH_27.id, "27")
+    )
 
 
 HERE, TOO_LITTLE = "where you are", "where you are; too little to compare: run 2 (about 2 min)"
@@ -411,14 +416,14 @@ EACH_LOSES = (
     "loses {lost} so."
 )
 COSTS_AS_MUCH = (
-    "On no newer build with enough measured does what is gained outweigh what newly needs a workaround: on the best, "
-    "27, 1 are gained and 2 lost, each with a workaround."
+    "On no newer build with enough measured does what is gained outweigh what newly needs a workaround: the best, 27, "
+    "gains 1 and loses 2, each with a workaround."
 )
 
 
 def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
     """The reasons where 27 is the best; `other` is said of 26."""
-    return (HERE, f"27: of the {gained} gained, on two runs or more on both sides: {confirmed}", f"26: {other}")
+    return (HERE, f"27: {confirmed} of {gained} gained on two runs or more on both sides", f"26: {other}")
 
 
 @pytest.mark.parametrize(
@@ -446,8 +451,8 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             {"a": "xoo", "silent": "oxx", "loud": "oxx"},
             (
                 HERE,
-                "27: 2 lost without a workaround, 1 of them with wrong numbers and no error",
-                "26: 2 lost without a workaround, 1 of them with wrong numbers and no error",
+                "27: 2 lost without a workaround (1 with wrong numbers and no error)",
+                "26: 2 lost without a workaround (1 with wrong numbers and no error)",
             ),
             EACH_LOSES.format(gained=1, lost=2),
             (),
@@ -456,8 +461,8 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             {"a": "xoo", "b": "occ", "c": "occ"},
             (
                 HERE,
-                "27: the 1 gained weigh no more than the 2 lost, which need a workaround",
-                "26: the 1 gained weigh no more than the 2 lost, which need a workaround",
+                "27: what is gained (1) weighs no more than what is lost (2), which needs a workaround",
+                "26: what is gained (1) weighs no more than what is lost (2), which needs a workaround",
             ),
             COSTS_AS_MUCH,
             (),
@@ -466,8 +471,8 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             {"a": "xo ", "b": "x  "},
             (
                 HERE,
-                "26: not enough measured: 1 have no answer (run 1: about 1 min)",
-                "27: not enough measured: 2 have no answer (run 2: about 2 min)",
+                "26: not enough measured: 1 without an answer (run 1: about 1 min)",
+                "27: not enough measured: 2 without an answer (run 2: about 2 min)",
             ),
             "No newer build is measured enough: most is known of 26, 1 of 2.",
             ("On 26 without an answer: 1 (about 1 min)",),
@@ -475,21 +480,21 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
         (
             {"a": " oo", "b": "?oo"},
             (TOO_LITTLE, f"27: {BLIND}", f"26: {BLIND}"),
-            "25 is hardly measured: 0 of 2 have an answer there. To compare, run 2 there (about 2 min).",
+            "25 is hardly measured: 0 of 2 with an answer there. To compare, run 2 there (about 2 min).",
             ("On 25 without an answer: 2 (about 2 min)",),
         ),
         (
             {"a": "xoo", "b": "0oo", "c": "0oo"},
             (HERE, f"27: {BLIND}", f"26: {BLIND}"),
-            "25 is hardly measured: 1 of 3 have an answer there.",
+            "25 is hardly measured: 1 of 3 with an answer there.",
             (),
         ),
         (
             {"a": "-  ", "b": "-  "},
             (
                 HERE,
-                "27: not enough measured: 2 have no answer (run 2: about 2 min)",
-                "26: not enough measured: 2 have no answer (run 2: about 2 min)",
+                "27: not enough measured: 2 without an answer (run 2: about 2 min)",
+                "26: not enough measured: 2 without an answer (run 2: about 2 min)",
             ),
             "Nothing that you watch can exist on 25.",
             ("On 27 without an answer: 2 (about 2 min)",),
@@ -498,16 +503,16 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             {"a": "xOO", "b": "xOO"},
             (
                 HERE,
-                "27: 2 gained, each on a single run (to confirm: about 1 min)",
-                "26: 2 gained, each on a single run (to confirm: about 1 min)",
+                "27: 2 gained, none on more than a single run (to confirm: about 1 min)",
+                "26: 2 gained, none on more than a single run (to confirm: about 1 min)",
             ),
-            "27 gains 2, but each of them rests on a single run.",
+            "27 gains 2, but no gain rests on more than a single run.",
             ("To confirm 2 on both sides (about 1 min)",),
         ),
         (
             {"a": "xoo", "b": "xoo", "c": " xx"},
-            (HERE, "27: 1 fail there that are not known before", "26: 1 fail there that are not known before"),
-            "27 gains 2, but 1 fail there that are not known before: each may be a loss.",
+            (HERE, "27: fails there, not known before: 1", "26: fails there, not known before: 1"),
+            "27 gains 2, but may lose 1: what fails there and is not known before.",
             ("On 25 without an answer: 1 (about 1 min)",),
         ),
         (
@@ -516,7 +521,7 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             "2 gained, none lost, 1 fails in new features",
             (),
         ),
-        ({"a": "x0o"}, gains(1, 1, "not enough measured: 1 have no answer"), "1 gained, none lost", ()),
+        ({"a": "x0o"}, gains(1, 1, "not enough measured: 1 without an answer"), "1 gained, none lost", ()),
         ({"a": "x-o"}, gains(1, 1, "nothing that you watch can exist there"), "1 gained, none lost", ()),
         ({"a": "xoo", "b": "xoo", "c": "occ"}, gains(2, 2, AS_GOOD), "2 gained, 1 lost (it has a workaround)", ()),
         (
@@ -539,7 +544,7 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
         ),
         (
             {"a": "xoo", "b": "xx-"},
-            gains(1, 1, "also good: 1 fail without a workaround known to help, 0 on 27"),
+            gains(1, 1, "also good: 1 failing without a workaround known to help, 0 on 27"),
             "1 gained, none lost",
             (),
         ),
@@ -550,7 +555,12 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             (),
         ),
         ({"a": "xoo", "b": " oo"}, gains(1, 1, AS_GOOD), "1 gained, none lost", ()),
-        ({"a": "xoo", "b": "xc-"}, gains(1, 1, "also good: 1 need a workaround, 0 on 27"), "1 gained, none lost", ()),
+        (
+            {"a": "xoo", "b": "xc-"},
+            gains(1, 1, "also good: 1 in need of a workaround, 0 on 27"),
+            "1 gained, none lost",
+            (),
+        ),
     ],
 )
 def test_every_answer_is_told_in_its_own_sentences(
@@ -581,7 +591,7 @@ def test_a_confirmed_candidate_goes_before_one_that_gains_more_on_single_runs() 
     advice = ask(world({"a": "xoO", "b": "xxO", "c": "xxO"}))
     assert (advice.best and advice.best.build) == TORCH_26
     assert [one.rating for one in advice.candidates] == [Rating.RECOMMENDED, Rating.NOT_CONFIRMED]
-    assert str(on(advice, TORCH_27).why).startswith("3 gained, each on a single run (to confirm: about ")
+    assert english(on(advice, TORCH_27).why).startswith("3 gained, none on more than a single run (to confirm: about ")
 
 
 def test_a_gain_of_the_least_weight_is_one() -> None:
@@ -594,7 +604,7 @@ def test_a_gain_of_the_least_weight_is_one() -> None:
 
 def test_without_a_newer_build_one_stays() -> None:
     advice = ask(world({"a": "xxx"}), start=TORCH_27)
-    assert (advice.decision, advice.candidates, str(advice.why[0])) == (
+    assert (advice.decision, advice.candidates, english(advice.why[0])) == (
         UpgradeDecision.STAY,
         (),
         "No newer build is in the catalogue.",
@@ -608,9 +618,9 @@ def test_a_build_that_breaks_a_constraint_is_named_apart_with_the_reason() -> No
         (TORCH_27.id, ("has torch 2.7.1+cu126, and torch<2.7 is wanted",))
     ]
     every = ask(world({"a": "xoo"}), constraints=Constraints(pins=(read_pin("torch<2.6"),)))
-    assert (every.decision, str(every.why[0])) == (
+    assert (every.decision, english(every.why[0])) == (
         UpgradeDecision.STAY,
-        "Each of the 2 newer builds breaks a constraint.",
+        "Every newer build breaks a constraint (2).",
     )
 
 
@@ -664,9 +674,8 @@ def test_what_is_the_same_on_every_device_does_not_make_a_gpu_look_measured() ->
     advice = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(GPU,)))
     assert advice.decision is UpgradeDecision.CANNOT_SAY
     assert (advice.base.measured, advice.base.applicable, advice.base.from_cpu) == (0, 24, 20)
-    assert str(advice.why[0]) == (
-        "torch-2.5.1+cu124 is hardly measured: 0 of 24 were run on what is asked for, and 20 more have an answer of "
-        "the CPU."
+    assert english(advice.why[0]) == (
+        "torch-2.5.1+cu124 is hardly measured: 0 of 24 on what is asked for, and 20 more from the CPU."
     )
     assert advice.base.missing.to_run == tuple(f"gpu-{number}" for number in range(4))
     on_cpu = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(HARDWARE,)))
@@ -694,7 +703,7 @@ def test_counts_tell_what_was_run_there_from_other_pythons_and_from_the_cpu() ->
     known = given_claims.carrying(replace(known, cells={**known.cells, **inferred}))
     one = on(ask(known, constraints=Constraints(hardware=(GPU,))), TORCH_27)
     assert (one.measured, one.from_python, one.from_cpu, one.applicable) == (4, 3, 2, 6)
-    assert str(measured(one)) == "4 of 6, 3 with another Python, and 2 from the CPU"
+    assert english(measured(one)) == "4 of 6, 3 with another Python, and 2 from the CPU"
 
 
 def test_while_the_cpu_does_not_count_it_is_said_what_that_costs() -> None:
@@ -703,12 +712,12 @@ def test_while_the_cpu_does_not_count_it_is_said_what_that_costs() -> None:
     assert advice.base.missing.to_run == tuple(sorted(f"any-{number}" for number in range(20)))
     assert f" --hardware {GPU} --where" in advice.base.missing.commands[0]
     start = advice.start.id
-    (told,) = map(str, advice.beside)
+    (told,) = map(english, advice.beside)
     assert told == (
-        f"On {start}, 20 of the 24 issues have only been measured on the CPU, which does not count for a GPU until "
+        f"On {start} only the CPU has an answer for 20 of 24 issues, and it does not count for a GPU until "
         "the two are known to agree (so far 0 of 0 pairs do)."
     )
-    assert told in answer(advice)
+    assert told in english(answer(advice))
     for known, hardware in ((gpu_world("xoo", "xoo"), GPU), (gpu_world("xoo", "xoo", carries=False), HARDWARE)):
         assert ask(known, constraints=Constraints(hardware=(hardware,))).beside == ()
 
@@ -743,7 +752,7 @@ def test_to_confirm_a_gain_costs_one_more_run_on_each_side_that_was_run_once() -
     durations = {("a", "baseline", "default"): 40.0, ("b", "baseline", "default"): 7.0}
     advice = ask(world({"a": "XO ", "b": "xO "}), durations=durations, environment_s=10.0)
     (found,) = advice.find_out
-    assert str(found.what) == "To confirm 2 on both sides (about 2 min)"
+    assert english(found.what) == "To confirm 2 on both sides (about 2 min)"
     assert found.commands == (
         "knowngood run --builds torch-2.5.1+cu124,torch-2.6.0+cu124 --issues a,b --hardware cpu-x86_64 --confirm",
     )

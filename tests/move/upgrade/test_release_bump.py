@@ -59,7 +59,7 @@ def test_the_team_stays_because_the_candidate_silently_breaks_something(client: 
     )
     (first, unmeasured) = told["candidates"]
     assert (first["build"], first["rating"]) == (CANDIDATE.id, "loses")
-    assert first["why"] == "1 lost without a workaround, 1 of them with wrong numbers and no error"
+    assert first["why"] == "1 lost without a workaround (1 with wrong numbers and no error)"
     assert first["items"][0]["issue"] == ACCURACY.id
     assert (unmeasured["build"], unmeasured["rating"]) == (RELEASE.id, "not_enough_measured")
 

@@ -7,6 +7,7 @@ import pytest
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import SETTLED_REPORTS
 from knowngood.domain.issue import Severity
+from knowngood.domain.message import english
 from knowngood.move.upgrade.candidates import Rating, UpgradeQuestion
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.reasons import UpgradeDecision
@@ -49,9 +50,9 @@ def test_the_settled_one_is_recommended_though_the_new_one_gains_more() -> None:
     told = " ".join(upgrade_text(advice).split())
     assert "reported since" in told
     assert "too new to judge" in told
-    assert str(advice.candidates[0].why) == (
-        "torch-2.7.1+cu126 gains 2, but is too new to judge: 2.7 is 21 days old, and 0 issues were reported since "
-        "(upstream was read on ?)."
+    assert english(advice.candidates[0].why) == (
+        "torch-2.7.1+cu126 gains 2, but is too new to judge (days since 2.7 came out: 21; issues reported since: 0; "
+        "upstream was read on ?)."
     )
 
 
@@ -70,20 +71,20 @@ def test_the_new_one_is_preferred_where_it_mends_what_is_severe_and_silent(
     advice = ask({"a": "xoo", "b": "xxo"}, silent=silent, severity=severity)
     assert advice.best
     assert advice.best.build == best
-    assert ("Too new to judge (0 issues reported" in answer(advice)) is (best is NEW)
+    assert ("Too new to judge (0 issues reported" in english(answer(advice))) is (best is NEW)
 
 
 def test_to_stay_on_a_settled_one_is_better_than_a_new_one_too() -> None:
     advice = ask({"a": "xxo"})
     assert (advice.decision, advice.best) == (UpgradeDecision.CANNOT_SAY, None)
-    assert answer(advice).startswith("Cannot say yet. torch-2.7.1+cu126 gains 1, but is too new to judge: ")
+    assert english(answer(advice)).startswith("Cannot say yet. torch-2.7.1+cu126 gains 1, but is too new to judge (")
 
 
 def test_a_release_of_which_nobody_knows_the_day_is_not_taken_for_an_old_one() -> None:
     advice = ask({"a": "xoo", "b": "xxo"}, new=make_build("2.7.1+cu126", released=None))
     assert advice.best
     assert advice.best.build == SETTLED
-    assert "the day of its release is not known" in str(advice.candidates[0].why)
+    assert "the day of its release is not known" in english(advice.candidates[0].why)
 
 
 def told_from(start: Build, builds: tuple[Build, ...], rows: dict[str, str]) -> str:
@@ -96,15 +97,15 @@ def told_from(start: Build, builds: tuple[Build, ...], rows: dict[str, str]) -> 
     issues = [issue_of(id_, reported_on=date(2021, 1, 1)) for id_ in rows]
     others = [issue_of(f"other-{at}", reported_on=date(2021, 1, 1)) for at in range(SETTLED_REPORTS)]
     known = given_claims.known_of(cells, [*issues, *others], {build.id: build for build in builds})
-    return answer(advise(UpgradeQuestion(start, tuple(issues)), known))
+    return english(answer(advise(UpgradeQuestion(start, tuple(issues)), known)))
 
 
 def test_from_a_build_that_is_hardly_measured_the_cleanest_settled_one_is_named() -> None:
     other = make_build("2.6.1+cu124", released=date(2020, 7, 1))
     told = told_from(HERE, (HERE, SETTLED, other, NEW), {"a": " xco", "b": " xoo", "c": " ooo"})
     assert (
-        "What you gain is not known; the cleanest settled one to land on is torch-2.6.1+cu124: 0 fail there without a "
-        "workaround, and 1 with one." in told
+        "What you gain is not known; the cleanest settled one to land on is torch-2.6.1+cu124, with failures there: "
+        "0 without a workaround, 1 with one." in told
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from knowngood.domain.issue import CPU_PATH
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.share.exports.badge import (
+from knowngood.share.exports.badge_api import (
     Badge,
     WatchListStanding,
     badge_of,

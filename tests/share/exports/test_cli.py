@@ -9,13 +9,9 @@ from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import click
 import pytest
 
-from knowngood.main import cli
 from knowngood.share.bundles.format import check_bundle
-from knowngood.share.exports.api import export as export_route
-from knowngood.share.exports.formats import Format
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
@@ -95,13 +91,3 @@ def test_what_cannot_be_exported_gets_a_sentence_and_nothing_is_written(
     done = call_notebook("export", *arguments)
     assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
     assert words in done.err
-
-
-@pytest.mark.parametrize("form", Format)
-def test_every_form_is_named_where_people_ask_for_forms(form: Format) -> None:
-    exporting = cli.get_command(click.Context(cli), "export")
-    assert exporting is not None
-    option = next(one for one in exporting.params if one.name == "form")
-    assert isinstance(option, click.Option)
-    assert form in (option.help or "")
-    assert f"`{form}`" in (export_route.__doc__ or "")

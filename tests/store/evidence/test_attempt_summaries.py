@@ -5,7 +5,7 @@ from dataclasses import replace
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, reading, unit_of_work
-from knowngood.store.evidence.attempt_summaries import load_glances, load_installed, load_timed
+from knowngood.store.evidence.attempt_codec import load_glances, load_installed, load_timed
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 

@@ -28,7 +28,7 @@ from knowngood.domain.verdicts.voids import VoidSpan
 from knowngood.share.bundles import format as bundles_format
 from knowngood.share.bundles import store as bundles_store
 from knowngood.share.bundles.store import take_in_bundle
-from knowngood.store import bulk_insert, counters, queries
+from knowngood.store import counters, queries, statements
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence import attempt_codec, incoming_attempts
 from knowngood.store.evidence.attempt_codec import Reception
@@ -250,7 +250,7 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
     kept = []
     for write in (
         lambda s: s.execute(sa.insert(attempts), rows),
-        lambda s: bulk_insert.insert(s, attempts, [[row[name] for name in names] for row in rows]),
+        lambda s: statements.insert(s, attempts, [[row[name] for name in names] for row in rows]),
     ):
         with unit_of_work(engine) as s:
             write(s)
@@ -264,7 +264,7 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
 def test_a_key_that_is_there_already_is_refused_in_bulk_too(engine: Engine) -> None:
     for packed in (b"1", b"2"):
         with nullcontext() if packed == b"1" else pytest.raises(sa.exc.IntegrityError), unit_of_work(engine) as s:
-            bulk_insert.insert(s, logs, [("0" * 32, packed)])
+            statements.insert(s, logs, [("0" * 32, packed)])
     with reading(engine) as s:
         assert s.execute(sa.select(logs.c.zlib)).scalars().all() == [b"1"]
 
@@ -272,7 +272,7 @@ def test_a_key_that_is_there_already_is_refused_in_bulk_too(engine: Engine) -> N
 @pytest.mark.parametrize("text", ["plain", "it's", '"', "\\", "{,}", "é 😀", ""])
 def test_what_is_given_to_a_statement_comes_out_as_it_went_in(engine: Engine, text: str) -> None:
     with reading(engine) as s:
-        given = bulk_insert.given(s, ["one", "two"], [(text, "2"), ("3", text)])
+        given = statements.given(s, ["one", "two"], [(text, "2"), ("3", text)])
         assert sorted(tuple(row) for row in s.execute(sa.select(given))) == sorted([(text, "2"), ("3", text)])
 
 

@@ -8,8 +8,8 @@ from knowngood.domain.errors import BadRequest, UnknownIssue
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine, reading
-from knowngood.store.evidence import time_travel
-from knowngood.store.evidence.time_travel import load_cells_at
+from knowngood.store.evidence import changes
+from knowngood.store.evidence.changes import load_cells_at
 from knowngood.store.queries import load_cells, load_recent_attempts, load_runs
 from tests.fixtures.databases import KINDS, StoreWith
 from tests.make import HARDWARE, NOON
@@ -47,7 +47,7 @@ def test_a_past_that_costs_too_much_is_refused_and_a_part_of_it_is_not(
     measured_twice: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given.run(measured_twice, Asked([BAD], LATER, wanted=PlanRequest(repeat=2)))
-    monkeypatch.setattr(time_travel, "MOST_ATTEMPTS", 5)
+    monkeypatch.setattr(changes, "MOST_ATTEMPTS", 5)
     with reading(measured_twice) as s:
         with pytest.raises(BadRequest, match="ask for fewer issues"):
             load_cells_at(s, LATER - timedelta(seconds=1))

@@ -10,7 +10,7 @@ from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Engine, reading, unit_of_work
-from knowngood.store.evidence.time_travel import load_cells_at
+from knowngood.store.evidence.changes import load_cells_at
 from knowngood.store.maintenance import reclassify
 from knowngood.store.queries import load_cells, load_hardware
 from tests.make import HARDWARE, NOON, make_issue

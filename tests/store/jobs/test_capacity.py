@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from knowngood.store.engine import Engine, reading, unit_of_work
-from knowngood.store.jobs.capacity import load_offers, offer_classes
 from knowngood.store.jobs.job_queue import DISPATCHER
+from knowngood.store.jobs.workers import load_offers, offer_classes
 from knowngood.store.queries import load_generation, load_lease
 from tests.make import HARDWARE, NOON
 

@@ -16,7 +16,7 @@ from knowngood.cli import knowledge as asked_here
 from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_knowledge
-from knowngood.store.knowledge.shipped import FILE, age_in_words, read_shipped
+from knowngood.store.knowledge.snapshot import FILE, age_in_words, read_shipped
 from tests.commands.given import Call, Done
 from tests.given_toys import TOYS
 from tools.shipped import shipped_snapshot

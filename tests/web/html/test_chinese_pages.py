@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store.engine import Engine
-from knowngood.store.knowledge.shipped import read_shipped
+from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.web.urls import build_address, cell_address, issue_address
 from tests.web.asking import client_of
 

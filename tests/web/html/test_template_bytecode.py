@@ -11,8 +11,7 @@ from knowngood.server import create_app
 from knowngood.store.engine import connect
 from knowngood.web.app_state import state_of
 from knowngood.web.html.static_files import TEMPLATES, read_assets
-from knowngood.web.html.template_bytecode import TemplateBytecode
-from knowngood.web.html.templates import make_templates
+from knowngood.web.html.templates import TemplateBytecode, make_templates
 from tests.make import NOON
 
 

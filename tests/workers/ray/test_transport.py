@@ -33,8 +33,8 @@ from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.health.coverage.service import load_waiting
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.store.jobs.capacity import load_offers
 from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.store.jobs.workers import load_offers
 from knowngood.store.records import JobState
 from knowngood.store.tables import arms, jobs
 from knowngood_workers.dispatch.dispatcher import DispatchOptions, dispatch, utc_now

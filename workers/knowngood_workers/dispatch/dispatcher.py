@@ -27,7 +27,6 @@ from knowngood.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.domain.measuring.job import Event, JobEnded, JobSpec, Provisioning
 from knowngood.store import queries
 from knowngood.store.engine import Engine, reading, unit_of_work
-from knowngood.store.jobs.capacity import offer_classes
 from knowngood.store.jobs.event_recorder import lose_job, record_event
 from knowngood.store.jobs.job_queue import (
     DISPATCHER,
@@ -39,6 +38,7 @@ from knowngood.store.jobs.job_queue import (
     renew_jobs,
     take_lease,
 )
+from knowngood.store.jobs.workers import offer_classes
 from knowngood.store.records import StaleEvent
 from knowngood_workers.dispatch.local_transport import AgentLost, JobHandle, JobReturned, Transport
 

@@ -1,40 +1,26 @@
 """The advice on a match: its cells, its workarounds on a reader's build, and the one thing to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from knowngood.ask.explain.answer import Match, Strength, TriedWorkaround, seen_cell
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import Issue
-from knowngood.domain.message import NOTHING, clauses
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import NOTHING, Message, clauses
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.history import FAILING, is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.move.upgrade.candidates import Message
 
-_STEP_WORDS: Mapping[str, str] = {
-    "make_sure": "Paste the whole traceback with the output of python -m torch.utils.collect_env, to be sure.",
-    "use": "Use this workaround, measured to help on {build}: {workaround}.",
-    "use_or_upgrade": (
-        "Upgrade to torch {release}, or use this workaround, measured to help on {build}: {workaround}."
-    ),
-    "upgrade": "Upgrade to torch {release}, where it passes.",
-    "try_in_part": "Try this workaround, which helps in part on {build}: {workaround}.",
-    "follow": "Nothing that was measured helps: leave this path out, and follow the thread upstream.",
-    "try_unmeasured": "Nothing is measured where you are: try what stands here, none of which was run there.",
-    "measure": "Measure it where you are: knowngood run --issues {issue} --builds {build}",
-}
 _COMMANDS = {
-    _STEP_WORDS["make_sure"]: "python -m torch.utils.collect_env",
-    _STEP_WORDS["measure"]: "knowngood run --issues {issue} --builds {build}",
+    "make_sure": "python -m torch.utils.collect_env",
+    "measure": "knowngood run --issues {issue} --builds {build}",
 }
 
 
 def command_of(step: Message) -> str:
     """The command of a step, to be run in a shell; empty where the step is none of a shell's."""
-    return _COMMANDS.get(step.words, "").format(**step.values)
+    return _COMMANDS.get(step.key, "").format(**step.values)
 
 
 def advise(match: Match, issue: Issue, build: str | None, known: Known, *, elsewhere: bool = False) -> Match:
@@ -69,7 +55,7 @@ def advise(match: Match, issue: Issue, build: str | None, known: Known, *, elsew
     )
 
 
-def _history(issue: Issue, hardware: str, known: Known) -> Sentence:
+def _history(issue: Issue, hardware: str, known: Known) -> Message:
     history = known.history(issue.id, hardware)
     return clauses([history.sentence, *doubts_about(issue, history)])
 
@@ -133,9 +119,9 @@ def _next_step(
     elsewhere: bool,
 ) -> Message:
     if match.strength is not Strength.SURE:
-        return Message(_STEP_WORDS["make_sure"])
+        return Message("make_sure")
     if shown is None:
-        return Message(_STEP_WORDS["try_unmeasured" if elsewhere else "measure"], issue=issue.id, build=build or "all")
+        return Message("try_unmeasured") if elsewhere else Message("measure", issue=issue.id, build=build or "all")
     verdict, title = (tried[0].verdict, tried[0].title) if tried else (None, "")
     release = _fixed_in(issue, shown, known)
     if verdict is WorkaroundVerdict.EFFECTIVE:
@@ -144,7 +130,7 @@ def _next_step(
         step = "upgrade"
     else:
         step = "try_in_part" if verdict is WorkaroundVerdict.PARTIAL else "follow"
-    return Message(_STEP_WORDS[step], build=shown.build, release=release, workaround=title)
+    return Message(step, build=shown.build, release=release, workaround=title)
 
 
 def _fixed_in(issue: Issue, cell: Cell, known: Known) -> str:

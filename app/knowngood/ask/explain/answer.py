@@ -11,8 +11,7 @@ from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from knowngood.environments.log_cleaning import VersionMention
-from knowngood.move.upgrade.candidates import Message
-from knowngood.serialization.message_field import MessageField
+from knowngood.serialization.message_field import MessageField, ReaderMessageField
 from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 METHOD = (
@@ -117,7 +116,7 @@ class Match:
     here: SeenCell | None = None
     cures_on: SeenCell | None = None
     workarounds: tuple[TriedWorkaround, ...] = ()
-    to_do: Message = Message("")  # noqa: RUF009 - never changed
+    to_do: ReaderMessageField = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True)

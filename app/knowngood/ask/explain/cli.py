@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,8 +18,7 @@ from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
-from knowngood.gate.renderers.json import as_json
-from knowngood.move.upgrade.candidates import Message
+from knowngood.gate.renderers.json import as_json as write_value
 from knowngood.serialization.marks import MARKS
 
 _MOST_BYTES = 64 << 20  # of a file that is read at all
@@ -42,14 +40,10 @@ _SEEN_SHOWN = 6
 def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
     body = _explain(_read(file), build, ground_here(snapshot, public_keys))
     if as_json:
-        click.echo(json.dumps(body, ensure_ascii=False, indent=2, default=_as_json))
+        click.echo(json.dumps(body, ensure_ascii=False, indent=2, default=write_value))
     else:
         click.echo("\n".join(_lines(body)))
     return Exit.OK if body.known else Exit.INSUFFICIENT
-
-
-def _as_json(value: object) -> Any:  # noqa: ANN401 - whatever JSON is made of
-    return str(value) if isinstance(value, Message) else as_json(value)
 
 
 def _read(file: str) -> str:
@@ -112,7 +106,7 @@ def _lines(body: Explanation) -> Iterator[str]:
         yield f"{body.left_out:,} characters of the middle were left out."
     yield ""
     if body.known:
-        yield f"What to do: {body.matches[0].to_do}"
+        yield f"What to do: {english(body.matches[0].to_do)}"
     else:
         yield from _unknown(body)
 
@@ -164,7 +158,7 @@ def _unknown(body: Explanation) -> Iterator[str]:
         yield "Nearest by words (BM25; none of these is a match):"
         yield from map(_near, body.nearest)
     if body.matches:
-        yield f"What to do: {body.matches[0].to_do}"
+        yield f"What to do: {english(body.matches[0].to_do)}"
     elif not (body.silent or body.nearest):
         yield "What to do: paste the whole traceback, from its first line, with what torch.utils.collect_env prints."
     yield 'To make it known: knowngood new-issue pytorch-NUMBER --title "WHAT BREAKS" (see repros/README.md)'

@@ -22,8 +22,7 @@ from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
 from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
-from knowngood.domain.message import NOTHING, clauses
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import NOTHING, Message, clauses
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
@@ -292,15 +291,15 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     )
 
 
-def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
     """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
     is_missed = WINDOWS in resolved.platforms and any(
         version.name == "working Triton" for version in explanation.versions
     )
-    return (*_wheel_notes(resolved, known), *([Sentence("no_triton")] if is_missed else []))
+    return (*_wheel_notes(resolved, known), *([Message("no_triton")] if is_missed else []))
 
 
-def _wheel_notes(resolved: ResolvedBuild, known: Known) -> tuple[Sentence, ...]:
+def _wheel_notes(resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
     """The first thing to say where a text names a torch wheel and GPUs: that the wheel holds no code for one of them,
     or that nobody knows whether it does.
     """
@@ -317,9 +316,9 @@ def complete(
     UnknownBuild for a name that is no build id.
     """
     known = knowledge.known
-    resolved = resolve(stated_by(explanation.versions), known.builds, knowledge.tested)
+    resolved = resolve(stated_by(explanation.versions), known.build_names, knowledge.tested)
     if build:
-        named = resolve_build(build, known.builds, knowledge.tested, platforms=resolved.platforms)
+        named = resolve_build(build, known.build_names, knowledge.tested, platforms=resolved.platforms)
         resolved = replace(named, gpus=resolved.gpus)
     elsewhere = bool(why_not_tested(resolved.platforms))
     weakened = [_weakened(match, issues[match.issue], explanation, resolved, known) for match in explanation.matches]

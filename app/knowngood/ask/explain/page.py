@@ -16,12 +16,12 @@ from knowngood.ask.explain.answer import Explanation, Match, Strength, Why, matc
 from knowngood.ask.explain.service import explain_text
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import Message
 from knowngood.domain.naming.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, Verdict
 from knowngood.matrix.issues.workarounds import WorkaroundView, workarounds_of
 from knowngood.matrix.overview.selection import Names, Words, named_builds, named_issues
-from knowngood.move.upgrade.candidates import Message
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.forms import Form
 from knowngood.web.request_context import Context, RequestContext
@@ -162,4 +162,4 @@ def _helped(
     is_sure = match.strength is Strength.SURE
     workarounds = workarounds_of(issue, known.builds[cell.build], cell, context) if is_sure else ()
     title = workarounds[0].title if workarounds else ""
-    return workarounds, Message(match.to_do.words, **{**match.to_do.values, "workaround": title})
+    return workarounds, Message(match.to_do.key, **{**match.to_do.values, "workaround": title})

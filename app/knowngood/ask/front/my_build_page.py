@@ -10,11 +10,10 @@ from knowngood.domain.access import NotAllowed
 from knowngood.domain.builds.build_names import find_build_or_wheel
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.environments.service import (
-    NO_BUILD,
-    SEVERAL_GPUS_WORDS,
     NoSuchBuild,
     pasted_build,
     worst_gpu,
@@ -66,14 +65,12 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> t
         )
     if environment:
         try:
-            resolved = pasted_build(environment, known.builds, known.tested)
+            resolved = pasted_build(environment, known.build_names, known.tested)
         except NoSuchBuild as error:
-            raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
+            raise NoSuchBuild(context.write(Message("no_build_here", why=str(error))), error.nearest) from None
         gpu = worst_gpu(resolved, known)
-        several = (
-            context.say(SEVERAL_GPUS_WORDS, gpus=", ".join(resolved.gpus), gpu=gpu) if len(resolved.gpus) > 1 else ""
-        )
-        return MyBuild(resolved.build or "", gpu or hardware), several
+        several = context.write(Message("worst_gpu_counts", gpus=resolved.gpus, gpu=gpu))
+        return MyBuild(resolved.build or "", gpu or hardware), several if len(resolved.gpus) > 1 else ""
     return MyBuild(_named(build, known) if build else "", hardware), ""
 
 

@@ -8,11 +8,10 @@ from fastapi import APIRouter, Request, Response
 from knowngood.ask.front.service import Overview, Yours, load_overview, usual_class
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_names import class_named
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.drawing import lifespan_chart, pass_rate_chart
 from knowngood.matrix.overview.page import redirect_old_address
-from knowngood.move.upgrade.candidates import Message
 from knowngood.move.upgrade.wording import because, verdict
 from knowngood.store.engine import Session
 from knowngood.store.queries import RunRow, load_active_run
@@ -42,7 +41,7 @@ class ReaderBuild:
     build: Build | None
     hardware: str
     unknown: tuple[str, ...]
-    wheel: Sentence | None = None
+    wheel: Message | None = None
 
 
 def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
@@ -69,12 +68,9 @@ def _values_of(context: RequestContext, yours: Yours) -> dict[str, Any]:
     build, hardware = yours.standing.build, yours.standing.hardware
     advice = yours.advice
 
-    def say(message: Message) -> str:
-        return context.say(message.words, **message.values)
-
     return {
-        "verdict": verdict(advice, say) if advice else "",
-        "because": because(advice, say, context.say(", "), context.say(". ")) if advice else "",
+        "verdict": context.write(verdict(advice)) if advice else "",
+        "because": context.write(because(advice)) if advice else "",
         "lifespan_chart": lifespan_chart(context, yours.lifespans, build=build),
         "column_address": asking(MATRIX, builds=build, hardware=hardware),
         "warned_address": asking(MATRIX, builds=build, hardware=hardware, q=_WARNED),

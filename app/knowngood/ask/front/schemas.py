@@ -92,7 +92,10 @@ def _next(yours: Yours) -> NextBuildBody | None:
         return None
     best = advice.best
     return NextBuildBody(
-        decision=advice.decision, build=best.build.id if best else None, answer=verdict(advice), because=because(advice)
+        decision=advice.decision,
+        build=best.build.id if best else None,
+        answer=english(verdict(advice)),
+        because=english(because(advice)),
     )
 
 

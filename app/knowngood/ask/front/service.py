@@ -25,10 +25,10 @@ from knowngood.domain.verdicts.verdict import Cell, is_silent
 from knowngood.gate.request import BadField
 from knowngood.matrix.charts.lifespans import Lifespans, lifespans_of
 from knowngood.matrix.charts.releases import PassRate, measured_releases, pass_rate
+from knowngood.move.upgrade.api import load_times
 from knowngood.move.upgrade.candidates import weight_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.move.upgrade.service import load_times
 from knowngood.share.changes.service import ChangesQuery, load_changes
 from knowngood.store.engine import Session
 from knowngood.store.knowledge.loader import KnowledgeSnapshot

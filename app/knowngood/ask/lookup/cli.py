@@ -9,7 +9,7 @@ from typing import Any
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
 from knowngood.ask.lookup.text import environment_text, issue_text, query_of, search_text
 from knowngood.ask.phrases import HitKind
-from knowngood.ask.search.service import UNREADABLE_WORDS, SearchAnswer, SearchIndex, search
+from knowngood.ask.search.service import SearchAnswer, SearchIndex, search
 from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
@@ -23,7 +23,6 @@ from knowngood.environments.running_hardware import hardware_here
 from knowngood.gate.asking import environment_of, is_stated
 from knowngood.gate.renderers.json import as_json
 from knowngood.gate.request import GateRequest, read_request
-from knowngood.move.upgrade.candidates import Message
 from knowngood.query.cli import read_query_option
 
 _UNSEEN_GPUS = (
@@ -111,7 +110,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
         sys.stdout.write(_dumped({**issues_body(issues).model_dump(mode="json"), "search": answer}))
     else:
         sys.stdout.write(search_text(answer, issues, known, text))
-    return Exit.USAGE if answer.note.words == UNREADABLE_WORDS else Exit.OK
+    return Exit.USAGE if answer.note.key == "unreadable_query" else Exit.OK
 
 
 def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
@@ -178,9 +177,5 @@ def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
 
 
 def _dumped(body: dict[str, Any]) -> str:
-    text = json.dumps(body, default=_as_json, ensure_ascii=False, indent=2)
+    text = json.dumps(body, default=as_json, ensure_ascii=False, indent=2)
     return text.encode("utf-8", "replace").decode() + "\n"
-
-
-def _as_json(value: object) -> Any:  # noqa: ANN401 - whatever JSON is made of
-    return str(value) if isinstance(value, Message) else as_json(value)

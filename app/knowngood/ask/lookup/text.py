@@ -175,7 +175,7 @@ _COMMANDS = {
 
 def search_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text: str) -> str:
     """The answer to a search: what is meant beside issues, each with the command that answers it, then the issues."""
-    lines = wrapped(str(answer.note)) if answer.note.words else []
+    lines = wrapped(english(answer.note)) if answer.note else []
     lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
     for hit in answer.hits:
         if hit.kind is not HitKind.ISSUE:
@@ -207,7 +207,7 @@ def _meant(hit: Hit, answer: SearchAnswer) -> Iterator[str]:
         command = f"knowngood matrix --query {shlex.quote(query)}{on}"
     if not command:
         return
-    yield from wrapped(one_line(f"{hit.title}. {hit.told}" if hit.told.words else str(hit.title)), later=_INDENT)
+    yield from wrapped(one_line(". ".join(english(one) for one in (hit.title, hit.told) if one)), later=_INDENT)
     yield f"{_INDENT}{one_line(command)}"
 
 

@@ -16,30 +16,25 @@ from knowngood.ask.reading import Names, Reading, component_key, one_line, paste
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.ask.text_index import Findings, TextIndex, parts_of, terms_of
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import NamedHardware, class_named, hardware_named
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
-from knowngood.domain.message import NOTHING as UNTOLD
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import NOTHING, Message
 from knowngood.domain.naming.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Columns, choose_columns, telling_class
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
 from knowngood.environments.service import (
-    NO_BUILD,
-    SEVERAL_GPUS_WORDS,
     NoSuchBuild,
     pasted_build,
     worst_gpu,
 )
-from knowngood.move.upgrade.candidates import Message
 from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import ALIASES, FIELDS
 from knowngood.query.parser import And, BadQuery, Query, Text, parse
-from knowngood.serialization.message_field import MessageField
+from knowngood.serialization.message_field import MessageField, ReaderMessageField
 from knowngood.web.urls import (
     ERRORS,
     asking,
@@ -51,8 +46,6 @@ from knowngood.web.urls import (
 )
 
 MOST_HITS = 50
-NOTHING = Message("")
-UNREADABLE_WORDS = "This is no query that can be read: {fault}"
 
 
 @dataclass(frozen=True)
@@ -67,9 +60,9 @@ class Hit:
 
     kind: HitKind
     name: str
-    title: Message
-    told: Message = NOTHING
-    history: MessageField = UNTOLD
+    title: ReaderMessageField
+    told: ReaderMessageField = field(default_factory=lambda: NOTHING)
+    history: MessageField = NOTHING
     url: str = ""
     command: str = ""
     verdict: str = ""
@@ -88,7 +81,7 @@ class SearchAnswer:
     sure: bool = False
     leads_to: str = ""
     read_as: Mapping[str, str] = field(default_factory=dict)
-    note: Message = NOTHING
+    note: ReaderMessageField = field(default_factory=lambda: NOTHING)
     build: str = ""
     hardware: str = ""
     total: int = 0
@@ -142,7 +135,7 @@ def titled(
 ) -> SearchAnswer:
     """The first hits of the answer, with the titles of issues as `title_of` has them."""
     hits = [
-        replace(hit, title=Message("{title}", title=title_of(issues[hit.name]))) if hit.kind is HitKind.ISSUE else hit
+        replace(hit, title=Message("title", title=title_of(issues[hit.name]))) if hit.kind is HitKind.ISSUE else hit
         for hit in answer.hits[:limit]
     ]
     return replace(answer, hits=tuple(hits))
@@ -152,7 +145,7 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
     """The answer to a text, whatever it is."""
     match pasted(text):
         case HitKind.ERROR:
-            title = Message("This is an error: it is held against the signatures of all issues")
+            title = Message("is_an_error")
             return _answer("", [Hit(HitKind.ERROR, "", title, url=ERRORS)], is_sure=True)
         case HitKind.ENVIRONMENT:
             return _of_environment(text, known)
@@ -165,16 +158,16 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
 
 def _of_environment(text: str, known: Known) -> SearchAnswer:
     try:
-        resolved = pasted_build(text, known.builds, known.tested)
+        resolved = pasted_build(text, known.build_names, known.tested)
     except NoSuchBuild as error:
         near = [_build_hit(known.builds[id_], "") for id_ in error.nearest]
-        return _answer("", near, note=Message(NO_BUILD, why=str(error)))
+        return _answer("", near, note=Message("no_build_here", why=str(error)))
     build, gpu = resolved.build or "", worst_gpu(resolved, known)
-    title = Message("Your environment is {build}", build=build)
+    title = Message("environment_is", build=build)
     hit = Hit(HitKind.ENVIRONMENT, build, title, url=asking("/", mine=build, gpu=gpu))
     class_ = class_named(gpu, known.hardware)
     several = len(resolved.gpus) > 1
-    note = Message(SEVERAL_GPUS_WORDS, gpus=", ".join(resolved.gpus), gpu=gpu) if several else NOTHING
+    note = Message("worst_gpu_counts", gpus=resolved.gpus, gpu=gpu) if several else NOTHING
     hardware = class_ if class_ in known.hardware else ""
     return _answer("", [hit], is_sure=not several, note=note, build=build, hardware=hardware)
 
@@ -199,7 +192,7 @@ class _Question:
         self._raw = one_line(text)
         self._known = known
         self._index = index
-        self._builds = BuildNames(known.builds)
+        self._builds = known.build_names
 
     def answer(self) -> SearchAnswer:
         if not self._text:
@@ -226,7 +219,7 @@ class _Question:
         text, fault = _mended(text)
         if fault is not None:
             answer = self._of_reading(replace(read(_NAMED_FIELD.sub(" ", text), Names()), thread=None))
-            note = Message(UNREADABLE_WORDS, fault=fault)
+            note = Message("unreadable_query", fault=fault)
             return replace(answer, asked=self._text, note=note, sure=False, leads_to="")
         class_ = self._class_of(hardware)
         is_as_written = text == self._raw or hardware is not None
@@ -248,12 +241,10 @@ class _Question:
     def _query_hit(self, query: str, class_: str, issues: Sequence[str] = (), words: str = "") -> Hit:
         """The part of the matrix that a query selects, or of it these `issues`, which the `words` found."""
         on = f" on {class_}" if class_ else ""
-        title = Message("The matrix of {query}" if query else "The matrix on {on}", query=query + on, on=class_)
+        title = Message("matrix_of", query=query + on) if query else Message("matrix_on", on=class_)
         shown, remark = self._shown(class_), NOTHING
         if class_ and not shown:
-            remark = Message(
-                "Nobody has measured {hardware} here yet: the matrix shows other hardware.", hardware=class_
-            )
+            remark = Message("class_unmeasured_matrix", hardware=class_)
         name = f"{query} {words}".strip() + on
         url = matrix_address(q=query, issues=",".join(issues), hardware=shown)
         return Hit(HitKind.QUERY, name, title, remark, url=url)
@@ -266,7 +257,7 @@ class _Question:
         build, hardware = builds[0].id if builds else "", self._shown(self._class_of(reading.hardware))
         if not ids and not thread.repository:
             thread = replace(thread, repository=USUAL)
-        remark = Message(_RELATION_WORDS[relation], thread=thread.name)
+        remark = Message(f"thread_{relation.name.lower()}", thread=thread.name)
         hits = [self._issue_hit(id_, build, hardware, remark) for id_ in ids]
         is_sure = len(hits) == 1 and relation is not Relation.EVIDENCE
         if not ids:
@@ -314,9 +305,9 @@ class _Question:
         is_sure = (len(hits) == 1 or is_pair) and not issues and class_ == hardware
         is_sure = is_sure and len(findings.known) == len(reading.words)
         if hits and reading.words and not narrow.words and not issues:
-            notes.append(Message("Nothing here is about {asked}.", asked=" ".join(reading.words)))
+            notes.append(Message("nothing_about", asked=" ".join(reading.words)))
         if class_ != hardware and (firsts or reading.words):
-            notes.insert(0, Message("Nobody has measured {hardware} here yet.", hardware=class_))
+            notes.insert(0, Message("class_unmeasured", hardware=class_))
         return _answer(
             self._text,
             [*hits, *issues][:MOST_HITS],
@@ -362,7 +353,7 @@ class _Question:
         has_rows = self._has_rows(query, named, hardware)
         hits += [hit] if has_rows else []
         hits += [*upgrade, *(_build_hit(build, hardware) for build in firsts)]
-        return hits, NOTHING if has_rows else Message("No issue is known here for {query}.", query=hit.name)
+        return hits, NOTHING if has_rows else Message("no_issue_for", query=hit.name)
 
     def _has_rows(self, query: str, ids: Collection[str], hardware: str) -> bool:
         """Whether the matrix has a row of it: a link that is offered leads to something."""
@@ -396,7 +387,7 @@ class _Question:
         a, b = firsts[0].id, firsts[1].id
         component = reading.components[0] if len(reading.components) == 1 else ""
         url = compare_address(a, b, hardware=hardware, component=component)
-        return Hit(HitKind.COMPARE, f"{a} {b}", Message("Compare {a} with {b}", a=a, b=b), url=url)
+        return Hit(HitKind.COMPARE, f"{a} {b}", Message("compare_builds", a=a, b=b), url=url)
 
     def _upgrade_hit(self, build: Build, reading: Reading, class_: str, issues: Sequence[str] = ()) -> Hit:
         """For the components and packages that are named, else for the `issues` that the words found. For a GPU that
@@ -411,15 +402,15 @@ class _Question:
             has=",".join(reading.packages),
             issues="" if reading.components or packages else ",".join(issues),
         )
-        title = Message("Where to go from {build}", build=build.id)
-        remark = Message("The build to upgrade to, what it fixes and breaks, and the note for the pull request.")
+        title = Message("upgrade_from", build=build.id)
+        remark = Message("upgrade_says")
         return Hit(HitKind.UPGRADE, build.id, title, remark, url=url)
 
     def _hardware_hit(self, named: NamedHardware) -> Hit:
         class_ = self._class_of(named)
-        title = Message("{name} is of the hardware class {hardware}", name=named.name, hardware=class_)
+        title = Message("name_of_class", name=named.name, hardware=class_)
         if named.name == class_:
-            title = Message("The hardware class {hardware}", hardware=class_)
+            title = Message("hardware_class", hardware=class_)
         shown = self._shown(class_)
         command = "" if shown else "knowngood run --builds default --issues all"
         url = matrix_address(hardware=shown)
@@ -430,17 +421,17 @@ class _Question:
         known = self._known
         holding, lacking = known.wheels_for(class_)
         days = [f"{wheel.read_at:%Y-%m-%d}" for wheel in (*holding, *lacking) if class_.startswith("cuda-")]
-        return Message(
-            (_MEASURED_WORDS if class_ in known.hardware else _UNMEASURED_WORDS)[bool(days)],
-            n=sum(1 for id_ in known.issues if known.was_measured(id_, class_)),
-            all=len(known.issues),
-            measured=", ".join(known.hardware) or "-",
-            gpu=class_.removeprefix("cuda-"),
-            holding=", ".join(wheel.torch for wheel in holding) or "-",
-            lacking=", ".join(wheel.torch for wheel in lacking) or "-",
-            first=min(days, default=""),
-            last=max(days, default=""),
-        )
+        wheels: dict[str, str | tuple[str, ...]] = {
+            "gpu": class_.removeprefix("cuda-"),
+            "holding": tuple(wheel.torch for wheel in holding) or "-",
+            "lacking": tuple(wheel.torch for wheel in lacking) or "-",
+            "first": min(days, default=""),
+            "last": max(days, default=""),
+        }
+        if class_ in known.hardware:
+            n = sum(1 for id_ in known.issues if known.was_measured(id_, class_))
+            return Message("measured_on_gpu" if days else "measured_on_class", n=n, all=len(known.issues), **wheels)
+        return Message("measure_gpu" if days else "measure_class", measured=tuple(known.hardware) or "-", **wheels)
 
     def _builds_of(self, text: str) -> tuple[Build, ...]:
         """The builds a text names, the one that is meant first; a minor release has all its patches."""
@@ -462,7 +453,7 @@ class _Question:
         except UnknownBuild as error:
             near = error.nearest
         hits = [_build_hit(self._known.builds[id_], "") for id_ in near if id_ in self._known.builds]
-        return _answer(self._text, hits, note=Message("No build here is torch {build}.", build=text))
+        return _answer(self._text, hits, note=Message("no_torch_here", build=text))
 
     # words
 
@@ -475,10 +466,10 @@ class _Question:
         if not words:
             return [], NOTHING
         carried, late = self._match_signatures()
-        remark = Message("Its signature is in these words.")
+        remark = Message("in_these_words")
         ids = list(dict.fromkeys([*carried, *findings.names]))[:MOST_HITS]
         hits = [self._issue_hit(id_, build, hardware, remark if id_ in carried else NOTHING) for id_ in ids]
-        note = Message("These signatures took too long to look for: {issues}.", issues=", ".join(late[:_MOST_NAMED]))
+        note = Message("signatures_too_slow", issues=tuple(late[:_MOST_NAMED]))
         return hits, note if late else NOTHING
 
     def _match_signatures(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -501,7 +492,7 @@ class _Question:
         return Hit(
             kind=HitKind.ISSUE,
             name=id_,
-            title=Message("{title}", title=issue.title),
+            title=Message("title", title=issue.title),
             told=remark,
             history=_history(issue, known),
             url=issue_address(id_, build, hardware),
@@ -518,35 +509,12 @@ def cell_of(issue: Issue, build: str, hardware: str, known: Known) -> Cell | Non
     return min(cells, key=lambda cell: (cell.verdict not in FAILING, cell.verdict not in CONCLUSIVE), default=None)
 
 
-def _history(issue: Issue, known: Known) -> Sentence:
+def _history(issue: Issue, known: Known) -> Message:
     measured = tuple(class_ for class_ in known.hardware if known.measured(issue.id, class_))
     if not measured:
-        return UNTOLD
+        return NOTHING
     class_ = measured[0] if len(measured) == 1 else telling_class(known.stored(issue.id), measured)
-    return Sentence("on_class_whole", hardware=class_, said=known.history_sentence(issue, class_))
-
-
-_MEASURED_WORDS = (
-    "{n} of {all} issues are measured there.",
-    (
-        "{n} of {all} issues are measured there. Of the wheels tested here these hold code for {gpu}: {holding}; these "
-        "hold none: {lacking} (read in them from {first} to {last})."
-    ),
-)
-_UNMEASURED_WORDS = (
-    "Nobody has measured this class here yet; measured are {measured}. On a machine that has it this measures:",
-    (
-        "Of the wheels tested here these hold code for {gpu}: {holding}; these hold none: {lacking} (read in them from "
-        "{first} to {last}). Nobody has measured this class here yet; measured are {measured}. On a machine that has "
-        "it this measures:"
-    ),
-)
-_RELATION_WORDS = {
-    Relation.NAMED_BY: "{thread} is this issue.",
-    Relation.REPORT: "{thread} reports this issue.",
-    Relation.FIX: "{thread} is the fix of this issue.",
-    Relation.EVIDENCE: "{thread} is linked from this issue.",
-}
+    return Message("on_class_whole", hardware=class_, said=known.history_sentence(issue, class_))
 
 
 def _mended(text: str) -> tuple[str, str | None]:
@@ -570,13 +538,13 @@ def _in_title(words: Sequence[str]) -> Query:
 
 
 def _build_hit(build: Build, hardware: str) -> Hit:
-    title = Message("torch {torch} on Python {python}", torch=build.torch, python=build.python)
-    remark = Message("CUDA {cuda}, Triton {triton}", cuda=build.cuda or "-", triton=build.triton or "-")
+    title = Message("torch_on_python", torch=build.torch, python=build.python)
+    remark = Message("cuda_and_triton", cuda=build.cuda or "-", triton=build.triton or "-")
     return Hit(HitKind.BUILD, build.id, title, remark, url=build_address(build.id, hardware))
 
 
 def _absent(thread: Thread) -> Hit:
     """A thread that no issue here has to do with: where to read it, and the command that would add it."""
-    title = Message("{thread} is not in the catalogue", thread=thread.name)
-    remark = Message("Read the thread on GitHub. Whoever can show it adds it with:")
+    title = Message("thread_absent", thread=thread.name)
+    remark = Message("add_thread")
     return Hit(HitKind.THREAD, thread.name, title, remark, url=thread.address, command=thread.command)

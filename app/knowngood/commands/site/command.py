@@ -19,17 +19,15 @@ from knowngood.cli.knowledge import ground_here, recorded_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import PATH, option
 from knowngood.cli.output import err
-from knowngood.commands.site.asking import ask
 from knowngood.commands.site.data import FORMAT, search_script, site_data, site_schema
-from knowngood.commands.site.links import FOLDERS, SiteLinks, compacted, relinked
-from knowngood.commands.site.pages import SitePage, pages_of
+from knowngood.commands.site.pages import FOLDERS, SiteLinks, SitePage, ask, compacted, pages_of, relinked
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.domain.vocabulary import many
 from knowngood.server import create_app
+from knowngood.store.catalogue import save_known
 from knowngood.store.engine import connect, unit_of_work
-from knowngood.store.evidence.known_copy import save_known
 from knowngood.store.knowledge.model import Recorded
 from knowngood.store.state.migrations import bring_up
 from knowngood.web.app_state import StaticSite

@@ -1,17 +1,25 @@
 """The pages of a site, as addresses of the application with the files that they become."""
 
+import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from html import escape, unescape
 from itertools import pairwise
-from urllib.parse import urlencode
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from fastapi import FastAPI
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import inapplicable
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import measured_line, shown_builds
 from knowngood.matrix.overview.selection import one_class
-from knowngood.web.urls import FRONT, MATRIX, build_address, compare_address, issue_address
+from knowngood.web.html.i18n import Language
+from knowngood.web.request_context import LANGUAGE_COOKIE
+from knowngood.web.urls import FRONT, MATRIX, build_address, cell_anchor, compare_address, issue_address
 
 
 @dataclass(frozen=True)
@@ -102,3 +110,163 @@ def file_names(names: Iterable[str]) -> Mapping[str, str]:
         alike = sum(1 for other in parts.values() if other == plain or other.startswith(f"{plain}~"))
         parts[name] = f"{plain}~{alike + 1}" if alike else plain
     return parts
+
+
+# Asking the application in this very process: no socket, no client.
+
+
+_OK = 200
+
+
+class NoPage(RuntimeError):
+    """A page of the site that the application refuses to make: a fault of ours."""
+
+
+async def ask(app: FastAPI, address: str, language: Language) -> bytes:
+    """The answer to a GET by ASGI 3.0. Raises NoPage for any other than 200."""
+    parts = urlsplit(address)
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "server": ("localhost", 80),
+        "client": ("127.0.0.1", 0),
+        "root_path": "",
+        "path": unquote(parts.path),
+        "raw_path": parts.path.encode(),
+        "query_string": parts.query.encode(),
+        "headers": [(b"host", b"localhost"), (b"cookie", f"{LANGUAGE_COOKIE}={language}".encode())],
+    }
+    answered: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:  # noqa: ANN401 - ASGI's
+        answered.append(message)
+
+    await app(scope, receive, send)
+    if answered[0]["status"] != _OK:
+        raise NoPage(f"{address} answered {answered[0]['status']}")
+    return b"".join(message.get("body", b"") for message in answered)
+
+
+# The links of a page that becomes a file: relative, to other files of the site, or none; and its size.
+
+
+FOLDERS = {Language.ENGLISH: "", Language.CHINESE: "zh/"}
+
+# Ways to look at a matrix, of which its file has but one.
+_VIEWS = frozenset({"fold", "fold_minors"})
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def key_of(address: str) -> Key:
+    """The same for every way to write an address."""
+    parts = urlsplit(address)
+    asked = tuple(sorted((name, value) for name, value in parse_qsl(parts.query) if name not in _VIEWS))
+    return unquote(parts.path), asked
+
+
+class SiteLinks(Container[str]):
+    """Where the application's addresses are found among the files. `builds` and `classes` are those that the page of an
+    issue has sections of; `shared` are the files that both languages have in common, by their addresses.
+    """
+
+    def __init__(
+        self,
+        pages: Iterable[SitePage],
+        shared: Mapping[str, str],
+        *,
+        builds: Collection[str],
+        classes: Collection[str],
+    ) -> None:
+        self._shared = {key_of(address): file for address, file in shared.items()}
+        self._pages: dict[Key, str] = {}
+        for page in pages:
+            key = key_of(page.address)
+            self._pages.setdefault(key, page.file)
+            self._pages.setdefault((key[0], ()), page.file)  # where no class is named, the first one's
+        self._builds, self._classes = frozenset(builds), frozenset(classes)
+        self._found = lru_cache(maxsize=65_536)(self._find)
+        self._linked = lru_cache(maxsize=65_536)(self._link)
+
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, str) and self._found(address) is not None
+
+    def relative(self, address: str, file: str, language: Language) -> str | None:
+        """The link from a file of a language to what the address shows; None where the site lacks it."""
+        folder = posixpath.dirname(FOLDERS[language] + file) or "."
+        if address.startswith("/preferences?"):
+            asked = dict(parse_qsl(urlsplit(address).query)).get("lang", "")
+            return _between(folder, FOLDERS[Language(asked)] + file) if asked in set(Language) else None
+        return self._linked(address, folder, FOLDERS[language])
+
+    def _link(self, address: str, folder: str, below: str) -> str | None:
+        """From whatever file of a folder, to what is below the folder of a language."""
+        found = self._found(address)
+        if found is None:
+            return None
+        to, fragment, is_shared = found
+        return _between(folder, to if is_shared else below + to) + (f"#{quote(fragment, safe='+')}" if fragment else "")
+
+    def _find(self, address: str) -> tuple[str, str, bool] | None:
+        """The file, the place in it, and whether both languages have it in common."""
+        key, fragment = key_of(address), unquote(urlsplit(address).fragment)
+        if key in self._shared:
+            return self._shared[key], fragment, True
+        if key in self._pages:
+            return self._pages[key], fragment, False
+        path, asked = key
+        match path.split("/")[1:], dict(asked):
+            case ["cells", issue, build], {"hardware": hardware, **more} if not more:
+                return self._cell(issue, build, hardware, "")
+            case ["builds", build], _ if build.startswith("torch-"):
+                return self._find(address.replace("torch-", "", 1))
+            case ["upgrade"], {"from": start} if start.startswith("torch-"):
+                return self._find(address.replace("from=torch-", "from=", 1))
+            case ["issues", issue], {"hardware": hardware, **more} if not more.keys() - {"build"}:
+                return self._cell(issue, more.get("build", ""), hardware, fragment)
+        return None
+
+    def _cell(self, issue: str, build: str, hardware: str, fragment: str) -> tuple[str, str, bool] | None:
+        """Among the sections of its issue. A workaround's text stands in the same page, once for all builds."""
+        file = self._pages.get((f"/issues/{issue}", ()))
+        if file is None:
+            return None
+        has_section = build in self._builds and hardware in self._classes
+        place = fragment or (cell_anchor(build, hardware) if has_section else "")
+        return file, place, False
+
+
+def _between(folder: str, there: str) -> str:
+    return quote(posixpath.relpath(there, folder))
+
+
+# Of HTML that we wrote: in texts a quotation mark is escaped, and in attributes what ends a tag.
+_LINK = re.compile(r' (href|src|data-find)="(/[^"]*)"')
+_NOWHERE = "\0"
+_UNLINKED = re.compile(rf'<a(?: class="([^"]*)")?[^>]*{_NOWHERE}[^>]*>(.*?)</a>', re.DOTALL)
+
+
+def relinked(html: str, file: str, language: Language, links: SiteLinks) -> str:
+    """The page with links to other files; one to what the site lacks is text."""
+
+    def link(found: re.Match[str]) -> str:
+        to = links.relative(unescape(found[2]), file, language)
+        return _NOWHERE if to is None else f' {found[1]}="{escape(to)}"'
+
+    return _UNLINKED.sub(r'<span class="\1">\2</span>', _LINK.sub(link, html))
+
+
+_SYMBOL = re.compile(r'<symbol id="([^"]*)"[^>]*?(?:/>|>.*?</symbol>)\n?', re.DOTALL)
+_INDENT = re.compile(r"(<pre.*?</pre>)|\n\s+", re.DOTALL)
+
+
+def compacted(html: str) -> str:
+    """The page without indentation, and without the symbols that nothing in it refers to."""
+    used = _SYMBOL.sub(lambda found: found[0] if f'"#{found[1]}"' in html else "", html)
+    return _INDENT.sub(lambda found: found[1] or "\n", used)

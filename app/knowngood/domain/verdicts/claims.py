@@ -7,6 +7,7 @@ An interval speaks of more releases than were measured. Where a claim says other
 the interval as a doubt: wherever a fix is named, its doubts are named too.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -141,21 +142,21 @@ def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tup
     """
     history = known.history(issue.id, hardware)
     mended = fix.build.build_id.public_version
-    again = [span.sentence for span in history.spans if Version(span.first_bad) > mended]
+    again = history.spans[bisect_right(history.spans, mended, key=lambda span: span.begins) :]
 
     def expected(release: Version) -> bool | None:
         return False if release >= mended and not history.fails_on(release) else None
 
-    return (*(Message("later_it", said=sentence) for sentence in again), *_doubts(issue, history, expected))
+    return (*(span.comes_back for span in again), *_doubts(issue, history, expected))
 
 
 def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool | None]) -> Iterable[Message]:
-    measured = {release.name for release in history.releases if release.fails is not None}
     for claim in issue.claims:
         if claim.about and claim.says in {"affected", "fixed"}:
             against = claim.says == "fixed"
             names = [name for name in _spoken_of(claim, history) if fails_on(Version(name)) is against]
             if names:
+                measured = {release.name for release in history.releases if release.fails is not None}
                 yield _doubt(claim, names, [name for name in names if name in measured])
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 
 from packaging.version import Version
@@ -50,6 +50,7 @@ _SILENT = {
     Verdict.NOT_RUN: Answer.NOT_RUN,
     Verdict.NOT_APPLICABLE: Answer.NOT_APPLICABLE,
 }
+_ANSWERED = frozenset({Answer.FAILS, Answer.PASSES})
 _MEASURED_IN_VAIN = frozenset({Answer.PYTHONS_DISAGREE, Answer.FAILS_DIFFERENTLY, Answer.CANNOT_SAY})
 
 _NAMED = 3
@@ -66,7 +67,7 @@ class Release:
     @property
     def fails(self) -> bool | None:
         """Whether the release fails; None where it gives no answer."""
-        return {Answer.FAILS: True, Answer.PASSES: False}.get(self.answer)
+        return self.answer is Answer.FAILS if self.answer in _ANSWERED else None
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,22 @@ class FailingSpan:
     def fixed_in(self) -> str | None:
         return f"({self.last_bad}, {self.good_after}]" if self.good_after else None
 
-    @property
+    @cached_property
+    def begins(self) -> Version:
+        """`first_bad`, to be compared."""
+        return Version(self.first_bad)
+
+    @cached_property
+    def comes_back(self) -> Message:
+        """The clause about it beside an older fix."""
+        return Message("later_it", said=self.sentence)
+
+    @cached_property
     def fix_in_words(self) -> Message | None:
         """`fixed in (2.8.0, 2.9.1] (2.9.0 not run)`; None where nothing newer passes."""
         return aside(Message("fixed_in", interval=self.fixed_in), in_words(self.after)) if self.fixed_in else None
 
-    @property
+    @cached_property
     def sentence(self) -> Message:
         """`fails up to 2.8.0, fixed in (2.8.0, 2.9.1] (2.9.0 not run)`.
 
@@ -193,7 +204,7 @@ def is_release(build: Build) -> bool:
     return build.origin == "default" and not build.is_mismatched
 
 
-def history_of(cells: Sequence[tuple[Build, Verdict]]) -> History:
+def history_of(cells: Collection[tuple[Build, Verdict]]) -> History:
     """Read one issue's verdicts on one hardware class: of every build of the catalogue, those that nobody measured as
     NOT_RUN or NOT_APPLICABLE. In any order; builds off the line are ignored.
 

@@ -94,6 +94,13 @@ class Claims:
             return cell
         return _beside_flaky(IdentityKey(cell), self._rates(row)) if self._is_flaky(row) else cell
 
+    def verdicts_of(self, issue: str, builds: Iterable[str], hardware: str) -> Mapping[str, Verdict]:
+        """The verdicts of measured cells, as they may be claimed. A cell is decoded where its verdict is not known."""
+        if self.verdicts is not None and not self._is_flaky((issue, hardware)):
+            return {build: self.verdicts[issue, build, hardware] for build in builds}
+        cells = ((build, self.stored((issue, build, hardware))) for build in builds)
+        return {build: cell.verdict for build, cell in cells if cell is not None}
+
     @remembered
     def _is_flaky(self, row: tuple[str, str]) -> bool:
         if self.flaky is not None:
@@ -261,9 +268,11 @@ class Claims:
 
     def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds that differ from this one in Python alone."""
-        return tuple(
-            other for other in self._families[build.build_id.apart_from_python] if _differs_in_python(other, build)
-        )
+        return tuple(other for other in self.builds_alike(build) if _differs_in_python(other, build))
+
+    def builds_alike(self, build: Build) -> tuple[Build, ...]:
+        """The builds of the same torch and Triton, with any Python."""
+        return self._families[build.build_id.apart_from_python]
 
     @cached_property
     def _families(self) -> Mapping[BuildId, tuple[Build, ...]]:

@@ -1,13 +1,14 @@
 """All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 
 from knowngood.domain.builds.architectures import WheelCode, builds_serving, serves, split_wheels
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.builds.release_age import ReleaseAge, age_of
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import with_isa_classes
@@ -51,6 +52,10 @@ class Known:
     @cached_property
     def names(self) -> Names:
         return names_of(self.issues)
+
+    @cached_property
+    def build_names(self) -> BuildNames:
+        return BuildNames(self.builds)
 
     @cached_property
     def claims(self) -> Claims:
@@ -133,28 +138,35 @@ class Known:
         """
         row = self.issues.get(issue)
         nothing = _NOTHING | {Verdict.INCONCLUSIVE} if row and default_device(row, hardware) else _NOTHING
-        return any(cell.verdict not in nothing for _, cell in self.measured(issue, hardware))
+        return not nothing.issuperset(self._verdicts(issue, hardware).values())
 
     @remembered
     def history(self, issue: str, hardware: str) -> History:
         """Where an issue came and went on a class, over every release of the catalogue, by what was measured. Where no
         release fails, builds with another Triton than torch's own that do are named beside it.
         """
-        history, measured = history_of(self._line_verdicts(issue, hardware)), self.measured(issue, hardware)
-        failing = [build.id for build, cell in measured if build.is_mismatched and cell.verdict in FAILING]
+        history = history_of(self._line_verdicts(issue, hardware).items())
+        verdicts = self._verdicts(issue, hardware).items()
+        failing = [id_ for id_, verdict in verdicts if verdict in FAILING and self.builds[id_].is_mismatched]
         if history.spans or not failing:
             return history
         return replace(history, sentence=aside(history.sentence, [Message("fails_on", names=listed(sorted(failing)))]))
 
-    def _line_verdicts(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
+    @remembered
+    def _verdicts(self, issue: str, hardware: str) -> Mapping[str, Verdict]:
+        """The verdicts of the stored cells of an issue on a class, by build in release order."""
+        return self.claims.verdicts_of(issue, self._places[issue, hardware], hardware)
+
+    @remembered
+    def _line_verdicts(self, issue: str, hardware: str) -> Mapping[Build, Verdict]:
         """The verdict of each build of the line; empty where the issue was never measured on this class."""
-        stored = {build.id: cell.verdict for build, cell in self.measured(issue, hardware)}
+        stored = self._verdicts(issue, hardware)
         if not stored:
-            return ()
+            return {}
         requires = self.issues[issue].requires if issue in self.issues else Requires(Device.ANY)
         unmeasured = _unmeasured(requires, self._line, hardware)
-        verdicts = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
-        return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in verdicts]
+        candidates = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
+        return {build: other if verdict is Verdict.NOT_RUN else verdict for build, verdict, other in candidates}
 
     def telling_history(self, issue: Issue, hardware: str) -> tuple[History, str]:
         """The history to show for an issue on a class, and the class that it comes from. For an issue that does not
@@ -180,7 +192,7 @@ class Known:
     @remembered
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""
-        verdicts = dict(self._line_verdicts(issue, hardware))
+        verdicts = self._line_verdicts(issue, hardware)
         return first_fix(self._releases, build, lambda candidate: verdicts.get(candidate, Verdict.NOT_RUN))
 
     @cached_property

@@ -24,7 +24,7 @@ def ask_gate(written: str, hardware: Sequence[str]) -> list[Finding]:
     """The findings on the issue that is meant, one for each class on which it can exist. Raises UnknownIssue."""
     knowledge = _knowledge()
     issue = find_issue(written, knowledge.known.issues)
-    resolved = resolve(state_here(), knowledge.known.builds, knowledge.tested)
+    resolved = resolve(state_here(), knowledge.known.build_names, knowledge.tested)
     return findings_of([issue], resolved, hardware, knowledge)
 
 

@@ -8,6 +8,8 @@
 | pass | passed; skipped where the issue is ignored or does not apply |
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
@@ -25,7 +27,6 @@ from knowngood.gate.renderers.common import (
     particulars,
 )
 from knowngood.gate.renderers.json import address
-from knowngood.serialization.junit import junit_case, junit_suite
 
 _ELEMENTS = {Effect.BLOCK: "failure", Effect.INSUFFICIENT: "error"}
 
@@ -99,3 +100,31 @@ def _refusal(ruling: Ruling) -> ET.Element:
     text = "\n".join([DECISIONS[ruling.decision], one_line(ruling.why), *map(one_line, ruling.notes)])
     result = {"type": ruling.decision.value, "message": one_line(ruling.why)}
     return junit_case({"name": "the environment", "classname": "knowngood"}, "error", text, result)
+
+
+# JUnit reports as XML: the parts that a ruling of the gate and a part of the matrix have in common.
+
+
+_COUNTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+
+
+def junit_case(attributes: Mapping[str, str], element: str, text: str, said: Mapping[str, str]) -> ET.Element:
+    """A test case with one `element` (failure, error, skipped, system-out) that holds `text`; without one it passed."""
+    case = ET.Element("testcase", dict(attributes))
+    if element:
+        ET.SubElement(case, element, dict(said)).text = text
+    return case
+
+
+def junit_suite(
+    attributes: Mapping[str, str], properties: Mapping[str, str], cases: Sequence[ET.Element]
+) -> ET.Element:
+    """A suite whose attributes count its cases by how they ended."""
+    suite = ET.Element("testsuite", dict(attributes))
+    if properties:
+        listed = ET.SubElement(suite, "properties")
+        listed.extend(ET.Element("property", {"name": name, "value": value}) for name, value in properties.items())
+    suite.extend(cases)
+    found = Counter(child.tag for case in cases for child in case)
+    suite.attrib |= {"tests": str(len(cases)), **{count: str(found[element]) for count, element in _COUNTS.items()}}
+    return suite

@@ -18,7 +18,7 @@ from knowngood.store.evidence.voids import (
     unvoid_results,
     void_results,
 )
-from knowngood.web.datetime_parameters import first_moment, last_moment
+from knowngood.web.parameter_validation import first_moment, last_moment
 
 _SHOWN = 20
 

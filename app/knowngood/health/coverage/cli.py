@@ -11,7 +11,7 @@ from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, ISSUES
 from knowngood.cli.output import out, print_json
 from knowngood.domain.message import english
-from knowngood.health.coverage.hygiene import HEADINGS, Remark, remarks_of
+from knowngood.health.coverage.rules import HEADINGS, Remark, remarks_of
 
 
 @command(

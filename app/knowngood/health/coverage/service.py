@@ -12,13 +12,21 @@ from knowngood.domain.measuring.placement import Waiting, waiting_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Columns, choose_columns
 from knowngood.domain.verdicts.verdict import OfCell, Verdict
-from knowngood.health.coverage.gaps import UNMEASURED, Gap, Pattern, doubtful, gaps_of, patterns_of
-from knowngood.health.coverage.hygiene import MismatchKind, Remark, remarks_of
+from knowngood.health.coverage.rules import (
+    UNMEASURED,
+    Gap,
+    MismatchKind,
+    Pattern,
+    Remark,
+    doubtful,
+    gaps_of,
+    patterns_of,
+    remarks_of,
+)
 from knowngood.serialization.message_field import MessageField
 from knowngood.store.engine import Session
-from knowngood.store.jobs.capacity import load_offers
 from knowngood.store.jobs.job_queue import DISPATCHER
-from knowngood.store.jobs.workers import load_queued
+from knowngood.store.jobs.workers import load_offers, load_queued
 from knowngood.store.queries import load_lease
 from knowngood.web.urls import cell_address, issue_address
 

@@ -4,11 +4,14 @@ import os
 import shlex
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
 
 import click
+from pydantic import TypeAdapter
 
 from knowngood.cli.context import make_data_dir, root
 from knowngood.cli.lazy import command
@@ -18,8 +21,9 @@ from knowngood.cli.signals import stoppable
 from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.errors import BadRequest, FleetUnusable
 from knowngood.domain.measuring.placement import Member, parse_condition
-from knowngood.health.fleet.worker_config import dump_worker_config
-from knowngood.settings import read_settings
+from knowngood.settings import Settings, read_settings
+from knowngood_workers.agent.agent import WorkerConfig
+from knowngood_workers.agent.arm_runner import Limits
 from knowngood_workers.agent.doctor import State, check_compiler, check_interpreter, check_uv
 from knowngood_workers.host.machine_info import describe_machine
 from knowngood_workers.ray.node import NODE, NodeProcess, RayNode, offer_machine, require_ray
@@ -165,3 +169,22 @@ def leading(ray: str, node_ip: str, where: Sequence[str]) -> Iterator[RayTranspo
         fleet = Fleet(_address(ray), release, ip=node_ip, conditions=conditions)
     with RayTransport(fleet) as transport:
         yield transport
+
+
+# The settings of this machine for an agent that works here.
+
+
+def dump_worker_config(settings: Settings, adopted: Mapping[str, Path] | None = None) -> dict[str, Any]:
+    """How agents work on this machine, as JSON can carry it."""
+    worker_config = WorkerConfig(
+        root=root(settings),
+        slots=settings.slots,
+        envs_limit_bytes=settings.envs_limit,
+        limits=Limits(memory_bytes=settings.memory_limit),
+        fork_server=settings.fork,
+        min_isolation=settings.min_isolation,
+        max_isolation=settings.max_isolation,
+        max_gpu_isolation=settings.max_gpu_isolation,
+        adopted=adopted or {},
+    )
+    return cast("dict[str, Any]", TypeAdapter(WorkerConfig).dump_python(worker_config, mode="json"))

@@ -25,9 +25,9 @@ from knowngood.matrix.schemas import LEFT_OUT, CellBody, cell_fields
 from knowngood.store.engine import Session
 from knowngood.store.evidence.changes import load_cell_news
 from knowngood.store.queries import AttemptRow, load_builds, load_hardware, load_recent_attempts
-from knowngood.web.datetime_parameters import Written, last_moment
 from knowngood.web.json_body import AttemptUrl, Body, English, fields_of, read_from
 from knowngood.web.pagination import Paging, answer, in_parts, newest_after, next_of, one_of
+from knowngood.web.parameter_validation import Written, last_moment
 from knowngood.web.request_context import Context
 
 router = APIRouter()

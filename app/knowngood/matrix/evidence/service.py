@@ -21,7 +21,7 @@ from knowngood.domain.verdicts.workaround_cost import Timed
 from knowngood.matrix.lookups import find_build, find_issue
 from knowngood.matrix.overview.selection import known_classes, known_then
 from knowngood.store.engine import Session
-from knowngood.store.evidence.attempt_summaries import FORKED
+from knowngood.store.evidence.attempt_codec import FORKED
 from knowngood.store.queries import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
 from knowngood.web.html.i18n import Language, say
 

@@ -23,7 +23,7 @@ from knowngood.matrix.lookups import find_build
 from knowngood.matrix.overview.selection import Words, one_class
 from knowngood.serialization.lock_keys import InstalledEnvironment
 from knowngood.store.engine import Session
-from knowngood.store.evidence.attempt_summaries import load_installed
+from knowngood.store.evidence.attempt_codec import load_installed
 from knowngood.web.html.grid import Choice, TitledIssue
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import build_address, issue_address, part

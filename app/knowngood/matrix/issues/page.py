@@ -37,7 +37,7 @@ from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewh
 from knowngood.matrix.lookups import find_issue
 from knowngood.matrix.overview.selection import Words, builds_or_wheels, named_builds, one_class
 from knowngood.store.engine import Session, reading
-from knowngood.store.evidence.attempt_summaries import AttemptSummary, load_glances, load_timed
+from knowngood.store.evidence.attempt_codec import AttemptSummary, load_glances, load_timed
 from knowngood.store.queries import load_builds
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.errors import InvalidParameter

@@ -14,7 +14,6 @@ from knowngood.matrix.overview.selection import MatrixQuery, Names, Selection, S
 from knowngood.matrix.schemas import CellBody, MatrixBody, matrix_body
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_hardware
-from knowngood.web.datetime_parameters import Written, first_moment, last_moment
 from knowngood.web.pagination import (
     Order,
     Paging,
@@ -29,6 +28,7 @@ from knowngood.web.pagination import (
     order_of,
     part_of,
 )
+from knowngood.web.parameter_validation import Written, first_moment, last_moment
 from knowngood.web.request_context import Context
 
 router = APIRouter(tags=["matrix"])

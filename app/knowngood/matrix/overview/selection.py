@@ -136,7 +136,7 @@ def select(
 ) -> Selection:
     """Load what `query` asks for on the hardware `classes`; `columns` counts where no builds are named.
 
-    What `cache` holds is not read again. With `at`, cells are as they were known at that moment (see `time_travel`);
+    What `cache` holds is not read again. With `at`, cells are as they were known at that moment (see `load_cells_at`);
     ages are counted by `now`.
 
     With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.

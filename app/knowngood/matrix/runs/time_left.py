@@ -6,7 +6,7 @@ from knowngood.domain.measuring.time_left import seconds_left
 from knowngood.store.engine import Session
 from knowngood.store.jobs.durations import load_environment_s, load_jobs_at
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.knowledge.shipped import recorded_with_shipped
+from knowngood.store.knowledge.snapshot import recorded_with_shipped
 from knowngood.store.queries import load_durations
 from knowngood.store.records import RunRow
 

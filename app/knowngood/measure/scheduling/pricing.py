@@ -20,7 +20,7 @@ from knowngood.settings import Settings
 from knowngood.store.engine import Engine, reading
 from knowngood.store.jobs.durations import load_environment_s, load_locks
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.knowledge.shipped import recorded_with_shipped
+from knowngood.store.knowledge.snapshot import recorded_with_shipped
 from knowngood.store.queries import load_builds, load_durations, load_issues
 from knowngood_workers.provision.download_estimate import Estimate
 from knowngood_workers.provision.provisioner import Provisioner

@@ -14,6 +14,7 @@ from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import SEVERITY_RANK, find_issues
 from knowngood.domain.measuring.machine import CPU_CLASS
+from knowngood.domain.message import NOTHING, Message, aside, joined
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import is_stale
 from knowngood.gate.request import BadField, about
@@ -133,68 +134,53 @@ def most_severe_first(pair: IssuePair) -> tuple[int, bool, bool, bool, int, str]
 _RANKS = {group: rank for rank, group in enumerate(Group)}
 
 
-# For one, for several, and, where nothing is worth a word too, for none.
-COUNTED_WORDS = {
-    Group.NEWLY_BROKEN: ("{n} newly broken", "{n} newly broken", "none newly broken"),
-    Group.FIXED: ("{n} fixed", "{n} fixed", "none fixed"),
-    Group.NEW: ("{n} fails in new features", "{n} fail in new features", ""),
-    Group.NOT_KNOWN_BEFORE: ("{n} not known before", "{n} not known before", ""),
-    Group.NOT_KNOWN_NOW: ("{n} not known there", "{n} not known there", ""),
-    Group.FAILS_OTHERWISE: ("{n} fails in another way", "{n} fail in another way", ""),
-    Group.STILL_FAILS: ("{n} still fails", "{n} still fail", ""),
-}
-QUIET_WORDS = ("({n} gives wrong numbers without an error)", "({n} give wrong numbers without an error)", "")
-OLD_WORDS = ("({n} by old evidence)", "({n} by old evidence)", "")
-HELPED_WORDS = ("({n} has a workaround)", "({n} have a workaround)", "")
-UNTRIED_WORDS = ("({n} has a workaround not tried there)", "({n} have a workaround not tried there)", "")
+_Forms = tuple[str, str, str]
+"""Keys of a message for one, for several, and, where nothing is worth a word too, for none."""
 
-_REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[IssuePair], bool]], ...]] = {
-    Group.FIXED: ((OLD_WORDS, lambda pair: any(pair.old)),),
-    Group.NEWLY_BROKEN: (
-        (QUIET_WORDS, lambda pair: pair.is_silent),
-        (HELPED_WORDS, lambda pair: pair.has_workaround),
-        (UNTRIED_WORDS, lambda pair: pair.is_untried),
-    ),
-    Group.STILL_FAILS: (
-        (HELPED_WORDS, lambda pair: pair.has_workaround),
-        (UNTRIED_WORDS, lambda pair: pair.is_untried),
-    ),
+_COUNTED: Mapping[Group, _Forms] = {
+    Group.NEWLY_BROKEN: ("newly_broken", "newly_broken", "none_newly_broken"),
+    Group.FIXED: ("fixed", "fixed", "none_fixed"),
+    Group.NEW: ("fails_in_new", "fail_in_new", ""),
+    Group.NOT_KNOWN_BEFORE: ("not_known_before", "not_known_before", ""),
+    Group.NOT_KNOWN_NOW: ("not_known_there", "not_known_there", ""),
+    Group.FAILS_OTHERWISE: ("fails_otherwise", "fail_otherwise", ""),
+    Group.STILL_FAILS: ("still_fails", "still_fail", ""),
+}
+_Remark = tuple[_Forms, Callable[[IssuePair], bool]]
+_HELPED: _Remark = (("has_workaround", "have_workaround", ""), lambda pair: pair.has_workaround)
+_UNTRIED: _Remark = (("has_untried", "have_untried", ""), lambda pair: pair.is_untried)
+_REMARKS: Mapping[Group, Sequence[_Remark]] = {
+    Group.FIXED: ((("by_old_evidence", "by_old_evidence", ""), lambda pair: any(pair.old)),),
+    Group.NEWLY_BROKEN: ((("is_silent", "are_silent", ""), lambda pair: pair.is_silent), _HELPED, _UNTRIED),
+    Group.STILL_FAILS: (_HELPED, _UNTRIED),
 }
 
 
-def phrases(comparison: Comparison) -> Iterator[tuple[str, int]]:
-    """The answer in parts: words with a place for a number, `{n}`, and that number. Nothing is said of what is none,
-    but for the two that decide: what is fixed, and what is newly broken.
-    """
-    for group, forms in COUNTED_WORDS.items():
+def _counted(forms: _Forms, n: int) -> Message:
+    one, several, none = forms
+    key = several if n > 1 else one if n else none
+    return Message(key, n=n) if key else NOTHING
+
+
+def _counts(comparison: Comparison) -> Iterator[Message]:
+    for group, forms in _COUNTED.items():
         pairs = comparison.of(group)
-        remarks = ((words, sum(map(holds, pairs))) for words, holds in _REMARKS.get(group, ()))
-        for (one, several, none), n in ((forms, len(pairs)), *remarks):
-            if words := several if n > 1 else one if n else none:
-                yield words, n
+        remarks = [_counted(words, sum(map(holds, pairs))) for words, holds in _REMARKS.get(group, ())]
+        told = [one for one in remarks if one]
+        if count := _counted(forms, len(pairs)):
+            yield aside(count, [joined("then", told)] if told else [])
 
 
-def sentence(comparison: Comparison) -> str:
+def outcome(comparison: Comparison) -> Message:
+    """The answer in parts. Nothing is said of what is none, but for the two that decide: what is fixed, and what is
+    newly broken.
+    """
+    return joined("then", _counts(comparison))
+
+
+def sentence(comparison: Comparison) -> Message:
     """The answer in one sentence: the first line of every form a comparison is told in."""
     before, after = comparison.before.id, comparison.after.id
     if before == after:
-        return f"Both are {before}: nothing can differ"
-    told = joined([words.format(n=n) for words, n in phrases(comparison)])
-    return f"From {before} to {after} on {comparison.hardware}: {told}"
-
-
-def joined(parts: Sequence[str], comma: str = ", ") -> str:
-    """With commas, but for what stands in brackets behind its word: in ours, or in full-width ones. Brackets that
-    follow each other are one.
-    """
-    text = parts[0]
-    for part in parts[1:]:
-        if part[0] in _OPENING and text[-1] in _CLOSING:
-            text = text[:-1] + comma + part[1:]
-        else:
-            text += _OPENING.get(part[0], comma) + part
-    return text
-
-
-_OPENING = {"(": " ", "\uff08": ""}
-_CLOSING = ")\uff09"
+        return Message("both_are", build=before)
+    return Message("from_to", before=before, after=after, hardware=comparison.hardware, said=outcome(comparison))

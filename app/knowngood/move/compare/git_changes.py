@@ -76,8 +76,8 @@ def _changed(root: Path, base: str, paths: list[str], knowledge: Knowledge) -> I
 def _stated(path: str, content: bytes, knowledge: Knowledge) -> ResolvedBuild | None:
     """None where it states no torch."""
     stated = stated_in(content, Path(path).name)
-    known = knowledge.known.builds
-    return resolve(stated, known, known) if stated.all_of("torch") else None
+    known = knowledge.known
+    return resolve(stated, known.build_names, known.builds) if stated.all_of("torch") else None
 
 
 def _git(*arguments: str) -> str:

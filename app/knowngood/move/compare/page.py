@@ -17,11 +17,11 @@ from knowngood.domain.verdicts.matrix import measured_line
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.vocabulary import SEVERITY
 from knowngood.matrix.overview.selection import Words, one_class
-from knowngood.move.compare.comparison import PAIRING_WORDS, CompareRequest, Comparison, joined, phrases
+from knowngood.move.compare.api import Narrowed, OfTwoBuilds, comparison_of
+from knowngood.move.compare.comparison import PAIRING_WORDS, CompareRequest, Comparison, outcome
 from knowngood.move.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of
-from knowngood.move.compare.service import Narrowed, OfTwoBuilds, comparison_of
 from knowngood.move.pair import Group, IssuePair
-from knowngood.share.exports.service import links_at
+from knowngood.share.exports.api import links_at
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_measured_builds
 from knowngood.web.html.grid import Choice
@@ -109,7 +109,7 @@ def _page(
         "compare.html",
         compared,
         **values,
-        told=joined([context.say(words, n=n) for words, n in phrases(compared)], context.say(", ")),
+        told=context.told(outcome(compared)),
         sections=_sections(compared, sort),
         headings=HEADINGS,
         meanings=MEANINGS,
@@ -152,9 +152,9 @@ _EXPLAINED = frozenset(
 
 
 def notes(context: RequestContext, pair: IssuePair, without: str = "") -> Iterator[str]:
-    """Notes on a pair in the reader's language. `without` are the words of one that the page has elsewhere."""
+    """Notes on a pair in the reader's language. `without` is the key of one that the page has elsewhere."""
     found = notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
-    return (context.say(words, **values) for words, values in found if words != without)
+    return (context.write(note) for note in found if note.key != without)
 
 
 def _offered(request: CompareRequest, narrowing: Mapping[str, str], line: Sequence[Build]) -> list[Choice]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from knowngood.domain.issue import Left
-from knowngood.domain.message import english
+from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.inference import in_words, own_reason
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.gate.renderers.common import one_line, wrapped
@@ -45,24 +45,6 @@ MEANINGS = {
     Group.NOWHERE: "can exist, or be built, on neither of the two",
 }
 
-TURN_WORDS = {
-    WorkaroundTurn.STOPPED_WORKING: "workaround stopped working: {names}",
-    WorkaroundTurn.HARMFUL: "does harm there: {names}",
-    WorkaroundTurn.NOW_NEEDED: "needs a workaround there; measured to help: {names}",
-    WorkaroundTurn.NO_LONGER_VERIFIED: "workaround not verified there: {names}",
-    WorkaroundTurn.NO_LONGER_NEEDED: "workaround no longer needed: {names}",
-    WorkaroundTurn.NOW_WORKS: "helps now: {names}",
-    WorkaroundTurn.STILL_WORKS: "still helps: {names}",
-}
-
-NOTE_WORDS = {
-    "luck": "flaky on {build}: the passes beside it may be luck ({needed} in a row would tell)",
-    "packages": "with {before}, then {after}",
-    "package": "concerns who has {package}",
-    "inferred": "{build}: inferred from {ground}",
-    "left": "{build}: passes as reported; not covered: {what}",
-}
-
 MARK_WORDS = {"once": "1 run", "inferred": "inferred", "old": "old evidence"}
 
 # Of these a line each would bury the answer.
@@ -81,52 +63,45 @@ def marks_of(pair: IssuePair) -> Iterator[str]:
         yield MARK_WORDS["old"]
 
 
-Note = tuple[str, Mapping[str, str]]
-"""Words, and the values of their places."""
-
-
 def notes_of(
     pair: IssuePair,
     naming: Callable[[Sequence[str]], str] = ", ".join,
     left: Callable[[Left], str] = attrgetter("what"),
-) -> Iterator[Note]:
+) -> Iterator[Message]:
     """Notes on a pair beside its verdicts. `naming` lists workarounds (ids), and `left` says what is left wrong."""
     for turn in WorkaroundTurn:
         if ids := [id_ for id_, one in pair.turns.items() if one is turn]:
-            yield TURN_WORDS[turn], {"names": naming(ids)}
+            yield Message(f"turn_{turn}", names=naming(ids))
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
         if standing_of(passing) is SideStanding.PASSES and (needed := passes_needed(flaky, passing)):
-            yield NOTE_WORDS["luck"], {"build": flaky.build, "needed": str(needed)}
+            yield Message("may_be_luck", build=flaky.build, needed=needed)
     yield from grounds_of(pair)
     yield from left_of(pair, left)
-    before, after = (" ".join(one) or "nothing beside torch" for one in pair.packages)
+    sides = pair.packages.before, pair.packages.after
+    before, after = (" ".join(one) or Message("nothing_beside_torch") for one in sides)
     if before != after:
-        yield NOTE_WORDS["packages"], {"before": before, "after": after}
+        yield Message("with_packages", before=before, after=after)
     if pair.issue.requires.package:
-        yield NOTE_WORDS["package"], {"package": pair.issue.requires.package}
+        yield Message("concerns_who_has", package=pair.issue.requires.package)
 
 
-def grounds_of(pair: IssuePair) -> Iterator[Note]:
+def grounds_of(pair: IssuePair) -> Iterator[Message]:
     """The cells that its sides are inferred from, each once."""
-    inferred = {cell.build: english(in_words(cell.basis)) for cell in pair.sides if cell.basis}
-    return ((NOTE_WORDS["inferred"], {"build": build, "ground": ground}) for build, ground in inferred.items())
+    inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
+    return (Message("build_inferred", build=build, ground=ground) for build, ground in inferred.items())
 
 
-def left_of(pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")) -> Iterator[Note]:
+def left_of(pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")) -> Iterator[Message]:
     """All that its passes say nothing of."""
     for cell in pair.sides:
         if cell.not_covered:
             what = "; ".join(said(one) for one in pair.issue.left if one.what in cell.not_covered)
-            yield NOTE_WORDS["left"], {"build": cell.build, "what": what}
-
-
-def in_english(notes: Iterable[Note]) -> Iterator[str]:
-    return (words.format(**values) for words, values in notes)
+            yield Message("build_not_covered", build=cell.build, what=what)
 
 
 def comparison_text(compared: Comparison) -> str:
     """The answer in the first line, then the groups in their order."""
-    blocks = [wrapped(f"{sentence(compared)}.", later="  ")]
+    blocks = [wrapped(f"{english(sentence(compared))}.", later="  ")]
     blocks += [[_heading(group, pairs), *_lines(group, pairs)] for group, pairs in _told(compared).items()]
     blocks += [wrapped(_advice(compared), later="  ")] if compared.is_blind else []
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -144,8 +119,8 @@ def _lines(group: Group, pairs: Sequence[IssuePair]) -> Iterator[str]:
         yield from pair_lines(pair)
         if group is Group.NOT_KNOWN_NOW:
             yield from wrapped(one_line(english(own_reason(pair.after))), _INDENT, _INDENT)
-        for note in in_english(notes_of(pair)):
-            yield from wrapped(one_line(note), _INDENT, _INDENT + "  ")
+        for note in notes_of(pair):
+            yield from wrapped(one_line(english(note)), _INDENT, _INDENT + "  ")
 
 
 def pair_lines(pair: IssuePair) -> Iterable[str]:
@@ -176,7 +151,7 @@ def _told(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
 
 def comparison_markdown(compared: Comparison, links: Links | None = None) -> str:
     """The answer, then a table for each group; what passes or applies to neither is named in a line."""
-    blocks = [f"**{escaped(sentence(compared))}.**"]
+    blocks = [f"**{escaped(english(sentence(compared)))}.**"]
     head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
     for group, pairs in _told(compared).items():
         heading = _heading(group, pairs)
@@ -198,7 +173,7 @@ def _cells(pair: IssuePair, links: Links | None) -> tuple[str, ...]:
     name = f"[{title}](<{links.issue(pair.issue.id)}>)" if links else title
     silent = " (∆ wrong numbers, no error)" if pair.is_silent else ""
     reason = [english(own_reason(pair.after))] if pair.group is Group.NOT_KNOWN_NOW else []
-    notes = [*reason, *marks_of(pair), *in_english(notes_of(pair))]
+    notes = [*reason, *marks_of(pair), *map(english, notes_of(pair))]
     return (
         f"{name}{silent}",
         _verdict(pair.before, links, is_old=pair.old[0]),

@@ -23,7 +23,7 @@ from knowngood.domain.issue import (
 )
 from knowngood.domain.measuring.job import PlannedArm
 from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, price_of
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import NOTHING, Message
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, untried
@@ -56,38 +56,7 @@ class UpgradeQuestion:
     enough: float = ENOUGH
     durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     environment_s: float = ENVIRONMENT_S
-    notes: tuple[Sentence, ...] = ()
-
-
-class Message:
-    """Words with places for values: told as they are in English, and by whoever translates the words."""
-
-    def __init__(self, words: str, **values: object) -> None:
-        self.words = words
-        self.values = values
-
-    def __str__(self) -> str:
-        return self.words.format(**self.values)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Message) and (self.words, self.values) == (other.words, other.values)
-
-    def __hash__(self) -> int:
-        return hash(self.words)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, *_: object) -> dict[str, object]:
-        """JSON has it as text, in the language of the request that is the writer's context."""
-        return {
-            "type": "is-instance",
-            "cls": cls,
-            "serialization": {
-                "type": "function-plain",
-                "function": lambda one, info: info.context.say(one.words, **one.values) if info.context else str(one),
-                "info_arg": True,
-                "return_schema": {"type": "str"},
-            },
-        }
+    notes: tuple[Message, ...] = ()
 
 
 _POINTS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 4, Severity.CRITICAL: 8}
@@ -190,7 +159,7 @@ class Candidate:
     packages: Mapping[str, str]
     age: ReleaseAge | None
     rating: Rating = Rating.NOT_ENOUGH
-    why: Message = Message("")  # noqa: RUF009 - never changed
+    why: Message = NOTHING
 
     def of(self, tally: Tally) -> tuple[IssuePair, ...]:
         return tuple(filter(_COUNTED[tally], self.items))

@@ -32,8 +32,8 @@ from knowngood.cli.options import (
 )
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest, UnknownBuild
+from knowngood.domain.message import Message, english
 from knowngood.environments.resolve import ResolvedBuild
-from knowngood.environments.service import NO_BUILD
 from knowngood.gate.asking import environment_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.renderers import migration_note, upgrade_text
@@ -163,7 +163,7 @@ def _environment_in(file: Path, python: str, groups: Names, platform: str, knowl
     read: Any = environment_of({"requirements": str(file), "lock": "", "here": False, "build": ""})["environment"]
     found = start_of(PurePath(read["name"]).name, read["content"], python, knowledge, groups, platform)
     if found.build is None:
-        raise UntestedStart("from", NO_BUILD.format(why=found.note), found.nearest)
+        raise UntestedStart("from", english(Message("no_build_here", why=found.note)), found.nearest)
     return found
 
 

@@ -15,7 +15,7 @@ from knowngood.domain.builds.architectures import WheelCode, serves
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import parse_capability
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import Message
 
 # The oldest branch of NVIDIA's driver that runs each major version of CUDA: within one, a newer toolkit runs on an
 # older driver (NVIDIA, "CUDA Compatibility", table 1; read 2026-11-21). Workers judge their hosts by the same rule.
@@ -109,7 +109,7 @@ def read_pin(text: str) -> VersionPin:
 
 def violations(
     build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
-) -> tuple[Sentence, ...]:
+) -> tuple[Message, ...]:
     """Say which constraints `build` breaks for whoever comes from `start`; nothing where it may be chosen. `wheels` are
     the lists of architectures by torch's version: where none was read nothing is refused.
     """
@@ -118,19 +118,19 @@ def violations(
 
 def _violations(
     build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
-) -> Iterator[Sentence]:
+) -> Iterator[Message]:
     wanted = constraints.python or start.python
     if wanted and build.python != wanted:
-        yield Sentence("other_python_listed", found=build.python, wanted=wanted)
+        yield Message("other_python_listed", found=build.python, wanted=wanted)
     yield from (
-        Sentence("no_companion", package=one.package, asked=str(one.asked))
+        Message("no_companion", package=one.package, asked=str(one.asked))
         for one in build.companions
         if one.package in constraints.packages and not one.release
     )
     yield from (_unlike(build, pin) for pin in constraints.pins if not _holds(build, pin))
     if build.is_mismatched and not constraints.names_triton:
         found, own = build.triton or "none", build.pinned_triton or "none"
-        yield Sentence("other_triton", found=found, wanted=own)
+        yield Message("other_triton", found=found, wanted=own)
     yield from _driver(build, constraints.driver)
     yield from _hardware(build, constraints.hardware, start, wheels)
 
@@ -153,36 +153,36 @@ def _version_of(build: Build, name: str) -> Version | None:
 _SHOWN = {"torch": "torch", "triton": "Triton", "python": "Python", "cuda": "CUDA"}
 
 
-def _unlike(build: Build, pin: VersionPin) -> Sentence:
+def _unlike(build: Build, pin: VersionPin) -> Message:
     found = _version_of(build, pin.name)
     name = _SHOWN[pin.name]
-    return Sentence("has_other", found=f"{name} {found}" if found else f"no {name}", wanted=pin.text)
+    return Message("has_other", found=f"{name} {found}" if found else f"no {name}", wanted=pin.text)
 
 
-def _driver(build: Build, driver: str) -> Iterable[Sentence]:
+def _driver(build: Build, driver: str) -> Iterable[Message]:
     if not driver or build.cuda is None:
         return
     major = int(build.cuda.partition(".")[0])
     oldest = OLDEST_DRIVER.get(major)
     if oldest is None:
-        yield Sentence("driver_unknown", found=build.cuda)
+        yield Message("driver_unknown", found=build.cuda)
     elif int(driver.partition(".")[0]) < oldest:
-        yield Sentence("driver_too_old", found=build.cuda, wanted=oldest, driver=driver)
+        yield Message("driver_too_old", found=build.cuda, wanted=oldest, driver=driver)
 
 
 def _hardware(
     build: Build, hardware: Sequence[str], start: Build, wheels: Mapping[str, WheelCode]
-) -> Iterator[Sentence]:
+) -> Iterator[Message]:
     """Whether a wheel has code for a class is told by the list that was read in it, not by its version of CUDA."""
     if build.cuda is not None:
         yield from (
-            Sentence("holds_no_code", gpu=one.removeprefix("cuda-"))
+            Message("holds_no_code", gpu=one.removeprefix("cuda-"))
             for one in hardware
             if serves(build, one, wheels) is False
         )
         return
     gpu = next((class_ for class_ in hardware if parse_capability(class_)), "")
     if gpu:
-        yield Sentence("has_other", found="no CUDA", wanted=gpu)
+        yield Message("has_other", found="no CUDA", wanted=gpu)
     elif start.cuda is not None and not hardware:
-        yield Sentence("no_cuda", hardware=start.id)
+        yield Message("no_cuda", hardware=start.id)

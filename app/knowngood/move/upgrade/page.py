@@ -14,15 +14,14 @@ from fastapi import APIRouter, Depends, Response
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
-from knowngood.environments.service import NO_BUILD
 from knowngood.gate.request import BadField
 from knowngood.matrix.overview.selection import Words
 from knowngood.move.compare.page import MARKDOWN, notes
-from knowngood.move.compare.renderers import TURN_WORDS
-from knowngood.move.pair import WorkaroundTurn
-from knowngood.move.upgrade.candidates import ENOUGH, LEAST, WEIGHING_WORDS, Candidate, Message
+from knowngood.move.upgrade.api import Requested, advice_on
+from knowngood.move.upgrade.candidates import ENOUGH, LEAST, WEIGHING_WORDS, Candidate
 from knowngood.move.upgrade.ranking import RANKING_WORDS, UpgradeAdvice
 from knowngood.move.upgrade.renderers import migration_note
 from knowngood.move.upgrade.request import (
@@ -33,7 +32,6 @@ from knowngood.move.upgrade.request import (
     start_name,
     start_of,
 )
-from knowngood.move.upgrade.service import Requested, advice_on
 from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     SECTION_WORDS,
@@ -94,10 +92,10 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     try:
         found = start_of("", content, python, knowledge)
     except BadField as error:
-        problem = context.say(NO_BUILD, why=error.message)
+        problem = context.write(Message("no_build_here", why=error.message))
         return _page(context, request, knowledge, problem=problem, environment=content)
     if found.build is None:
-        problem = context.say(NO_BUILD, why=found.note)
+        problem = context.write(Message("no_build_here", why=found.note))
         return _page(context, request, knowledge, problem=problem, nearest=found.nearest, environment=content)
     said = packages_said(found.packages, knowledge)
     has = said if found.is_whole or said != (NO_PACKAGE,) else ()
@@ -190,15 +188,11 @@ def _values_of(context: RequestContext, request: UpgradeRequest, advice: Upgrade
     """Values that the template cannot read off the advice. `shown` is the candidate that is told of (None: none); only
     of one that is `chosen`, recommended or asked for by name, it is said how to go there.
     """
-
-    def say(message: Message) -> str:
-        return context.say(message.words, **message.values)
-
     chosen = _chosen(advice, request.to)
     shown = chosen or told_of(advice)
     values: dict[str, Any] = {
-        "verdict": verdict(advice, say),
-        "because": because(advice, say, context.say(", "), context.say(". ")),
+        "verdict": context.write(verdict(advice)),
+        "because": context.write(because(advice)),
         "measured": measured,
         "columns": COLUMN_WORDS,
         "left_out": left_out_by_reason(advice),
@@ -215,7 +209,6 @@ def _values_of(context: RequestContext, request: UpgradeRequest, advice: Upgrade
         "headings": SECTION_WORDS,
         "own_reason": own_reason,
         "notes": partial(notes, context),
-        "now_needed": TURN_WORDS[WorkaroundTurn.NOW_NEEDED],  # the page names these workarounds itself
         "steps": steps(shown),
         "note": _note(context, request, advice, shown) if chosen else "",
         "note_address": f"{NOTE}{request.asking(to=shown.build.id)}",

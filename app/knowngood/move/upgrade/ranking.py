@@ -29,7 +29,7 @@ from knowngood.domain.issue import (
 )
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
@@ -38,7 +38,6 @@ from knowngood.move.pair import Group, IssuePair, pair_of
 from knowngood.move.upgrade.candidates import (
     LEAST,
     Candidate,
-    Message,
     Rating,
     Tally,
     UpgradeQuestion,
@@ -80,7 +79,7 @@ class UpgradeAdvice:
     newer: tuple[Build, ...]
     left_out: tuple[LeftOut, ...]
     as_of: datetime
-    notes: tuple[Sentence, ...] = ()
+    notes: tuple[Message, ...] = ()
     beside: tuple[Message, ...] = ()
 
     @property
@@ -200,8 +199,7 @@ def _on_cpu_alone(one: Candidate, known: Known) -> Iterator[Message]:
     if not cells or claims.carries_to_gpus:
         return
     yield Message(
-        "On {build}, {n} of the {m} issues have only been measured on the CPU, which does not count for a GPU until "
-        "the two are known to agree (so far {agreed} of {compared} pairs do).",
+        "on_cpu_alone",
         build=one.build.id,
         m=one.applicable,
         n=len(cells),
@@ -214,12 +212,7 @@ def _turned_outside(one: Candidate, question: UpgradeQuestion, known: Known) -> 
     found = _outside(one.build, question, known)
     gained, lost = found.counts[Tally.GAINED], found.counts[Tally.LOST]
     if gained or lost:
-        yield Message(
-            "Outside of what you watch ({n}): {gained} gained, {lost} lost.",
-            gained=gained,
-            lost=lost,
-            n=found.applicable,
-        )
+        yield Message("turned_outside", gained=gained, lost=lost, n=found.applicable)
 
 
 def _outside(build: Build, question: UpgradeQuestion, known: Known) -> Candidate:

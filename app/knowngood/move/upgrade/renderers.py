@@ -15,7 +15,7 @@ from knowngood.domain.vocabulary import many
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
-from knowngood.move.compare.renderers import grounds_of, in_english, left_of, marks_of, pair_lines
+from knowngood.move.compare.renderers import grounds_of, left_of, marks_of, pair_lines
 from knowngood.move.pair import IssuePair
 from knowngood.move.upgrade.candidates import Candidate, Tally
 from knowngood.move.upgrade.ranking import UpgradeAdvice
@@ -53,9 +53,12 @@ def upgrade_text(advice: UpgradeAdvice) -> str:
     """
     shown, unmeasured = told_of(advice), [one.build.id for one in advice.unmeasured]
     blocks = [
-        wrapped(answer(advice)),
+        wrapped(english(answer(advice))),
         [*wrapped(situation(advice)), *_note_lines(advice)],
-        *([*wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)] for one in advice.find_out),
+        *(
+            [*wrapped(f"{english(one.what)}:"), *(f"  {command}" for command in one.commands)]
+            for one in advice.find_out
+        ),
         _columns(advice.compared),
         wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ") if unmeasured else (),
         _left_out(advice),
@@ -82,9 +85,9 @@ def _some(ids: Sequence[str]) -> str:
 
 def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
     width = max(len(one.build.id) for one in candidates)
-    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0], REPORTED_WORDS]
+    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS, REPORTED_WORDS]
     rows = [
-        [*figures(one, untried="{n}?", eased="{n}'"), str(measured(one)), str(one.age.reported) if one.age else "?"]
+        [*figures(one, untried="{n}?", eased="{n}'"), english(measured(one)), str(one.age.reported) if one.age else "?"]
         for one in candidates
     ]
     widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
@@ -99,13 +102,13 @@ def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
 
 
 def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
-    yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", later="  ")
+    yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}", later="  ")
     if candidate is advice.best:
         yield f"  install: {'  '.join(requirements(candidate.build, advice.constraints.packages))}"
     for tally, items in sections(candidate).items():
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
         for item in items:
-            left = list(in_english(left_of(item)))
+            left = list(map(english, left_of(item)))
             works = [f"workaround {item.workarounds[0]} works there ({item.helps.rests_on})"] if item.helps else []
             if left or tally not in _COUNTED_ONLY:
                 yield from pair_lines(item)
@@ -133,13 +136,15 @@ def migration_note(
 
     Without `base`, the server's address, links lead to the reports alone.
     """
-    foot = _foot(advice, base, page, now)
+    foot, said = _foot(advice, base, page, now), escaped(english(answer(advice)))
     if candidate is None:
-        found = [part for one in advice.find_out for part in (f"{escaped(str(one.what))}:", _shell(one.commands))]
-        return _joined([f"**{escaped(answer(advice))}**", _notes(advice), *found, _table(advice.compared), foot])
+        found = [part for one in advice.find_out for part in (f"{escaped(english(one.what))}:", _shell(one.commands))]
+        return _joined(
+            [f"**{escaped(english(answer(advice)))}**", _notes(advice), *found, _table(advice.compared), foot]
+        )
     blocks = [
         f"## Upgrade torch: {escaped(advice.start.id)} to {escaped(candidate.build.id)}",
-        _first_line(advice, candidate),
+        f"**{said}**" if advice.best is candidate else _not_recommended(candidate, said),
         _notes(advice),
         *_change(advice, candidate),
         _table([advice.base, candidate]),
@@ -158,10 +163,8 @@ def _joined(blocks: Iterable[str]) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _first_line(advice: UpgradeAdvice, candidate: Candidate) -> str:
-    if advice.best is candidate:
-        return f"**{escaped(answer(advice))}**"
-    return f"**Not recommended: {escaped(str(candidate.why))}.** The advice is: {escaped(answer(advice))}"
+def _not_recommended(candidate: Candidate, said: str) -> str:
+    return f"**Not recommended: {escaped(english(candidate.why))}.** The advice is: {said}"
 
 
 def _notes(advice: UpgradeAdvice) -> str:
@@ -176,15 +179,15 @@ def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
         f"{name} {escaped(old)} to {escaped(new)}{f' (needs NVIDIA driver {driver} or newer)' if driver else ''}"
         for name, old, new, driver in changes(advice.start, candidate.build)
     )
-    yield f"{index_of(candidate.build)} What changes: {'; '.join(told)}."
+    yield f"{english(index_of(candidate.build))} What changes: {'; '.join(told)}."
 
 
 def _table(rows: Sequence[Candidate]) -> str:
-    heads = ["", *COLUMN_WORDS.values(), MEASURED_WORDS[0]]
+    heads = ["", *COLUMN_WORDS.values(), MEASURED_WORDS]
     lines = [f"| {' | '.join(heads)} |", f"| --- {'| ---: ' * (len(heads) - 1)}|"]
     for one in rows:
         counts = figures(one, untried="{n} with a workaround not tried", eased="{n} with a workaround")
-        lines.append(f"| {' | '.join([escaped(one.build.id), *counts, str(measured(one))])} |")
+        lines.append(f"| {' | '.join([escaped(one.build.id), *counts, english(measured(one))])} |")
     return "\n".join(lines)
 
 
@@ -206,7 +209,7 @@ def _line(item: IssuePair, base: str) -> str:
         "∆ wrong numbers, no error" if item.is_silent else "",
         f"has a workaround ({escaped(item.helps.rests_on)})" if item.helps else "",
         "workaround not tried there" if item.is_untried else "",
-        *map(escaped, (*marks_of(item), *in_english((*grounds_of(item), *left_of(item))))),
+        *map(escaped, (*marks_of(item), *map(english, (*grounds_of(item), *left_of(item))))),
         _evidence(item, base),
     ]
     return f"- {escaped(item.issue.title)} ({'; '.join(part for part in said if part)})"

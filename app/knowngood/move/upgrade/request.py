@@ -18,8 +18,7 @@ from knowngood.domain.hardware_names import class_named, hardware_named, measure
 from knowngood.domain.issue import Issue, parse_capability
 from knowngood.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
-from knowngood.domain.message import Message as Sentence
-from knowngood.domain.message import clauses, quoted
+from knowngood.domain.message import Message, clauses, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.gate.policy import Policy, filled
@@ -96,7 +95,7 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
     concerned, left_out = _concerned(watched, named, request)
     constraints = _constraints(request, knowledge, policy.hardware)
     of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
-    against = tuple(Sentence("where_you_are", said=said) for said in of_wheel if said)
+    against = tuple(Message("where_you_are", said=said) for said in of_wheel if said)
     gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
     return UpgradeQuestion(
         start=start,
@@ -117,14 +116,14 @@ def start_of(
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     One may set out from what nobody measured.
     """
-    builds = knowledge.known.builds
+    names, builds = knowledge.known.build_names, knowledge.known.builds
     with about("platform"):
         platforms = parse_platform(platform)
     with about("environment"):
         try:
-            return stated_build(content, builds, builds, name=name, python=python, groups=groups, platforms=platforms)
+            return stated_build(content, names, builds, name=name, python=python, groups=groups, platforms=platforms)
         except OtherPython:
-            return stated_build(content, builds, builds, name=name, groups=groups, platforms=platforms)
+            return stated_build(content, names, builds, name=name, groups=groups, platforms=platforms)
 
 
 def start_name(found: ResolvedBuild) -> str:
@@ -138,7 +137,7 @@ def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
     return tuple(one for one in found.gpus if parse_capability(class_named(one, ())))
 
 
-def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[Sentence, ...]]:
+def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[Message, ...]]:
     builds = knowledge.known.builds
     written = request.start.strip()
     if not written:
@@ -153,7 +152,7 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    said = resolve_build(written, builds, builds, python=known).said
+    said = resolve_build(written, knowledge.known.build_names, builds, python=known).said
     return start, (*([clauses(said)] if said else []), *([] if platforms else [TAKEN]))
 
 
@@ -195,7 +194,7 @@ def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[st
 
 def _concerned(
     watched: Sequence[Issue], named: Collection[str], request: UpgradeRequest
-) -> tuple[tuple[Issue, ...], tuple[Sentence, ...]]:
+) -> tuple[tuple[Issue, ...], tuple[Message, ...]]:
     """The issues that concern the environment, and a note on those that do not."""
     packages = request.packages
     concerned = tuple(issue for issue in watched if concerns(issue, packages, named=issue.id in named))
@@ -212,7 +211,7 @@ def _concerned(
         why = "packages_lacking"
     else:
         why = "packages_not_asked_for"
-    return concerned, (Sentence("not_watched", said=Sentence(why), packages=told),)
+    return concerned, (Message("not_watched", said=Message(why), packages=told),)
 
 
 def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:

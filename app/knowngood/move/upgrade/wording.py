@@ -2,24 +2,22 @@
 workarounds.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Workaround
-from knowngood.domain.message import Message as Sentence
+from knowngood.domain.message import Message, joined
 from knowngood.domain.verdicts.verdict import WorkaroundFinding
 from knowngood.domain.vocabulary import many
 from knowngood.environments.resolve import index_of_variant
 from knowngood.move.pair import Group, IssuePair, WorkaroundTurn
-from knowngood.move.upgrade.candidates import Candidate, Message, Rating, Tally
+from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
 from knowngood.move.upgrade.constraints import OLDEST_DRIVER
 from knowngood.move.upgrade.ranking import UpgradeAdvice
 from knowngood.move.upgrade.reasons import UpgradeDecision
-
-Say = Callable[[Message], str]
 
 RATING_WORDS: Mapping[Rating, str] = {
     Rating.HERE: "where you are",
@@ -44,13 +42,7 @@ COLUMN_WORDS: Mapping[Tally, str] = {
 }
 """Heads of the columns that are counts; `measured` follows them."""
 
-MEASURED_WORDS = (
-    "measured",
-    "{measured} of {applicable}",
-    "{measured} of {applicable}, and {n} from the CPU",
-    "{measured} of {applicable}, {m} with another Python",
-    "{measured} of {applicable}, {m} with another Python, and {n} from the CPU",
-)
+MEASURED_WORDS = "measured"
 
 REPORTED_WORDS = "reported since"
 """The last column: issues of the catalogue first reported after the release came out."""
@@ -84,8 +76,8 @@ def _section(item: IssuePair) -> Tally:
 
 def measured(candidate: Candidate) -> Message:
     n, m = candidate.from_cpu, candidate.from_python
-    words = MEASURED_WORDS[1 + bool(n) + 2 * bool(m)]
-    return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=n, m=m)
+    key = f"measured_of{'_python' if m else ''}{'_and' if m and n else ''}{'_cpu' if n else ''}"
+    return Message(key, measured=candidate.measured, applicable=candidate.applicable, n=n, m=m)
 
 
 def figures(candidate: Candidate, *, untried: str, eased: str) -> Iterator[str]:
@@ -102,37 +94,31 @@ def figures(candidate: Candidate, *, untried: str, eased: str) -> Iterator[str]:
         yield f"{counts[tally]} ({words.format(n=n)})" if n else str(counts[tally])
 
 
-def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
+def verdict(advice: UpgradeAdvice) -> Message:
     """The first sentence: what to do."""
     match advice.decision:
         case UpgradeDecision.GO if advice.best:
-            build = advice.best.build
-            found = ", ".join(f"{name} {one}" for name, one in advice.best.packages.items())
-            return say(Message(_GO_WORDS[bool(found)], build=build.id, packages=found))
+            build = advice.best.build.id
+            packages = tuple(f"{name} {release}" for name, release in advice.best.packages.items())
+            return Message("go_with", build=build, packages=packages) if packages else Message("go", build=build)
         case UpgradeDecision.STAY:
-            return say(Message("Stay on {build}.", build=advice.start.id))
+            return Message("stay", build=advice.start.id)
         case _:
-            return say(Message("Cannot say yet."))
+            return Message("cannot_say")
 
 
-_GO_WORDS = ("Go to {build}.", "Go to {build} with {packages}.")
-
-
-def because(advice: UpgradeAdvice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
+def because(advice: UpgradeAdvice) -> Message:
     """The reasons that follow it, in one sentence or two, what stands beside them, and what of the environment's
     packages comes along.
     """
-    beside = [say(part) for part in (*advice.beside, *_packages(advice, say, comma))]
-    best, base = advice.best, advice.base
-    if best is None:
-        return " ".join([*map(say, advice.why), *beside])
-    told = Message(
-        "Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base))
-    )
-    return " ".join([f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}", *beside])
+    best, why = advice.best, advice.why
+    if best is not None:
+        rests_on = Message("measured_there_and_here", there=measured(best), here=measured(advice.base))
+        why = (Message("stop", first=joined("then", why), rest=rests_on),)
+    return joined("sentences", (*why, *advice.beside, *_packages(advice)))
 
 
-def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:
+def _packages(advice: UpgradeAdvice) -> Iterator[Message]:
     """Of each package that is built for one minor release of torch: its release for each candidate, newest first, and
     for which newer releases there is none.
     """
@@ -142,35 +128,24 @@ def _packages(advice: UpgradeAdvice, say: Say, comma: str) -> Iterator[Message]:
     bound = {one.package: one.asked for build in newer for one in build.companions}
     for name in (name for name in advice.constraints.packages if name in bound):
         pairs = [
-            say(Message("{torch} with {package} {release}", torch=build.requirement, package=name, release=release))
+            Message("release_of_package", torch=build.requirement, package=name, release=release)
             for build in reversed(newer)
             for release in coming_along(build, (name,)).values()
             if build in candidates
         ]
         if pairs:
-            told = comma.join(dict.fromkeys(pairs))
-            yield Message(
-                "By what upstream says, {package} is built for one minor release of torch: {pairs}.",
-                package=name,
-                pairs=told,
-            )
+            yield Message("built_for_one_minor", package=name, pairs=joined("then", dict.fromkeys(pairs)))
         minors = list(dict.fromkeys(build.minor for build in newer))
         held = [build.minor for build in newer if coming_along(build, (name,))]
         above = minors[minors.index(held[-1]) + 1 :] if held else minors
-        lacking = [*(one for one in minors if one not in (*held, *above)), *above[:1]]
+        lacking = (*(one for one in minors if one not in (*held, *above)), *above[:1])
         if lacking:
-            words, for_python = _LACKING_WORDS[len(above) > 1], python or DEFAULT_PYTHON
-            yield Message(words, package=name, minors=comma.join(lacking), python=for_python, asked=bound[name])
+            key, for_python = "no_package_from" if len(above) > 1 else "no_package_for", python or DEFAULT_PYTHON
+            yield Message(key, package=name, minors=lacking, python=for_python, asked=str(bound[name]))
 
 
-_LACKING_WORDS = (
-    "There is no {package} for torch {minors} (PyPI for Python {python}, asked {asked}).",
-    "There is no {package} for torch {minors} and newer (PyPI for Python {python}, asked {asked}).",
-)
-
-
-def answer(advice: UpgradeAdvice) -> str:
-    return f"{verdict(advice)} {because(advice)}"
+def answer(advice: UpgradeAdvice) -> Message:
+    return Message("sentences", first=verdict(advice), rest=because(advice))
 
 
 def situation(advice: UpgradeAdvice) -> str:
@@ -189,7 +164,7 @@ def told_of(advice: UpgradeAdvice) -> Candidate | None:
     return next((one for one in advice.candidates if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
 
 
-def left_out_by_reason(advice: UpgradeAdvice) -> dict[Sentence, list[str]]:
+def left_out_by_reason(advice: UpgradeAdvice) -> dict[Message, list[str]]:
     """The builds that break a constraint, in release order, by the first that they break."""
     found = grouped(advice.left_out, lambda one: one.reasons[0])
     return {reason: [one.build for one in alike] for reason, alike in found.items()}
@@ -225,15 +200,8 @@ def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...
 def index_of(build: Build) -> Message:
     """In words, where the wheels come from, as Markdown."""
     if build.origin == "default":
-        return Message(
-            "From PyPI, without an extra index: `torch=={requirement}` there is {torch}. An index line of PyTorch's "
-            "that stands in the file would bring another CUDA variant.",
-            requirement=build.requirement,
-            torch=build.torch,
-        )
-    return Message(
-        "The index holds the {origin} wheels; with uv the same is `--torch-backend {origin}`.", origin=build.origin
-    )
+        return Message("from_pypi", requirement=build.requirement, torch=build.torch)
+    return Message("from_index", origin=build.origin)
 
 
 @dataclass(frozen=True)
@@ -242,7 +210,7 @@ class WorkaroundStep:
 
     item: IssuePair
     workaround: Workaround
-    why: Sentence | None = None
+    why: Message | None = None
     helps: WorkaroundFinding | None = None
 
 
@@ -263,8 +231,8 @@ def steps(candidate: Candidate) -> dict[str, list[WorkaroundStep]]:
 
 
 _AVOIDED = {
-    WorkaroundTurn.HARMFUL: Sentence("harmful_there"),
-    WorkaroundTurn.STOPPED_WORKING: Sentence("stopped_there"),
+    WorkaroundTurn.HARMFUL: Message("harmful_there"),
+    WorkaroundTurn.STOPPED_WORKING: Message("stopped_there"),
 }
 
 
@@ -276,7 +244,7 @@ def _step(item: IssuePair) -> WorkaroundStep | None:
     return WorkaroundStep(item, item.issue.workaround(chosen), helps=item.after.workarounds[chosen]) if chosen else None
 
 
-def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, Sentence | None]) -> Iterator[WorkaroundStep]:
+def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, Message | None]) -> Iterator[WorkaroundStep]:
     for item in items:
         for one in item.issue.workarounds:
             turn = item.turns.get(one.id)
@@ -284,5 +252,5 @@ def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, Sentence
                 finding = item.after.workarounds.get(one.id)
                 why = wanted[turn]
                 if why and finding and finding.note:
-                    why = Sentence("because", first=why, said=finding.note)
+                    why = Message("because", first=why, said=finding.note)
                 yield WorkaroundStep(item, one, why)

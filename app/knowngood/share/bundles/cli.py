@@ -1,15 +1,32 @@
-"""`knowngood import`, and bundles as files: what `import`, `export`, `run` and `up` read and write."""
+"""`knowngood import`, and bundles as files: what `import`, `export`, `run` and `up` read and write. `knowngood push`: a
+bundle to a server, from a host that nobody reaches from outside.
 
+A push that was cut off is sent once more as a whole: the server knows a bundle that it has by its contents, and of one
+that came in in part it takes the rest.
+"""
+
+import json
+import os
+import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from email.message import Message
+from http.client import HTTPException
 from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request
+
+import click
 
 from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.context import operator
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
-from knowngood.cli.options import FILE_HERE, argument
+from knowngood.cli.options import FILE, FILE_HERE, PATH, argument, option
 from knowngood.cli.output import err, out
+from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
+from knowngood.gate.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
 from knowngood.settings import read_settings
 from knowngood.share.bundles.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, reading
@@ -73,3 +90,121 @@ def write_bundle(
     finally:
         partial.unlink(missing_ok=True)
     err.print(f"{output}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'nothing'}", soft_wrap=True)
+
+
+_TIMEOUT_S = 600  # a large bundle is answered when it is stored
+_FIRST_WAIT_S = 2.0
+_MOST_WAIT_S = 60.0
+_NOT_TAKEN = frozenset({413, 422})
+
+
+@command(
+    "Send bundles of results to a server. What it has already it knows, so this may be broken off and begun again.",
+    argument("files", "Bundles of results, such as `run -o` and packs write.", nargs=-1, required=True, type=PATH),
+    option("--server", required=True, metavar="URL", help="Such as https://knowngood.example.org."),
+    option(
+        "--token-file",
+        type=FILE,
+        help="A file that holds a token with the scope submit; without: KNOWNGOOD_TOKEN.",
+    ),
+    option(
+        "--tries",
+        type=click.IntRange(1, 1000),
+        default=5,
+        help="How often to try a server that does not answer.",
+    ),
+    example="push --server https://knowngood.example.org results.jsonl.gz",
+)
+def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int) -> Exit:
+    address = _address(server)
+    token = _token(token_file)
+    refused = False
+    for file in files:
+        report = _push(address, token, file, tries)
+        click.echo(f"{file.name}: {_told(report)}")
+        refused = refused or bool(report["refused"])
+    return Exit.UNUSABLE if refused else Exit.OK
+
+
+def _address(server: str) -> str:
+    parts = urlsplit(server)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        raise BadRequest(f'--server "{server}" is no address; write for example https://knowngood.example.org')
+    return f"{server.rstrip('/')}/api/v1/results"
+
+
+def _token(file: Path | None) -> str:
+    """Never an argument: those are read by everybody on the host."""
+    try:
+        token = file.read_text() if file else os.environ.get("KNOWNGOOD_TOKEN", "")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"--token-file {file} cannot be read: {error}") from None
+    if not token.strip() or not token.strip().isprintable():
+        raise BadRequest("this needs a token with the scope submit: --token-file FILE, or KNOWNGOOD_TOKEN")
+    return token.strip()
+
+
+def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]:
+    wait_s = _FIRST_WAIT_S
+    for left in reversed(range(tries)):
+        try:
+            return _post(address, token, file)
+        except HTTPError as error:
+            if not left or error.code not in BUSY:
+                raise _refusal(address, file, error) from None
+            wait_s = max(wait_s, _asked_wait_s(error.headers))
+        except (URLError, HTTPException, OSError) as error:
+            if not left:
+                reason = getattr(error, "reason", error)
+                raise ServerUnusable(f"{place_of(address)} cannot be reached: {reason}; push again later") from None
+        click.echo(f"{file.name}: {place_of(address)} does not take it now; again in {wait_s:.0f} s", err=True)
+        time.sleep(wait_s)
+        wait_s = min(2 * wait_s, _MOST_WAIT_S)
+    raise ServerUnusable(f"{place_of(address)} does not answer")
+
+
+def _post(address: str, token: str, file: Path) -> dict[str, object]:
+    try:
+        body = file.open("rb")
+    except OSError as error:
+        raise BadBundle(f"{file} cannot be read: {error.strerror or error}") from None
+    with body:
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(file.stat().st_size),
+            "User-Agent": "knowngood",
+        }
+        request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
+        with opener.open(request, timeout=_TIMEOUT_S) as answer:
+            try:
+                told = json.loads(answer.read(1 << 20))
+                named = {name: told[name] for name in ("added", "known", "voided", "superseded", "unknown", "changed")}
+                return {**named, **{name: told.get(name, 0) for name in ("replaced", "refused")}}
+            except (ValueError, TypeError, KeyError):
+                raise ServerUnusable(
+                    f"{place_of(address)} does not answer as a Known Good server would; is the address right?"
+                ) from None
+
+
+_TOLD = ("superseded", "unknown", "voided", "replaced", "refused")
+
+
+def _told(report: dict[str, object]) -> str:
+    said = [f"{report['added']} attempts added", f"{report['known']} were there already"]
+    said += [f"{report[what]} {what}" for what in _TOLD if report[what]]
+    return ", ".join([*said, f"{report['changed']} cells changed"])
+
+
+def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
+    detail = detail_of(error)
+    if error.code in NOT_LET_IN:
+        return ServerUnusable(f"{place_of(address)} takes nothing with this token: {detail}")
+    if error.code in _NOT_TAKEN:
+        return BadBundle(f"{place_of(address)} does not take {file.name}: {detail}")
+    return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
+
+
+def _asked_wait_s(headers: Message) -> float:
+    asked = headers.get("Retry-After", "")
+    return min(float(asked), _MOST_WAIT_S) if asked.isdigit() else 0.0

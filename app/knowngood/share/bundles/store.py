@@ -20,10 +20,10 @@ from knowngood.serialization import codec
 from knowngood.serialization.bounds import MOST_LINES, MOST_LOCKS
 from knowngood.serialization.lock_keys import InstalledEnvironment, without_addresses
 from knowngood.share.bundles import format as bundles_format
-from knowngood.store import audit_log, bulk_insert, unreadable
+from knowngood.store import audit_log, statements, unreadable
 from knowngood.store.counters import count
 from knowngood.store.engine import Engine, Session, reading, unit_of_work
-from knowngood.store.evidence import attempt_codec, collisions, machine_tallies
+from knowngood.store.evidence import attempt_codec, incoming_attempts, machine_tallies
 from knowngood.store.evidence.cells import (
     IMPORTED,
     StoredCatalogue,
@@ -144,9 +144,9 @@ def take_in_bundle(
 
     Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
     another state of a repro come in as superseded, those that a void covers as voided. What says something else than
-    what stands here under its number takes its place or is refused, by the rule of `collisions`; a bundle of which
-    something was refused may come again. One that was taken in whole is not even looked through, unless something here
-    is voided and may have to give way. Raises BadBundle.
+    what stands here under its number takes its place or is refused, by the rule of `settle`; a bundle of which some
+    was refused may come again. One that was taken in whole is not even looked through, unless something here is voided
+    and may have to give way. Raises BadBundle.
     `by` is whom the audit log names: it has an entry of every import, whatever came of it. With `vouched` every
     attempt's origin is their name, whatever the bundle says of itself, and each keeps the token that it came through: a
     bundle that came over the network is known by that alone.
@@ -282,7 +282,7 @@ def _refuse_planned(s: Session, coming: _Coming, ids: Collection[str]) -> None:
     """
     if not coming.vouched or not ids:
         return
-    given = bulk_insert.given(s, ["id"], [(id_,) for id_ in sorted(ids)])
+    given = statements.given(s, ["id"], [(id_,) for id_ in sorted(ids)])
     planned = sa.select(arms.c.attempt).join_from(given, arms, arms.c.attempt == given.c.id)
     found = s.execute(planned.where(arms.c.state != ArmState.DONE).limit(1)).scalar()
     if found is not None:
@@ -323,7 +323,7 @@ class _Intake:
                 _refuse_planned(s, coming, items.keys() - known)
                 known -= self._settle([items[id_] for id_ in sorted(known)])
             rows = self._rows([item for id_, item in items.items() if id_ not in known])
-            bulk_insert.insert(s, _TABLES[kind], rows)
+            statements.insert(s, _TABLES[kind], rows)
             if kind is Attempt:
                 machine_tallies.add(s, map(_TALLIED, rows))
         count(s, arrivals.counters)
@@ -360,7 +360,7 @@ class _Intake:
         voided = {
             one.id for one in some if void_over(one, self._coming.token, self._coming.now, self._voids) is not None
         }
-        settled = collisions.settle(self._s, some, token=self._coming.token, voided=voided)
+        settled = incoming_attempts.settle(self._s, some, token=self._coming.token, voided=voided)
         self._arrivals.keys |= settled.left
         self._refused += settled.refused
         self._replaced += len(settled.replaced)
@@ -370,10 +370,10 @@ class _Intake:
         if not ids:
             return set()
         key = next(iter(table.primary_key.columns))
-        given = bulk_insert.given(self._s, ["id"], [(id_,) for id_ in ids])
+        given = statements.given(self._s, ["id"], [(id_,) for id_ in ids])
         return set(self._s.execute(sa.select(key).join_from(given, table, key == given.c.id)).scalars())
 
-    def _rows(self, new: Sequence[bundles_format.Item]) -> list[bulk_insert.Row]:
+    def _rows(self, new: Sequence[bundles_format.Item]) -> list[statements.Row]:
         """The rows of new items of one kind."""
         came = [item for item in new if isinstance(item, Attempt)]
         if came:
@@ -384,7 +384,7 @@ class _Intake:
 
     def _row(
         self, item: Machine | bundles_format.LockText | bundles_format.LogText | InstalledEnvironment
-    ) -> bulk_insert.Row:
+    ) -> statements.Row:
         match item:
             case Machine():
                 return (item.digest, codec.MACHINE.dump_json(item).decode())
@@ -395,7 +395,7 @@ class _Intake:
             case bundles_format.LockText():
                 return (item.digest, attempt_codec.pack(item.text))
 
-    def _attempt_rows(self, came: Sequence[Attempt]) -> list[bulk_insert.Row]:
+    def _attempt_rows(self, came: Sequence[Attempt]) -> list[statements.Row]:
         """Of so few that their logs can be held together, unpacked."""
         texts = self._texts({one.log_digest for one in came if self._arrivals.wants_log(one)})
         return [self._attempt_row(attempt, texts) for attempt in came]
@@ -406,7 +406,7 @@ class _Intake:
         came = {digest: attempt_codec.unpack(packed[digest]) for digest in digests if digest in packed}
         return came | attempt_codec.load_texts(self._s, logs, sorted(set(digests) - came.keys() - {""}))
 
-    def _attempt_row(self, attempt: Attempt, texts: Mapping[str, str]) -> bulk_insert.Row:
+    def _attempt_row(self, attempt: Attempt, texts: Mapping[str, str]) -> statements.Row:
         """The row of a new attempt, which is judged."""
         coming = self._coming
         void = void_over(attempt, coming.token, self._coming.now, self._voids)
@@ -426,8 +426,8 @@ _TABLES: dict[type[bundles_format.Item], sa.Table] = {
     bundles_format.LogText: logs,
     Attempt: attempts,
 }
-_COLUMNS: Callable[[Mapping[str, Any]], bulk_insert.Row] = itemgetter(*attempts.columns.keys())
-_TALLIED: Callable[[bulk_insert.Row], tuple[str, str, str, datetime]] = itemgetter(
+_COLUMNS: Callable[[Mapping[str, Any]], statements.Row] = itemgetter(*attempts.columns.keys())
+_TALLIED: Callable[[statements.Row], tuple[str, str, str, datetime]] = itemgetter(
     *map(attempts.columns.keys().index, ("machine", "hardware", "origin", "finished_at"))
 )
 

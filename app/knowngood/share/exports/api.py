@@ -1,6 +1,7 @@
 """`/api/v1/export/{format}`: a part of the matrix, or its evidence, as a file in the words of other tools."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, BinaryIO, cast
 
@@ -8,19 +9,19 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 from starlette.responses import StreamingResponse
 
-from knowngood.domain.verdicts.matrix import Columns
+from knowngood.domain.verdicts.matrix import Columns, stale_cells
 from knowngood.matrix.overview.selection import MatrixQuery, Names, Selection, known_classes, select
 from knowngood.share.bundles.store import export_bundle
+from knowngood.share.exports.extract import Extract, Links
 from knowngood.share.exports.formats import FORMATS, WRITERS, Format
-from knowngood.share.exports.service import extract_of
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_hardware
 from knowngood.store.records import ExportSelection as Evidence
 from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 router = APIRouter(tags=["export"])
 
-_ORIGIN = "knowngood"
 _IN_MEMORY_BYTES = 8_000_000
 _PIECE_BYTES = 256 * 1024
 
@@ -42,16 +43,14 @@ class ExportQuery(MatrixQuery, extra="forbid"):
 
 @router.get(
     "/export/{format}",
+    description="\n".join(f"`{form}`: {info.contents}." for form, info in FORMATS.items()),
     response_class=Response,
     responses={200: {"description": "The file; its media type goes with the format", "content": _MEDIA}},
 )
 def export(
     context: Context, form: Annotated[Format, Path(alias="format")], query: Annotated[ExportQuery, Query()]
 ) -> Response:
-    """`osv`: issues as OSV records with our own id prefix. `csv`: a line per cell.
-    `junit`: a test case per cell. `markdown`: the table as the page shows it, Pythons folded where they agree.
-    `bundle`: the evidence, to be imported elsewhere.
-    """
+    """Answer with the file in one of the `FORMATS`."""
 
     def load(session: Session) -> Response | Selection:
         classes = known_classes(query.hardware, load_hardware(session))
@@ -81,7 +80,7 @@ def _bundle(context: RequestContext, session: Session, query: ExportQuery, selec
     )
     file = cast("BinaryIO", SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115 - closed by whoever reads it out
     try:
-        export_bundle(session, file, now=context.now, origin=_ORIGIN, selection=evidence)
+        export_bundle(session, file, now=context.now, origin="knowngood", selection=evidence)
     except BaseException:
         file.close()
         raise
@@ -100,3 +99,26 @@ def _read_out(file: BinaryIO) -> Iterator[bytes]:
 
 def _file_name(context: RequestContext, form: Format) -> str:
     return f"knowngood-{context.now:%Y-%m-%d}.{FORMATS[form].ending}"
+
+
+# The extract that exports are made of: a selection with the addresses of this server.
+
+
+def links_at(base: str) -> Links:
+    """Addresses on the server at `base`."""
+    return Links(
+        issue=lambda issue: base + issue_address(issue),
+        cell=lambda issue, build, hardware: base + cell_address(issue, build, hardware),
+        attempt=lambda attempt: base + attempt_address(attempt),
+    )
+
+
+def extract_of(selection: Selection, now: datetime, base: str) -> Extract:
+    """Every cell of the selection, by hardware class, issue and build, and all builds of the catalogue."""
+    known = selection.known
+    cells = tuple(
+        cell for class_ in selection.classes for issue in selection.issues for cell in selection.rows[issue.id, class_]
+    )
+    return Extract(
+        selection.issues, known, cells, stale_cells(cells, known.builds, now), now, links_at(base), selection.columns
+    )

@@ -35,7 +35,7 @@ _STDOUT = Path("-")
         required=True,
         help="The file to write; - is the standard output, but not for a bundle.",
     ),
-    text("--format", "bundle, osv, csv, junit or markdown.", "FORM", "form", default="bundle"),
+    text("--format", f"One of {', '.join(Format)}.", "FORM", "form", default="bundle"),
     ISSUES,
     BUILDS,
     HARDWARE,

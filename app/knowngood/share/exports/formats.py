@@ -23,19 +23,25 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class FormatInfo:
-    """`folded` where Pythons that agree share a line."""
+    """`contents` is what stands in the file, in words; `folded` where Pythons that agree share a line."""
 
     media: str
     ending: str
+    contents: str
     folded: bool = False
 
 
 FORMATS = {
-    Format.OSV: FormatInfo("application/json", "osv.json"),
-    Format.CSV: FormatInfo("text/csv; charset=utf-8; header=present", "csv"),
-    Format.JUNIT: FormatInfo("application/xml", "junit.xml"),
-    Format.MARKDOWN: FormatInfo("text/markdown; charset=utf-8", "md", folded=True),
-    Format.BUNDLE: FormatInfo("application/gzip", "jsonl.gz"),
+    Format.OSV: FormatInfo("application/json", "osv.json", "issues as OSV records with our own id prefix"),
+    Format.CSV: FormatInfo("text/csv; charset=utf-8; header=present", "csv", "a line per cell"),
+    Format.JUNIT: FormatInfo("application/xml", "junit.xml", "a test case per cell"),
+    Format.MARKDOWN: FormatInfo(
+        "text/markdown; charset=utf-8",
+        "md",
+        "the table as the page shows it, Pythons folded where they agree",
+        folded=True,
+    ),
+    Format.BUNDLE: FormatInfo("application/gzip", "jsonl.gz", "the evidence, to be imported elsewhere"),
 }
 
 WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {

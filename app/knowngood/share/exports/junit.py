@@ -19,7 +19,7 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.serialization.junit import junit_case, junit_suite
+from knowngood.gate.renderers.junit import junit_case, junit_suite
 from knowngood.share.exports.extract import Extract, xml_text
 
 _ELEMENTS = {

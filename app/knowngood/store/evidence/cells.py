@@ -16,7 +16,7 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.notes import Note, NoteKind, standing_void, voided
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Judged, derive_cell, judge, over_isas
 from knowngood.serialization import codec
-from knowngood.store import bulk_insert, unreadable
+from knowngood.store import statements, unreadable
 from knowngood.store.counters import attempt_counter, count
 from knowngood.store.engine import Session
 from knowngood.store.evidence import attempt_codec, documents
@@ -85,7 +85,7 @@ class StoredCatalogue:
     def read_ahead(self, keys: Collection[CellKey]) -> None:
         """Ask for all documents that these cells need in two queries."""
         for table, ids in ((issues, {key.issue for key in keys}), (builds, {key.build for key in keys})):
-            given = bulk_insert.given(self._s, ["id"], [(id_,) for id_ in sorted(ids)])
+            given = statements.given(self._s, ["id"], [(id_,) for id_ in sorted(ids)])
             query = sa.select(table.c.id, table.c.doc).join_from(given, table, table.c.id == given.c.id)
             found = dict(self._s.execute(query.where(table.c.is_present)).all())
             self._docs |= {(table.name, id_): found.get(id_) for id_ in ids}
@@ -311,7 +311,7 @@ def _new_searches(issue: Issue, held: _Held, judged: Sequence[Judged]) -> Iterat
 
 
 def _given(s: Session, keys: Sequence[CellKey]) -> sa.FromClause:
-    return bulk_insert.given(s, _PLACE, keys)
+    return statements.given(s, _PLACE, keys)
 
 
 def _is_given(table: sa.Table, given: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -368,7 +368,7 @@ def load_keys_of_logs(s: Session, digests: Sequence[str]) -> set[CellKey]:
     """The cells of attempts that have these logs: what was judged without one says more once it has come."""
     if not digests:
         return set()
-    given = bulk_insert.given(s, ["digest"], [(digest,) for digest in digests])
+    given = statements.given(s, ["digest"], [(digest,) for digest in digests])
     query = sa.select(*place_of(attempts)).join_from(given, attempts, attempts.c.log_digest == given.c.digest)
     return set(map(CellKey._make, s.execute(query.distinct())))
 
@@ -416,13 +416,13 @@ def _insert(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
         for key, one in derived.items()
         if one.cell is not None
     ]
-    bulk_insert.insert(s, cells, rows)
+    statements.insert(s, cells, rows)
 
 
 def _announce_changes(s: Session, changes: Iterable[CellChange], now: datetime, run: str) -> None:
     """More of the same evidence is no news; another verdict, of the cell or of a workaround, is."""
     news = [(now, run, CHANGED, change.issue, _news(change)) for change in changes if change.is_news]
-    bulk_insert.insert(s, events, news, ("at", "run", "kind", "issue", "data"))
+    statements.insert(s, events, news, ("at", "run", "kind", "issue", "data"))
 
 
 def _news(change: CellChange) -> dict[str, Any]:

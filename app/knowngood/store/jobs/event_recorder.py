@@ -26,7 +26,7 @@ from knowngood.serialization import codec
 from knowngood.serialization.bounds import event_problem, record_problem
 from knowngood.store import audit_log, counters
 from knowngood.store.engine import Session
-from knowngood.store.evidence import attempt_codec, collisions, machine_tallies
+from knowngood.store.evidence import attempt_codec, incoming_attempts, machine_tallies
 from knowngood.store.evidence.cells import (
     StoredCatalogue,
     announce,
@@ -174,7 +174,9 @@ def _keep(
     measured.
     """
     void = void_over(attempt, "", now, load_standing_voids(s))
-    settled = collisions.settle(s, [attempt], token="", voided=[attempt.id] if void is not None else [], is_ours=True)
+    settled = incoming_attempts.settle(
+        s, [attempt], token="", voided=[attempt.id] if void is not None else [], is_ours=True
+    )
     for one in settled.replaced:
         audit_log.note(s, _DISPATCHER, "results.replace", one.id, now, origin=one.origin, token=one.token)
     also = {*also, *settled.left}

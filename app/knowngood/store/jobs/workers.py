@@ -1,7 +1,8 @@
 """Who measured, and who does now: what machines have left in jobs and attempts."""
 
 from collections import defaultdict
-from datetime import datetime
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,9 +14,10 @@ from knowngood.domain.verdicts.verdict import CellPlace
 from knowngood.serialization import codec
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
+from knowngood.store.evidence.cells import touch
 from knowngood.store.records import ArmState, JobState
-from knowngood.store.statements import counted
-from knowngood.store.tables import arms, attempts, issues, jobs, machine_tallies, machines
+from knowngood.store.statements import counted, insert_or
+from knowngood.store.tables import arms, attempts, issues, jobs, leases, machine_tallies, machines
 
 
 def load_tallies(s: Session) -> tuple[MachineTally, ...]:
@@ -90,3 +92,29 @@ def load_waiting_cells(s: Session) -> frozenset[CellPlace]:
         .where(jobs.c.state.in_([JobState.QUEUED, JobState.LEASED]), arms.c.state != ArmState.DONE)
     )
     return frozenset((issue, build, hardware) for issue, build, hardware in s.execute(query))
+
+
+# Which hardware classes have a worker: the dispatcher's word for it, kept among the leases since it runs out alike.
+
+
+_PREFIX = "class "
+
+
+def offer_classes(s: Session, classes: Collection[str], holder: str, now: datetime, lease_s: float) -> None:
+    """Say that `holder` has workers of these classes for another `lease_s` seconds. A class that is not said any more
+    stays as it was: it then tells when a worker of it was last there.
+    """
+    if not classes:
+        return
+    if any(load_offers(s).get(class_, now) <= now for class_ in classes):
+        touch(s)
+    until = now + timedelta(seconds=lease_s)
+    rows = [{"name": f"{_PREFIX}{class_}", "holder": holder, "until": until} for class_ in sorted(classes)]
+    insert = insert_or(s, leases).values(rows)
+    s.execute(insert.on_conflict_do_update(index_elements=[leases.c.name], set_={"holder": holder, "until": until}))
+
+
+def load_offers(s: Session) -> dict[str, datetime]:
+    """Until when each class has, or had, a worker."""
+    rows = s.execute(sa.select(leases.c.name, leases.c.until).where(leases.c.name.startswith(_PREFIX)))
+    return {row.name.removeprefix(_PREFIX): row.until for row in rows}

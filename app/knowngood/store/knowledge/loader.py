@@ -1,25 +1,30 @@
 """Everything the gate knows, in one value, brought up to date by what changed since."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from sys import intern
 
 import sqlalchemy as sa
 
+from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.hardware_classes import whole_classes
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import Cell, CellPlace
+from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
 from knowngood.store.evidence import documents
-from knowngood.store.evidence.time_travel import load_cells_at
-from knowngood.store.knowledge.lazy_cells import LazyCells
-from knowngood.store.knowledge.model import Knowledge
-from knowngood.store.queries import load_builds, load_generation, load_issues, load_readable_builds
-from knowngood.store.state.wheel_code import count_environments, load_wheel_code
-from knowngood.store.tables import cells, issues
+from knowngood.store.evidence.changes import load_cells_at
+from knowngood.store.knowledge.model import Knowledge, LazyCells
+from knowngood.store.queries import (
+    load_builds,
+    load_generation,
+    load_issues,
+    load_readable_builds,
+)
+from knowngood.store.tables import attempts, cells, environments, issues
 from knowngood.store.watch_lists import load_watch_lists
 
 
@@ -35,6 +40,7 @@ class KnowledgeSnapshot:
     revisions: Mapping[str, str]
     cells: LazyCells[str]
     known_at: datetime
+    verdicts: Mapping[CellPlace, Verdict] = field(default_factory=dict)
     flaky: frozenset[CellPlace] = frozenset()
     environments: int = 0
     is_whole: bool = True
@@ -54,7 +60,7 @@ def load_knowledge(
         return before
     if before is not None and before.generation > generation:
         before = None
-    found, flaky = _cells(s, before)
+    found, verdicts, flaky = _cells(s, before)
     revisions, known_issues = _issues(s, before, whole=whole)
     readable, left_out = load_readable_builds(s, whole=whole)
     number = count_environments(s)
@@ -67,12 +73,13 @@ def load_knowledge(
         hardware=whole_classes(hardware for _, _, hardware in found),
         as_of=now,
         flaky=flaky,
+        verdicts=verdicts,
         wheels=wheels,
     )
     tested = frozenset(build for _, build, _ in found)
     knowledge = Knowledge(known, tested, load_watch_lists(s))
     is_whole = not left_out and len(known_issues) == len(revisions)
-    return KnowledgeSnapshot(generation, knowledge, revisions, found, now, flaky, number, is_whole)
+    return KnowledgeSnapshot(generation, knowledge, revisions, found, now, verdicts, flaky, number, is_whole)
 
 
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
@@ -91,27 +98,36 @@ def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tup
     return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
 
 
-def _cells(s: Session, before: KnowledgeSnapshot | None) -> tuple[LazyCells[str], frozenset[CellPlace]]:
-    """The cells, and which of them are flaky. A cell that is gone leaves no trace but in the number of them; then all
-    are read anew.
+def _cells(
+    s: Session, before: KnowledgeSnapshot | None
+) -> tuple[LazyCells[str], Mapping[CellPlace, Verdict], frozenset[CellPlace]]:
+    """The cells, their verdicts, and which of them are flaky. A cell that is gone leaves no trace but in the number of
+    them; then all are read anew.
     """
-    texts = _texts(s, since=before.generation if before else None)
+    texts, verdicts = _texts(s, since=before.generation if before else None)
     flaky = documents.flaky_places(texts)
     if before is None:
-        return LazyCells(documents.read_cell, texts), flaky
+        return LazyCells(documents.read_cell, texts), verdicts, flaky
     found = before.cells.with_changes(texts)
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
-    return (found, (before.flaky - texts.keys()) | flaky) if len(found) == number else _cells(s, None)
+    if len(found) != number:
+        return _cells(s, None)
+    return found, {**before.verdicts, **verdicts}, (before.flaky - texts.keys()) | flaky
 
 
-def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:
-    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
+def _texts(s: Session, *, since: int | None) -> tuple[dict[CellPlace, str], dict[CellPlace, Verdict]]:
+    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc, cells.c.verdict)
     if since is not None:
         query = query.where(cells.c.changed > since)
     # A name stands in thousands of rows, and each row of the driver brings a copy of its own.
-    return {
-        (intern(issue), intern(build), intern(hardware)): doc for issue, build, hardware, doc in s.execute(query).all()
-    }
+    texts, verdicts = {}, {}
+    for issue, build, hardware, doc, verdict in s.execute(query).all():
+        place = (intern(issue), intern(build), intern(hardware))
+        texts[place], verdicts[place] = doc, _VERDICTS.get(verdict, Verdict.INCONCLUSIVE)  # a later release's
+    return texts, verdicts
+
+
+_VERDICTS = {verdict.value: verdict for verdict in Verdict}
 
 
 def load_known(s: Session, now: datetime) -> Known:
@@ -134,3 +150,33 @@ def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) ->
         as_of=at,
         infers=False,
     )
+
+
+# The lists of GPU architectures that processes read in their wheels.
+
+
+def count_environments(s: Session) -> int:
+    """The number of environments in which an attempt ran: while it stays, so do the lists."""
+    query = sa.select(sa.func.count(sa.distinct(attempts.c.lock_digest)))
+    return int(s.execute(query).scalar_one())
+
+
+def load_wheel_code(s: Session) -> dict[str, WheelCode]:
+    """By torch's version with its variant, from the environments of attempts. Two lists of one version that differ
+    are not those of one wheel: none of them counts.
+    """
+    first = sa.select(attempts.c.lock_digest, sa.func.min(attempts.c.finished_at).label("at"))
+    dated = first.group_by(attempts.c.lock_digest).subquery()
+    query = sa.select(environments.c.imported, dated.c.lock_digest, dated.c.at).join(
+        dated, dated.c.lock_digest == environments.c.lock_digest
+    )
+    found: dict[str, list[WheelCode]] = defaultdict(list)
+    for imported, lock, at in s.execute(query):
+        if imported.get("arch"):
+            torch = imported.get("torch", "")
+            found[torch].append(WheelCode(torch, tuple(imported["arch"].split()), at, lock))
+    return {
+        torch: min(lists, key=lambda one: (one.read_at, one.lock))
+        for torch, lists in sorted(found.items())
+        if len({one.architectures for one in lists}) == 1
+    }

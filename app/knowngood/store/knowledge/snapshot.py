@@ -20,10 +20,11 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from typing import Any
 
+from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadSnapshot
@@ -33,8 +34,8 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, is_flaky
 from knowngood.domain.watch_list import WatchList
 from knowngood.serialization.by_type import read_value
-from knowngood.store.knowledge.lazy_cells import LazyCells
-from knowngood.store.knowledge.model import Knowledge, Recorded
+from knowngood.store.knowledge.model import Knowledge, LazyCells, Recorded
+from knowngood.store.knowledge.together import recorded_together
 
 FORMAT = "knowngood-snapshot"
 PRODUCT = "knowngood"
@@ -284,3 +285,34 @@ def _recorded(beside: Mapping[str, Any]) -> Recorded:
         environment_s=beside.get("environment_s"),
         failures={issue: tuple(texts) for issue, texts in beside.get("failures", {}).items()},
     )
+
+
+# The evidence that comes with this release, as one snapshot, which answers where there is no store.
+
+
+FILE = SHIPPED / "known.snapshot"
+"""Written by tools/shipped.py."""
+
+_OLD = timedelta(days=180)
+
+
+@cache
+def read_shipped() -> Snapshot:
+    """Raises BadSnapshot where the file of this installation is damaged, or cannot be read."""
+    try:
+        return read_unsigned(FILE.read_bytes())
+    except OSError as error:
+        raise BadSnapshot(f"{FILE} comes with this release and cannot be read: {error.strerror}") from None
+
+
+def recorded_with_shipped(own: Recorded) -> Recorded:
+    """With what was timed before this release, for a guess at what nobody has timed here: no answer depends on it."""
+    try:
+        return recorded_together(own, read_shipped().recorded)
+    except BadSnapshot:
+        return own
+
+
+def age_in_words(made_at: datetime, now: datetime) -> str:
+    """A warning about results that are old; empty while they are not."""
+    return f"{(now - made_at).days} days old; a newer release may know more" if now - made_at > _OLD else ""

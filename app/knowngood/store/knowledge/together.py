@@ -21,8 +21,7 @@ from knowngood.domain.verdicts.verdict import (
     is_flaky,
     with_findings_of,
 )
-from knowngood.store.knowledge.lazy_cells import LazyCells
-from knowngood.store.knowledge.model import Knowledge, Recorded
+from knowngood.store.knowledge.model import Knowledge, LazyCells, Recorded
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 

@@ -4,9 +4,11 @@ import re
 from http import HTTPStatus
 from uuid import uuid4
 
+from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
@@ -105,3 +107,19 @@ class HeadAsGet(HttpMiddleware):
         asked = {**scope, "method": "GET"}
         await self.app(asked, receive, send_without_body)
         scope["route"] = asked.get("route")  # for those around this, who count by it
+
+
+# Which methods an address takes: for `Allow`, and for whoever asks with OPTIONS.
+
+_ASKED = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+def methods_at(request: Request) -> tuple[str, ...]:
+    """Methods that any route at this address takes. One route alone does not know what the others beside it take."""
+    taken = [method for method in _ASKED if _takes(request, method)]
+    return ("GET", "HEAD", *taken[1:], "OPTIONS") if "GET" in taken else (*taken, "OPTIONS")
+
+
+def _takes(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)

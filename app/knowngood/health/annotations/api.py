@@ -1,17 +1,24 @@
-"""`/api/v1/voids`: all results of one worker in a span of time, out of the count and back in. For administrators."""
+"""`/api/v1/cells/{issue}/{build}/notes`: what people say of a cell, beside its evidence. `/api/v1/voids`: all results
+of one worker in a span of time, out of the count and back in, for administrators.
+"""
 
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.verdict import CellKey, Verdict
 from knowngood.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, VoidSpan
+from knowngood.matrix.evidence.service import load_cell_evidence
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.engine import Session, reading, unit_of_work
+from knowngood.store.evidence.cells import load_notes
+from knowngood.store.evidence.notes import add_note
 from knowngood.store.evidence.voids import (
     VoidReport,
     known_worker,
@@ -20,12 +27,81 @@ from knowngood.store.evidence.voids import (
     void_results,
 )
 from knowngood.web.auth.principal import RequireScope
-from knowngood.web.datetime_parameters import Written, first_moment, last_moment
 from knowngood.web.errors import InvalidParameter, NotFound
 from knowngood.web.json_body import Body, OfCellBody, read_from
+from knowngood.web.parameter_validation import Written, first_moment, last_moment
 from knowngood.web.request_context import Context, RequestContext, uncached
 
-router = APIRouter(tags=["voids"])
+router = APIRouter()
+
+Judge = Annotated[Actor, Depends(RequireScope(Scope.TRIAGE))]
+
+
+class NoteChange(BaseModel):
+    """A note on a cell. `void` makes it read inconclusive everywhere until `restore`; its evidence stays.
+
+    `hardware` may be left out where the cell was measured on one class alone.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"kind": "dispute", "reason": "our host overheats", "hardware": "cpu-x86_64"}]},
+    )
+
+    kind: NoteKind
+    reason: Annotated[str, Field(min_length=1, max_length=1000)]
+    hardware: Words = ""
+
+
+class NoteBody(Body):
+    hardware: str
+    kind: NoteKind
+    reason: str
+    by: str = read_from("actor")
+    at: datetime
+
+
+class NotesBody(Body):
+    """The oldest first."""
+
+    issue: str
+    build: str
+    notes: list[NoteBody]
+
+
+@router.get("/cells/{issue}/{build}/notes", tags=["notes"], response_model=NotesBody)
+def notes(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    """The notes on one cell, the oldest first."""
+
+    def load(session: Session) -> NotesBody:
+        key = _found(context, session, issue, build, hardware)
+        notes = [NoteBody.of(note) for note in load_notes(session, [key])[key]]
+        return NotesBody(issue=key.issue, build=key.build, notes=notes)
+
+    return context.answer(load, context.json)
+
+
+@router.post(
+    "/cells/{issue}/{build}/notes",
+    tags=["notes"],
+    response_model=NoteBody,
+    status_code=HTTPStatus.CREATED,
+    operation_id="post_note",
+)
+def say(context: Context, judge: Judge, issue: str, build: str, change: NoteChange) -> Response:
+    """Say something of a cell: annotate it, dispute it, make it void, or restore it."""
+    with unit_of_work(context.state.engine) as session:
+        key = _found(context, session, issue, build, change.hardware)
+        note = add_note(session, key, change.kind, change.reason, by=judge, now=context.now)
+    response = context.json(NoteBody.of(note))
+    response.status_code = HTTPStatus.CREATED
+    return response
+
+
+def _found(context: RequestContext, session: Session, issue: str, build: str, hardware: str) -> CellKey:
+    cell = load_cell_evidence(session, context.known(session), issue, build, hardware).cell
+    return cell.key
+
 
 Administrator = Annotated[Actor, Depends(RequireScope(Scope.ADMIN))]
 Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
@@ -106,7 +182,7 @@ class VoidReportBody(Body):
     changed: list[VoidedCellBody]
 
 
-@router.get("/voids", response_model=VoidsBody, operation_id="get_voids")
+@router.get("/voids", tags=["voids"], response_model=VoidsBody, operation_id="get_voids")
 def voids(context: Context, _administrator: Administrator) -> Response:
     """Who voided which results, when and why. Needs the scope admin."""
     with reading(context.state.engine) as session:
@@ -114,7 +190,7 @@ def voids(context: Context, _administrator: Administrator) -> Response:
     return _answer(context, VoidsBody(voids=[VoidBody.of(one) for one in found]))
 
 
-@router.post("/voids", response_model=VoidReportBody, operation_id="post_void")
+@router.post("/voids", tags=["voids"], response_model=VoidReportBody, operation_id="post_void")
 def void(context: Context, administrator: Administrator, change: VoidChange) -> Response:
     """Keep all results of a worker in a span from counting; the cells they are in are derived anew at once."""
     since = first_moment(change.since, "body.from", context.now) if change.since else None
@@ -126,7 +202,7 @@ def void(context: Context, administrator: Administrator, change: VoidChange) -> 
     return _answer(context, _report(report, is_rehearsal=change.dry_run))
 
 
-@router.post("/voids/{void}/end", response_model=VoidReportBody, operation_id="post_void_end")
+@router.post("/voids/{void}/end", tags=["voids"], response_model=VoidReportBody, operation_id="post_void_end")
 def end(
     context: Context, administrator: Administrator, void: Annotated[int, Path(ge=1, le=2**62)], change: VoidEnd
 ) -> Response:
