@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knowngood.cli.options import trusted_keys
+from knowngood.cli.trust import trusted_keys
 from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.verdicts.known import Known

@@ -15,7 +15,7 @@ from typing import Any
 
 from knowngood.cli.encoding import defused, one_printable_line, write_what_can_be_read
 from knowngood.cli.exit_codes import Exit, exit_of
-from knowngood.cli.options import UNSIGNED
+from knowngood.cli.trust import UNSIGNED
 from knowngood.domain.errors import BadRequest, KnownGoodError
 
 CODES = {"pass": Exit.OK, "block": Exit.FINDING, "insufficient_evidence": Exit.INSUFFICIENT}
