@@ -98,6 +98,7 @@ def test_what_is_shared_is_the_first_argument_and_the_newest_one() -> None:
         assert foreign_text.read(first_of, 5, shared=shared) == (shared[0], 5)
 
 
+@pytest.mark.system
 def test_a_command_which_has_one_thread_has_the_same_limits(tmp_path: Path) -> None:
     program = tmp_path / "command.py"
     program.write_text(

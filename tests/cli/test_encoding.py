@@ -77,5 +77,5 @@ def test_a_sentence_is_one_line_of_what_can_be_seen() -> None:
 
 @pytest.mark.parametrize("piece", ["\n", " ", "#", "##", ":", "\r:", "##a", "#\0", "\u200b"])
 def test_long_texts_take_no_longer_than_their_length(piece: str) -> None:
-    """A quadratic pattern would take hours."""
-    assert len(defused(piece * 2_000_000)) >= 2_000_000
+    """A quadratic pattern would take a quarter of an hour."""
+    assert len(defused(piece * 500_000)) >= 500_000

@@ -15,7 +15,7 @@ from tests.web.browsing import reading_with, served
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.system]
 
 BUILD = "torch-2.7.1%2Bcu126"
 PAGES = (
@@ -58,8 +58,8 @@ def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("widths", "language"),
     [
-        ([768], "en"),
-        *(pytest.param(*one, marks=pytest.mark.system) for one in (([360, 1440], "en"), ([360], "zh"))),
+        ([360, 768, 1440], "en"),
+        ([360], "zh"),
         pytest.param([768, 1440], "zh", marks=pytest.mark.soak),
     ],
 )
