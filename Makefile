@@ -55,7 +55,7 @@ check-rules: $(VENV)/.developer
 	$(BIN)/lint-imports
 	$(BIN)/knowngood check
 	$(BIN)/python -m tools.budget
-	$(BIN)/python -m pytest --collect-only -qqq  # which compiles what all tests import, once
+	@out=$$($(BIN)/python -m pytest --collect-only -q) || { echo "$$out"; exit 1; }  # compiles what tests import, once
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks
