@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from knowngood.share.bundles.format import check_bundle
+from knowngood.share.exports.formats import Format
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
@@ -36,16 +37,16 @@ def export(url: str, *arguments: str) -> Done:
 
 
 def test_each_format_is_one_file_that_its_own_readers_take(call_notebook: Call, tmp_path: Path) -> None:
-    files = {name: tmp_path / name for name in ("osv", "csv", "junit", "bundle")}
-    for name, file in files.items():
-        done = call_notebook("export", "--format", name, "-o", str(file))
+    files = {form: tmp_path / form for form in Format}
+    for form, file in files.items():
+        done = call_notebook("export", "--format", form, "-o", str(file))
         assert (done.code, done.out) == (0, ""), done.err
         assert str(file) in done.err.replace("\n", "")
-    assert {one["id"] for one in json.loads(files["osv"].read_bytes())["vulns"]} >= {"KNOWNGOOD-pytorch-151290"}
-    rows = list(csv.DictReader(StringIO(files["csv"].read_text(), newline=""), strict=True))
+    assert {one["id"] for one in json.loads(files[Format.OSV].read_bytes())["vulns"]} >= {"KNOWNGOOD-pytorch-151290"}
+    rows = list(csv.DictReader(StringIO(files[Format.CSV].read_text(), newline=""), strict=True))
     assert len(rows) == len(ISSUES) * len(BUILDS) * 2
-    assert len(list(ET.fromstring(files["junit"].read_bytes()).iter("testcase"))) == len(rows)  # noqa: S314 - ours
-    assert check_bundle(files["bundle"]).counts["attempt"] > 0
+    assert len(list(ET.fromstring(files[Format.JUNIT].read_bytes()).iter("testcase"))) == len(rows)  # noqa: S314 - ours
+    assert check_bundle(files[Format.BUNDLE]).counts["attempt"] > 0
     assert sorted(path.name for path in tmp_path.iterdir() if "partial" in path.name) == []
 
 
@@ -76,7 +77,7 @@ def test_a_selection_goes_to_the_standard_output(url: str) -> None:
     [
         (
             ("--format", "xlsx", "-o", "x"),
-            '--format "xlsx" is not known; known: osv, csv, junit, markdown, bundle',
+            f'--format "xlsx" is not known; known: {", ".join(Format)}',
         ),
         (("--format", "kcidb", "-o", "x"), "--format kcidb is no more: bundle has the evidence"),
         (("-o", "-"), "a bundle is written to a file"),
