@@ -45,7 +45,9 @@ def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
             lists[_fields(node, source).get("pip")] = None
         else:
             specs.append(read_spec(_scalar(node, source), channel, source, _line(node)))
-    pip = [(_line(one), _scalar(one, source)) for one in dict.fromkeys(chain.from_iterable(map(_items, lists)))]
+    pip = [
+        (_line(class_), _scalar(class_, source)) for class_ in dict.fromkeys(chain.from_iterable(map(_items, lists)))
+    ]
     if len(specs) + len(pip) > MOST_PACKAGES:
         raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
     wanted = next((spec.wanted for spec in specs if spec.name.casefold() == "python"), "")

@@ -73,7 +73,7 @@ def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[s
         origin = _plain(table.table("source"))
         for wanted in {(name, version, one) for version in ("", table.text("version")) for one in ("", origin)}:
             meant.setdefault(wanted, []).append(at)
-    wishes = [[(_wanted(one), one.text("marker"), one.line) for one in _wishes(table)] for table in packages]
+    wishes = [[(_wanted(wish), wish.text("marker"), wish.line) for wish in _wishes(table)] for table in packages]
     roots = [at for at, table in enumerate(packages) if {"editable", "virtual"} & set(table.table("source").values)]
     forks = [_forked(table, pythons) for table in packages]
     reached = [frozenset[str]() for _ in packages]
@@ -156,7 +156,7 @@ def _pylock_pin(package: Package, line: int) -> PinnedPackage:
         return PinnedPackage(name, version, address(package.directory.path), line=line)
     if package.archive is not None:
         return pin_of_place(package.archive.url or package.archive.path or "", name, version, line)
-    index = package.index or next((one.url for one in package.wheels or () if one.url), "") or ""
+    index = package.index or next((wheel.url for wheel in package.wheels or () if wheel.url), "") or ""
     return PinnedPackage(name, version, index=address(index), line=line)
 
 

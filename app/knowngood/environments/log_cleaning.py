@@ -291,7 +291,7 @@ def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
     platforms = {one.value: one.line for one in every if one.name == "platform"}
     pythons = {".".join(one.value.split(".")[:2]) for one in every if one.name == "Python"}
     gpus = [one.value for one in every if one.name == "GPU"]
-    named = [hardware_named(one) for one in gpus]
+    named = [hardware_named(gpu) for gpu in gpus]
     return StatedEnvironment(
         "paste",
         tuple(pins),

@@ -302,9 +302,9 @@ def _indexes(data: Table) -> Iterator[str]:
     if url := uv.text("index-url"):
         yield address(url)
     yield from map(address, _plain_texts(uv, "extra-index-url"))
-    for one in data.table("tool").table("poetry").tables("source"):
-        if one.text("priority") != "explicit":
-            yield address(one.text("url"))
+    for table in data.table("tool").table("poetry").tables("source"):
+        if table.text("priority") != "explicit":
+            yield address(table.text("url"))
 
 
 def _poetry_tables(poetry: Table) -> Iterator[tuple[str, Table, KeyPath]]:

@@ -170,7 +170,7 @@ class _Catalogue:
     tested: Collection[str]
 
     def cuda_of(self, torch: Version) -> str | None:
-        return next((one.cuda for one in self.names.builds.values() if one.build_id.version == torch), None)
+        return next((build.cuda for build in self.names.builds.values() if build.build_id.version == torch), None)
 
     def is_tested(self, family: Sequence[Build]) -> bool:
         return any(build.id in self.tested for build in family)
@@ -208,7 +208,7 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
 def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[Message]:
     """Of an environment that states a Triton and no torch, the releases that pin that Triton."""
     versions = [] if stated.all_of(_TORCH) else _versions(_tritons(stated))
-    pinning = {one.build_id.version.release for one in builds.values() if [one.pinned_triton] == versions}
+    pinning = {build.build_id.version.release for build in builds.values() if [build.pinned_triton] == versions}
     releases = [".".join(map(str, release)) for release in sorted(pinning)]
     if not releases:
         return []

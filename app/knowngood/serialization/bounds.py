@@ -42,7 +42,7 @@ _LONGEST_RECORD = 1 << 20  # characters of all its texts
 
 
 def machine_problem(machine: Machine) -> str | None:
-    words = [value for one in fields(machine) if isinstance(value := getattr(machine, one.name), str)]
+    words = [value for field in fields(machine) if isinstance(value := getattr(machine, field.name), str)]
     if len(machine.gpus) > MOST_GPUS or len(machine.sandbox) > MOST_GPUS:
         return f"it lists more than {MOST_GPUS} GPUs or means of isolation"
     numbers = (machine.cores, machine.memory_bytes, *chain(*((gpu.index, gpu.memory_bytes) for gpu in machine.gpus)))

@@ -387,7 +387,7 @@ def _header(path: Path, line: bytes) -> BundleHeader:
         raise BadBundle(f"{_named(path)}, line 1: {first_problem(error)}") from None
     problem = None if _ORIGIN.match(header.origin) else f'"{header.origin[:40]}" is no origin'
     words: list[Note | Void] = [*header.notes, *header.voids]
-    problem = problem or next((wrong for said in words if (wrong := _problem_of_words(said))), None)
+    problem = problem or next((wrong for word in words if (wrong := _problem_of_words(word))), None)
     if problem or len(header.catalogue) > _MOST_ISSUES:
         raise BadBundle(f"{_named(path)}, line 1: {problem or f'it names more than {_MOST_ISSUES} issues'}")
     return header

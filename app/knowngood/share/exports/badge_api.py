@@ -261,4 +261,6 @@ def _named_or_newest(session: Session, known: Known, asked: str, cells: Sequence
     if asked:
         return find_build(session, asked)[0]
     answered = {cell.build for cell in cells if cell.verdict in CONCLUSIVE}
-    return next((one for one in reversed(tuple(known.builds.values())) if one.id in answered and is_release(one)), None)
+    return next(
+        (build for build in reversed(tuple(known.builds.values())) if build.id in answered and is_release(build)), None
+    )

@@ -88,8 +88,13 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
             "silent": issue.silent,
             "status": issue.status,
             "workarounds": [
-                {"id": one.id, "title": one.title, "body": one.body, "trade_off": one.trade_off}
-                for one in issue.workarounds
+                {
+                    "id": workaround.id,
+                    "title": workaround.title,
+                    "body": workaround.body,
+                    "trade_off": workaround.trade_off,
+                }
+                for workaround in issue.workarounds
             ],
             "measured": [_measured(extract, cell) for cell in measured],
         },
@@ -147,7 +152,9 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
 
 def _interval(span: FailingSpan) -> dict[str, Any]:
     silent = {"before": span.before, "within": span.within, "after": span.after}
-    named = {where: {one.name: one.answer for one in releases} for where, releases in silent.items() if releases}
+    named = {
+        where: {release.name: release.answer for release in releases} for where, releases in silent.items() if releases
+    }
     return {"broke_in": span.broke_in, "fixed_in": span.fixed_in, "unanswered": named}
 
 

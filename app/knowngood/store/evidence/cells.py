@@ -170,7 +170,7 @@ def _load_of_isas(s: Session, keys: Mapping[CellKey, Sequence[CellKey]]) -> Mapp
 def _isa_keys(catalogue: StoredCatalogue, key: CellKey) -> list[CellKey]:
     place = catalogue.find(key)
     depends = place is not None and place.issue.requires.vector_isas
-    return [key._replace(hardware=one) for one in isa_classes(key.hardware)] if depends else []
+    return [key._replace(hardware=class_) for class_ in isa_classes(key.hardware)] if depends else []
 
 
 def _rederive_some(

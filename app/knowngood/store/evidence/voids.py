@@ -118,7 +118,7 @@ def load_voids(s: Session) -> tuple[Void, ...]:
 def load_named_voids(s: Session, ids: Collection[int | None]) -> Mapping[int | None, Void]:
     """Those of these numbers; nothing is asked where there is none."""
     wanted = {id_ for id_ in ids if id_ is not None}
-    return {one.id: one for one in _all_voids(s, *among((voids.c.id, wanted)))} if wanted else {}
+    return {void.id: void for void in _all_voids(s, *among((voids.c.id, wanted)))} if wanted else {}
 
 
 def load_standing_voids(s: Session) -> tuple[Void, ...]:

@@ -91,7 +91,7 @@ def write_unsigned(knowledge: Knowledge, recorded: Recorded | None = None) -> by
 def make_parts(knowledge: Knowledge, recorded: Recorded | None, key: str) -> tuple[bytes, bytes]:
     """Line 1 with its end, to be signed by `key`, and what comes after line 2."""
     lines = (_body(knowledge), _beside(recorded or Recorded()))
-    text = b"\n".join(_dumped(one).encode() for one in lines)
+    text = b"\n".join(_dumped(line).encode() for line in lines)
     payload = gzip.compress(text, compresslevel=9, mtime=0)
     header = {
         "format": FORMAT,
@@ -225,7 +225,9 @@ def _beside(recorded: Recorded) -> dict[str, Any]:
 def _fields(value: Any) -> Any:  # noqa: ANN401 - a domain value: what JSON has no word for
     """A date as ISO 8601 has it, any other domain value as its fields."""
     return (
-        value.isoformat() if isinstance(value, date) else {one.name: getattr(value, one.name) for one in fields(value)}
+        value.isoformat()
+        if isinstance(value, date)
+        else {field.name: getattr(value, field.name) for field in fields(value)}
     )
 
 
