@@ -36,7 +36,7 @@ def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
     if not isinstance(dependencies, yaml.SequenceNode):
         line = _line(dependencies) if dependencies else 1
         raise source.wrong(line, "has no list of dependencies; an environment.yml names its packages there")
-    channel = next((_scalar(one, source) for one in _items(fields.get("channels"))), "")
+    channel = next((_scalar(channel_node, source) for channel_node in _items(fields.get("channels"))), "")
     # Aliases repeat what says the same each time: every node is read once, however often it is named.
     specs: list[Spec] = []
     lists: dict[yaml.Node | None, None] = {}

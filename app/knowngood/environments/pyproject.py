@@ -116,8 +116,8 @@ def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
     """The dependencies by the name of their extra or group; those of the project itself under an empty name."""
     lists: dict[str, list[_Wish]] = {"": []}
     for name, table, key, path in _standard_tables(data, own):
-        found = lists.setdefault(name, [])
-        found += [_Wish(text, (*path, at), name) for at, text in _texts(table, key)]
+        wishes = lists.setdefault(name, [])
+        wishes += [_Wish(text, (*path, at), name) for at, text in _texts(table, key)]
     extras: dict[str, list[str]] = {}
     for extra in poetry.table("extras").values:
         for key in dict.fromkeys(map(canonical, _plain_texts(poetry.table("extras"), extra))):
@@ -125,7 +125,10 @@ def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
     left, named = MOST_PACKAGES, set[str]()
     for name, table, path in _poetry_tables(poetry):
         if path[2] != "group":
-            named = {canonical(re.split(r"[^A-Za-z0-9._-]", one.text.strip(), maxsplit=1)[0]) for one in lists[""]}
+            named = {
+                canonical(re.split(r"[^A-Za-z0-9._-]", requirement.text.strip(), maxsplit=1)[0])
+                for requirement in lists[""]
+            }
         for wish in _of_poetry(table, path, name, extras, named):
             lists.setdefault(wish.group, []).append(wish)
             left -= 1
@@ -244,22 +247,22 @@ class _Sources:
     @classmethod
     def of(cls, data: Table) -> "_Sources":
         uv, poetry = data.table("tool").table("uv"), data.table("tool").table("poetry")
-        found: dict[str, list[Table]] = {}
-        for table in (uv.table("sources"), *(one for _, one, _ in _poetry_tables(poetry))):
+        tables: dict[str, list[Table]] = {}
+        for table in (uv.table("sources"), *(poetry_table for _, poetry_table, _ in _poetry_tables(poetry))):
             for name in table.values:
-                places = (one for one in _as_tables(table, name) if _PLACES & set(one.values))
-                found.setdefault(canonical(name), []).extend(places)
-                if len(found[canonical(name)]) > _MOST_SOURCES:
+                places = (entry for entry in _as_tables(table, name) if _PLACES & set(entry.values))
+                tables.setdefault(canonical(name), []).extend(places)
+                if len(tables[canonical(name)]) > _MOST_SOURCES:
                     raise table.wrong(f"{show(name)} has more than {_MOST_SOURCES} sources, which is all that is read")
         named = [*uv.tables("index"), *poetry.tables("source")]
-        return cls(found, {one.text("name"): address(one.text("url")) for one in named})
+        return cls(tables, {index.text("name"): address(index.text("url")) for index in named})
 
     def place(self, pin: PinnedPackage, on: frozenset[str], group: str) -> Iterator[_On]:
         """The pin with its source, for each of the Pythons that a source is said for."""
         left = on
         for table in self.tables.get(pin.name, ()) if left and not pin.origin else ():
-            asked = {canonical(table.text(key)) for key in ("extra", "group") if table.text(key)}
-            if asked and group not in asked:
+            groups = {canonical(table.text(key)) for key in ("extra", "group") if table.text(key)}
+            if groups and group not in groups:
                 continue
             here = _where(table, left, pin.line)
             placed = self._from(table, pin)
@@ -298,7 +301,7 @@ def _of_poetry_python(table: Table, pythons: frozenset[str]) -> frozenset[str]:
 def _indexes(data: Table) -> Iterator[str]:
     """Those that hold for every package."""
     uv = data.table("tool").table("uv")
-    yield from (address(one.text("url")) for one in uv.tables("index") if one.values.get("explicit") is not True)
+    yield from (address(index.text("url")) for index in uv.tables("index") if index.values.get("explicit") is not True)
     if url := uv.text("index-url"):
         yield address(url)
     yield from map(address, _plain_texts(uv, "extra-index-url"))
@@ -324,13 +327,13 @@ def _of_poetry(
         key = canonical(name)
         if key == "python":
             continue
-        for at, one in enumerate(_as_tables(table, name)):
-            version = one.text("version")
+        for at, entry in enumerate(_as_tables(table, name)):
+            version = entry.text("version")
             if not version and key in named:
                 continue
             place = (*path, name, at) if isinstance(value, list) else (*path, name)
-            for of in extras.get(key, ()) if one.values.get("optional") is True else [group]:
-                yield _Wish(_as_requirement(name, version, one), place, of)
+            for of in extras.get(key, ()) if entry.values.get("optional") is True else [group]:
+                yield _Wish(_as_requirement(name, version, entry), place, of)
 
 
 def _as_requirement(name: str, version: str, table: Table) -> str:

@@ -49,9 +49,9 @@ class Source:
     known: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
     spent: list[int] = field(default_factory=lambda: [0], compare=False)
 
-    def wrong(self, line: int, found: str) -> BadEnvironment:
+    def wrong(self, line: int, problem: str) -> BadEnvironment:
         where = f"{self.name}, line {line}" if line else self.name
-        return BadEnvironment(f"{where}: {found}")
+        return BadEnvironment(f"{where}: {problem}")
 
     def spend(self, line: int, work: int) -> None:
         """Before markers and specifiers are evaluated: `work` counts their characters, each as often as it is looked
@@ -67,9 +67,9 @@ class Source:
     def package_lines(self) -> list[int]:
         """The lines of `[[package]]` headers, in order."""
         line, at, lines = 1, 0, []
-        for found in _TABLE.finditer(self.text):
-            line += self.text.count("\n", at, found.start())
-            at = found.start()
+        for header in _TABLE.finditer(self.text):
+            line += self.text.count("\n", at, header.start())
+            at = header.start()
             lines.append(line)
         return lines
 
@@ -144,8 +144,8 @@ class Table:
             raise self.source.wrong(0, f"{key} has {len(value)} items; at most {MOST_PACKAGES} are read")
         lines = self.source.package_lines if not self.where and key in {"package", "packages"} else []
         return [
-            self._table(one, f"{key}[{at}]", lines[at] if len(lines) == len(value) else self.line)
-            for at, one in enumerate(value)
+            self._table(item, f"{key}[{at}]", lines[at] if len(lines) == len(value) else self.line)
+            for at, item in enumerate(value)
         ]
 
     def named_tables(self) -> list[tuple[str, "Table"]]:
@@ -153,8 +153,8 @@ class Table:
             raise self.source.wrong(0, f"{self.where} has {len(self.values)} items; at most {MOST_PACKAGES} are read")
         return [(key, self._table(value, key)) for key, value in self.values.items()]
 
-    def wrong(self, found: str) -> BadEnvironment:
-        return self.source.wrong(self.line, f"{self.where}: {found}" if self.where else found)
+    def wrong(self, problem: str) -> BadEnvironment:
+        return self.source.wrong(self.line, f"{self.where}: {problem}" if self.where else problem)
 
     def _table(self, value: object, key: str, line: int = 0) -> "Table":
         if not isinstance(value, dict):
@@ -162,11 +162,11 @@ class Table:
         return Table(self.source, value, f"{self.where}.{show(key)}" if self.where else show(key), line or self.line)
 
     def _refuse(self, key: str, expected: str, value: object = None) -> NoReturn:
-        found = self.values.get(key, value) if value is None else value
+        actual = self.values.get(key, value) if value is None else value
         name = f"{self.where}.{show(key)}" if self.where else show(key)
         raise self.source.wrong(
             self.line,
-            f"{name} is {_TYPES.get(type(found), 'a date')}; expected {expected}. Write it anew with its tool",
+            f"{name} is {_TYPES.get(type(actual), 'a date')}; expected {expected}. Write it anew with its tool",
         )
 
 
@@ -191,9 +191,9 @@ def read_toml(source: Source) -> Table:
     try:
         return Table(source, tomllib.loads(source.text))
     except tomllib.TOMLDecodeError as error:
-        found = _PLACE.search(str(error))
-        line = int(found[1]) if found and found[1] else source.text.count("\n") + 1
-        reason = str(error)[: found.start()] if found else str(error)
+        place = _PLACE.search(str(error))
+        line = int(place[1]) if place and place[1] else source.text.count("\n") + 1
+        reason = str(error)[: place.start()] if place else str(error)
         raise source.wrong(line, f"is not TOML: {show(reason)}. Write it anew with its tool") from None
     except ValueError as error:  # a number of 5,000 digits
         raise source.wrong(0, f"is not TOML that can be read: {show(str(error))}") from None
@@ -201,13 +201,13 @@ def read_toml(source: Source) -> Table:
 
 def read_json(source: Source) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
             raise source.wrong(
                 0, f'key "{show(twice)}" is a duplicate in one object; write the file anew with its tool'
             )
-        return found
+        return members
 
     try:
         value: object = json.loads(source.text, object_pairs_hook=once)
@@ -233,18 +233,18 @@ class Wheel:
 
 def read_wheel_name(place: str) -> Wheel | None:
     """The wheel that an address or path ends in (`%2B` is `+`); None where it ends in none."""
-    file = _HEX.sub(lambda found: chr(int(found[1], 16)), re.split(r"[/\\]", path_of(place))[-1])
-    tags_said = [part.count(".") + 1 for part in file.removesuffix(".whl").rsplit("-", 3)[1:]]
-    if not file.endswith(".whl") or len(file) > _LONGEST_WHEEL or prod(tags_said) > _MOST_TAGS:
+    file = _HEX.sub(lambda match: chr(int(match[1], 16)), re.split(r"[/\\]", path_of(place))[-1])
+    tag_counts = [part.count(".") + 1 for part in file.removesuffix(".whl").rsplit("-", 3)[1:]]
+    if not file.endswith(".whl") or len(file) > _LONGEST_WHEEL or prod(tag_counts) > _MOST_TAGS:
         return None
     try:
         name, version, _, tags = parse_wheel_filename(file)
     except InvalidWheelFilename:
         return None
     pythons = {tag.interpreter for tag in tags if tag.abi != "abi3"}
-    found = re.fullmatch(r"cp(\d)(\d{1,2})", pythons.pop()) if len(pythons) == 1 else None
+    match = re.fullmatch(r"cp(\d)(\d{1,2})", pythons.pop()) if len(pythons) == 1 else None
     platform = next(iter(sorted(tag.platform for tag in tags)), "")
-    return Wheel(str(name), str(version), f"{found[1]}.{found[2]}" if found else "", platform)
+    return Wheel(str(name), str(version), f"{match[1]}.{match[2]}" if match else "", platform)
 
 
 def is_for_linux(wheel: Wheel) -> bool:
@@ -310,6 +310,8 @@ def read_requirement(source: Source, text: str, line: int) -> Requirement:
 def exact_version(requirement: Requirement) -> str:
     """The version of `==2.6.0` or `===2.6.0`; empty where more than one would do."""
     exact = {
-        one.version for one in requirement.specifier if one.operator in {"==", "==="} and not one.version.endswith(".*")
+        clause.version
+        for clause in requirement.specifier
+        if clause.operator in {"==", "==="} and not clause.version.endswith(".*")
     }
     return exact.pop() if len(exact) == 1 else ""

@@ -178,7 +178,7 @@ def decide(question: GateQuestion) -> Ruling:
         decision=decision,
         why=_why(decision, question, reasons, refusals, doubts),
         build=question.build.id if question.build else None,
-        asked=question.resolved.asked,
+        asked=question.resolved.description,
         nearest=question.resolved.nearest,
         hardware=question.classes,
         reasons=tuple(reasons),
@@ -203,7 +203,7 @@ def _refusals(question: GateQuestion) -> Iterable[Refusal]:
 def _notes_on_base(question: GateQuestion) -> Iterable[str]:
     base = question.base
     if base and base.build is None:
-        yield f"the base build {base.asked} is not known here, so every failing issue counts as new"
+        yield f"the base build {base.description} is not known here, so every failing issue counts as new"
     elif base and base.is_assumed:
         yield f"the base build is assumed: {base.note}"
 
@@ -326,7 +326,9 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
     if question.build and not resolved.platforms:
         yield english(TAKEN)
     if question.build and resolved.build is None:
-        yield f"{resolved.asked} is not tested; by the policy {question.build.id}, another variant, answers for it"
+        yield (
+            f"{resolved.description} is not tested; by the policy {question.build.id}, another variant, answers for it"
+        )
     wheel, refused = question.known.builds.get(resolved.build or ""), {refusal.hardware for refusal in refusals}
     others = (one for one in policy.hardware if one not in refused)
     yield from (english(said) for other in others if (said := question.known.against(wheel, other)))

@@ -46,7 +46,7 @@ def machine_problem(machine: Machine) -> str | None:
     if len(machine.gpus) > MOST_GPUS or len(machine.sandbox) > MOST_GPUS:
         return f"it lists more than {MOST_GPUS} GPUs or means of isolation"
     numbers = (machine.cores, machine.memory_bytes, *chain(*((gpu.index, gpu.memory_bytes) for gpu in machine.gpus)))
-    if any(not 0 <= one < MOST_CAPABILITY for gpu in machine.gpus for one in gpu.capability):
+    if any(not 0 <= number < MOST_CAPABILITY for gpu in machine.gpus for number in gpu.capability):
         return "the compute capability of a GPU is none"
     return _words_problem((*words, *machine.sandbox, *(gpu.name for gpu in machine.gpus))) or _numbers_problem(numbers)
 

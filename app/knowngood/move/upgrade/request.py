@@ -152,7 +152,7 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    said = resolve_build(written, knowledge.known.build_names, builds, python=known).said
+    said = resolve_build(written, knowledge.known.build_names, builds, python=known).notes
     return start, (*([clauses(said)] if said else []), *([] if platforms else [TAKEN]))
 
 
