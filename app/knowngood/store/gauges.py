@@ -135,7 +135,7 @@ def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple
     digests = sorted(key[0] for key in at)
     query = sa.select(machines.c.digest, machines.c.doc).where(machines.c.digest.in_(digests))
     rows = s.execute(query)
-    known = {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
+    known = {machine.digest: machine for machine in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
     return tuple(
         SeenMachine(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests
     )

@@ -120,13 +120,13 @@ def _delete_superseded(s: Session, before: datetime) -> tuple[list[CellKey], Rem
     """All are looked for before the first goes: what is the newest of its machine depends on the others."""
     a = attempts.alias()
     query = sa.select(a.c.id, a.c.issue, a.c.build, a.c.hardware, a.c.machine, a.c.origin)
-    found = s.execute(query.where(_superseded(a, before))).all()
+    superseded = s.execute(query.where(_superseded(a, before))).all()
     removed = Removed()
-    for some in pieces(found, _AT_ONCE):
+    for some in pieces(superseded, _AT_ONCE):
         ids = [row.id for row in some]
         removed = _sum(removed, _delete(s, attempts, attempts.c.id.in_(ids), attempts.c.record))
-    machine_tallies.subtract(s, [(row.machine, row.hardware, row.origin) for row in found])
-    return sorted({CellKey(row.issue, row.build, row.hardware) for row in found}), removed
+    machine_tallies.subtract(s, [(row.machine, row.hardware, row.origin) for row in superseded])
+    return sorted({CellKey(row.issue, row.build, row.hardware) for row in superseded}), removed
 
 
 def _delete_locks(s: Session) -> Removed:
@@ -184,4 +184,4 @@ def _plain(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
 
 
 def _sum(*some: Removed) -> Removed:
-    return Removed(sum(one.rows for one in some), sum(one.size for one in some))
+    return Removed(sum(removed.rows for removed in some), sum(removed.size for removed in some))

@@ -155,7 +155,7 @@ class CellChange(OfCell):
     @property
     def is_news(self) -> bool:
         """True where the cell's verdict or that of a workaround is another one; not where evidence merely grew."""
-        return _said(self.before) != _said(self.after)
+        return _verdicts_of(self.before) != _verdicts_of(self.after)
 
     @property
     def turned_workarounds(self) -> Mapping[str, tuple[WorkaroundVerdict | None, WorkaroundVerdict | None]]:
@@ -168,7 +168,7 @@ class CellChange(OfCell):
         }
 
 
-def _said(cell: Cell | None) -> tuple[object, ...]:
+def _verdicts_of(cell: Cell | None) -> tuple[object, ...]:
     if cell is None:
         return ()
     return (cell.verdict, _workarounds(cell))
@@ -192,7 +192,7 @@ class ImportReport:
     """`added` attempts are new here, `known` were here before; of the added, `unknown` belong to issues or builds that
     this catalogue does not have: kept, and shown once it has them; `voided` are covered by a void and do not count;
     `replaced` took the place of another under their number. `refused` say something else than what is here. `changed`
-    are the cells that came out differently. `said` are the notes and voids of people that were new or ended.
+    are the cells that came out differently. `notes` are the notes and voids of people that were new or ended.
     """
 
     origin: str
@@ -204,7 +204,7 @@ class ImportReport:
     changed: tuple[CellChange, ...]
     replaced: int = 0
     refused: tuple[Clash, ...] = ()
-    said: int = 0
+    notes: int = 0
 
 
 @dataclass(frozen=True)
@@ -241,4 +241,4 @@ class PruneReport:
     @property
     def size(self) -> int:
         removed: list[Removed] = list(vars(self).values())
-        return sum(one.size for one in removed)
+        return sum(part.size for part in removed)

@@ -60,7 +60,7 @@ class TakenBody(Body):
     refused: Annotated[int, BeforeValidator(len)] = 0
     clashes: Annotated[
         list[str],
-        BeforeValidator(lambda refused: [one.id for one in refused[:20]]),
+        BeforeValidator(lambda refused: [clash.id for clash in refused[:20]]),
         Field(validation_alias="refused", default_factory=list),
     ]
 

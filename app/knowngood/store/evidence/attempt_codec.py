@@ -34,8 +34,11 @@ def parse_attempt(row: sa.RowMapping) -> Attempt:
     return Attempt(record=codec.RECORD.validate_json(row["record"]), **fields)
 
 
-TOLD = (*(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels"), attempts.c.searched)
-"""The columns of `parse_told`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
+VERDICT_COLUMNS = (
+    *(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels"),
+    attempts.c.searched,
+)
+"""The columns of `parse_stored`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
 
 
 class StoredAttempt(NamedTuple):
@@ -49,11 +52,11 @@ class StoredAttempt(NamedTuple):
     void: int | None = None
 
 
-_RECORD_AT = [column.name for column in TOLD].index("record")
+_RECORD_AT = [column.name for column in VERDICT_COLUMNS].index("record")
 
 
-def parse_told(row: Sequence[Any]) -> StoredAttempt:
-    """An attempt from the columns TOLD, without its log: a hundred thousand of these are judged at once."""
+def parse_stored(row: Sequence[Any]) -> StoredAttempt:
+    """An attempt from the columns VERDICT_COLUMNS, without its log: a hundred thousand of these are judged at once."""
     *values, searched = row
     values[_RECORD_AT] = codec.RECORD.validate_json(values[_RECORD_AT])
     return StoredAttempt(Attempt(*values), "", parse_searched(searched))
@@ -166,24 +169,31 @@ def _stored(row: sa.RowMapping) -> StoredAttempt:
     return StoredAttempt(parse_attempt(row), unpack(row["zlib"]), parse_searched(row["searched"]), row["void"])
 
 
-def load_told(s: Session, ids: Sequence[str], issues: Mapping[str, Issue]) -> dict[str, StoredAttempt]:
+def load_stored(s: Session, ids: Sequence[str], issues: Mapping[str, Issue]) -> dict[str, StoredAttempt]:
     """These attempts by id as far as verdicts rest on them, less those that cannot be read. `issues` are
     theirs as they stand today: where the signature was looked for already, the log is left out.
     """
     if not ids:
         return {}
     given = statements.given(s, ["id"], [(id_,) for id_ in ids])
-    query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
-    told = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_told))
+    query = sa.select(*VERDICT_COLUMNS).join_from(given, attempts, attempts.c.id == given.c.id)
+    stored = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_stored))
     texts = load_texts(
-        s, logs, sorted({one.attempt.log_digest for one in told if _wants_log(one, issues[one.attempt.issue])} - {""})
+        s,
+        logs,
+        sorted(
+            {evidence.attempt.log_digest for evidence in stored if _wants_log(evidence, issues[evidence.attempt.issue])}
+            - {""}
+        ),
     )
-    return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
+    return {
+        evidence.attempt.id: evidence._replace(log=texts.get(evidence.attempt.log_digest, "")) for evidence in stored
+    }
 
 
-def _wants_log(one: StoredAttempt, issue: Issue) -> bool:
-    kept = one.searched and one.searched.of == search_key(issue)
-    return not kept and heeds_log(one.attempt.record, issue.signature)
+def _wants_log(evidence: StoredAttempt, issue: Issue) -> bool:
+    is_searched = evidence.searched and evidence.searched.of == search_key(issue)
+    return not is_searched and heeds_log(evidence.attempt.record, issue.signature)
 
 
 def load_texts(s: Session, table: sa.Table, digests: Collection[str]) -> dict[str, str]:

@@ -38,7 +38,7 @@ def load_tallies(s: Session) -> tuple[MachineTally, ...]:
 def load_machines(s: Session) -> dict[str, Machine]:
     """Every machine that is still described here, by its digest."""
     rows = s.execute(sa.select(machines.c.digest, machines.c.doc))
-    return {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
+    return {machine.digest: machine for machine in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
 
 
 def load_stays(s: Session, since: datetime) -> tuple[AttemptStay, ...]:

@@ -255,18 +255,18 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime, version: int) -> Knowle
 
     @cache
     def message(at: int) -> Message:
-        found: Message = read_value(Message, messages[at])
-        return found
+        value: Message = read_value(Message, messages[at])
+        return value
 
     def read_cell(_place: CellPlace, row: Sequence[Any]) -> Cell:
         *first, rest = row
-        told = json.loads(rest, object_hook=lambda one: message(one[_MESSAGE]) if _MESSAGE in one else one)
-        cell: Cell = read_value(Cell, dict(zip(_FIELDS, [*first, *told], strict=False)))
+        others = json.loads(rest, object_hook=lambda item: message(item[_MESSAGE]) if _MESSAGE in item else item)
+        cell: Cell = read_value(Cell, dict(zip(_FIELDS, [*first, *others], strict=False)))
         return cell
 
     if version < VERSION:
-        rows = [[*one[:_KNOWN_AT_ONCE], _dumped(one[_KNOWN_AT_ONCE:])] for one in rows]
-    cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in rows}
+        rows = [[*row[:_KNOWN_AT_ONCE], _dumped(row[_KNOWN_AT_ONCE:])] for row in rows]
+    cells: dict[CellPlace, list[Any]] = {(row[0], row[1], row[2]): row for row in rows}
     known = Known(
         issues={fields["id"]: read_value(Issue, {**_LEFT_OUT, **_BEFORE, **fields}) for fields in body["issues"]},
         builds={fields["id"]: read_value(Build, fields) for fields in body["builds"]},
@@ -274,8 +274,8 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime, version: int) -> Knowle
         hardware=tuple(body["hardware"]),
         as_of=as_of,
         flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
-        wheels={one["torch"]: read_value(WheelCode, one) for one in body.get("wheels", ())},
-        verdicts={place: _VERDICTS[one[_KNOWN_AT_ONCE - 1]] for place, one in cells.items()},
+        wheels={code["torch"]: read_value(WheelCode, code) for code in body.get("wheels", ())},
+        verdicts={place: _VERDICTS[row[_KNOWN_AT_ONCE - 1]] for place, row in cells.items()},
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}
     return Knowledge(known, frozenset(build for _, build, _ in cells), lists)
