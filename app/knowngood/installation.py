@@ -23,13 +23,13 @@ def how_to_install(extra: str) -> str:
 
 
 def _source(direct_url: str, extra: str) -> str:
-    found = json.loads(direct_url)
-    url = _LOGIN.sub("", found["url"])
-    if "vcs_info" in found:
-        folder = f"#subdirectory={found['subdirectory']}" if "subdirectory" in found else ""
-        vcs = found["vcs_info"]
+    origin = json.loads(direct_url)
+    url = _LOGIN.sub("", origin["url"])
+    if "vcs_info" in origin:
+        folder = f"#subdirectory={origin['subdirectory']}" if "subdirectory" in origin else ""
+        vcs = origin["vcs_info"]
         return f'"knowngood{extra} @ {vcs["vcs"]}+{url}@{vcs["commit_id"]}{folder}"'
-    if "archive_info" in found and not url.startswith("file:"):
+    if "archive_info" in origin and not url.startswith("file:"):
         return f'"knowngood{extra} @ {url}"'
     path = Path(url2pathname(urlsplit(url).path)).resolve(strict=True)
-    return f'{"-e " if found.get("dir_info", {}).get("editable") else ""}"{path}{extra}"'
+    return f'{"-e " if origin.get("dir_info", {}).get("editable") else ""}"{path}{extra}"'

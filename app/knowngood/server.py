@@ -78,7 +78,7 @@ DESCRIPTION = (
 # (one core of a shared machine, 2026-11-21).
 _COMPRESSION = 3
 _THREADS = 80
-_KEPT_BYTES = 32_000_000  # thirty such matrices
+_CACHE_BYTES = 32_000_000  # thirty such matrices
 
 
 def create_app(
@@ -112,7 +112,7 @@ def create_app(
         clock,
         make_templates(assets),
         f"{version}-{assets_version(assets)}",
-        ResponseCache(_KEPT_BYTES),
+        ResponseCache(_CACHE_BYTES),
         KnowledgeCache(engine, clock, on_failure=instruments.fell_behind),
         rules,
         refuse=errors.install(app, _error_page),

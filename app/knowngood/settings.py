@@ -88,7 +88,7 @@ def read_settings() -> Settings:
         return Settings.model_validate(_given(os.environ))
     except ValidationError as error:
         wrong = "; ".join(
-            f"KNOWNGOOD_{str(one['loc'][0]).upper()}={one['input']!r}: {one['msg']}" for one in error.errors()
+            f"KNOWNGOOD_{str(fault['loc'][0]).upper()}={fault['input']!r}: {fault['msg']}" for fault in error.errors()
         )
         raise BadRequest(f"a setting cannot be used: {wrong}") from None
 

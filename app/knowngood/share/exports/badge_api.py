@@ -132,8 +132,8 @@ def list_badge(name: str, standing: WatchListStanding, release: str, hardware: s
     if not standing.watched:
         return Badge(label, f"nothing to watch on {release}", grey)
     if standing.failing:
-        told = f"{standing.failing} of {standing.watched} fail{unknown} on {release}{old}"
-        return Badge(label, told, _COLOURS[Role.BAD])
+        message = f"{standing.failing} of {standing.watched} fail{unknown} on {release}{old}"
+        return Badge(label, message, _COLOURS[Role.BAD])
     if standing.unknown:
         return Badge(label, f"{standing.passing} of {standing.watched} pass{unknown} on {release}{old}", grey)
     return Badge(label, f"all {standing.watched} pass on {release}{old}", _COLOURS[Role.GOOD])
@@ -172,8 +172,13 @@ def badge_svg(badge: Badge) -> bytes:
     for x, width, color in ((0, left, "#3b3f45"), (left, right, badge.color)):
         box = {"x": str(x), "width": str(width), "height": str(_HEIGHT_PX), "fill": color}
         ET.SubElement(svg, "rect", box)
-    told = {"fill": "#fff", "font-family": "Verdana,DejaVu Sans,sans-serif", "font-size": "11", "text-anchor": "middle"}
-    group = ET.SubElement(svg, "g", told)
+    style = {
+        "fill": "#fff",
+        "font-family": "Verdana,DejaVu Sans,sans-serif",
+        "font-size": "11",
+        "text-anchor": "middle",
+    }
+    group = ET.SubElement(svg, "g", style)
     for middle, text in ((left / 2, label), (left + right / 2, message)):
         ET.SubElement(group, "text", {"x": f"{middle:g}", "y": "14"}).text = text
     return cast("bytes", ET.tostring(svg, encoding="utf-8"))
@@ -181,7 +186,7 @@ def badge_svg(badge: Badge) -> bytes:
 
 router = APIRouter(include_in_schema=False)
 
-_KEPT_S = 300
+_BROWSER_CACHE_S = 300
 
 Asked = Annotated[Words, Query()]
 
@@ -207,7 +212,7 @@ def _shown(context: RequestContext, badge: Badge) -> Response:
     else:
         response = context.text(shields_endpoint(badge), "application/json", "badge.json")
     if response.headers["Cache-Control"] == "no-cache":
-        response.headers["Cache-Control"] = f"public, max-age={_KEPT_S}"
+        response.headers["Cache-Control"] = f"public, max-age={_BROWSER_CACHE_S}"
         del response.headers["Vary"]
     return response
 
@@ -232,9 +237,9 @@ def _list_badge(context: RequestContext, session: Session, name: str, build: str
     known = context.known(session)
     watched = _watched(known, watch_list.content.watch)
     measured = known.hardware
-    asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
-    classes = known_classes(asked, measured)
-    cells = [cell for one in watched for cell in known.stored(one.id) if cell.hardware in classes]
+    wanted = [hardware] if hardware else [class_ for class_ in watch_list.content.hardware if class_ in measured]
+    classes = known_classes(wanted, measured)
+    cells = [cell for issue in watched for cell in known.stored(issue.id) if cell.hardware in classes]
     named = _named_or_newest(session, known, build, cells)
     if named is None:
         return unmeasured_badge(name)
@@ -256,10 +261,10 @@ def _in_short(build: Build) -> str:
     return build.id.removeprefix("torch-")
 
 
-def _named_or_newest(session: Session, known: Known, asked: str, cells: Sequence[Cell]) -> Build | None:
+def _named_or_newest(session: Session, known: Known, name: str, cells: Sequence[Cell]) -> Build | None:
     """The build that is asked for, else the newest release among `cells` with an answer."""
-    if asked:
-        return find_build(session, asked)[0]
+    if name:
+        return find_build(session, name)[0]
     answered = {cell.build for cell in cells if cell.verdict in CONCLUSIVE}
     return next(
         (build for build in reversed(tuple(known.builds.values())) if build.id in answered and is_release(build)), None

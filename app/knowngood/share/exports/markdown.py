@@ -27,7 +27,7 @@ SILENT = VerdictMark("∆", "wrong numbers without an error")
 def matrix_markdown(extract: Extract) -> Iterator[bytes]:
     """A table of each hardware class, in pieces. Rows that apply to none of its columns are left out and counted."""
     columns = extract.columns or tuple(
-        Column((extract.builds[id_],)) for id_ in dict.fromkeys(one.build for one in extract.cells)
+        Column((extract.builds[id_],)) for id_ in dict.fromkeys(cell.build for cell in extract.cells)
     )
     for class_, of_class in grouped(extract.cells, lambda cell: cell.hardware).items():
         rows = grouped(of_class, lambda cell: cell.issue)

@@ -77,7 +77,7 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
         "modified": utc(max(cell.measured_at for cell in measured if cell.measured_at is not None)),
         "summary": issue.title,
         "details": issue.summary,
-        "affected": [one for one in affected if one is not None],
+        "affected": [entry for entry in affected if entry is not None],
         "references": [*({"type": _REFERENCES[link.kind], "url": link.url} for link in issue.links), *ours],
         "database_specific": {
             "rules": RULES,
@@ -102,7 +102,7 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
 
 
 def _measured(extract: Extract, cell: Cell) -> dict[str, Any]:
-    told = {
+    record = {
         "build": cell.build,
         "hardware": cell.hardware,
         "verdict": cell.verdict,
@@ -112,7 +112,7 @@ def _measured(extract: Extract, cell: Cell) -> dict[str, Any]:
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
     }
     address = extract.evidence_address(cell)
-    return {**told, "evidence": address} if address else told
+    return {**record, "evidence": address} if address else record
 
 
 def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[Cell]) -> dict[str, Any] | None:
@@ -159,9 +159,9 @@ def _interval(span: FailingSpan) -> dict[str, Any]:
 
 
 def _versions(failing: Iterable[Build]) -> list[str]:
-    found = {build.torch for build in failing}
-    found |= {build.requirement for build in failing if build.origin == "default"}
-    return sorted(found, key=lambda text: (Version(text), text))
+    versions = {build.torch for build in failing}
+    versions |= {build.requirement for build in failing if build.origin == "default"}
+    return sorted(versions, key=lambda text: (Version(text), text))
 
 
 def _is_proven(span: FailingSpan, possible: Iterable[Build], cells: Mapping[str, Cell]) -> bool:
