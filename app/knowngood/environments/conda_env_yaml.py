@@ -17,7 +17,7 @@ _DEEPEST = 20
 
 
 class _Loader(yaml.BaseLoader):
-    """Of lists in brackets not too many within each other: each of them is looked at again for every token."""
+    """A loader that limits how deep lists in brackets nest: each of them is looked at again for every token."""
 
     def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
         if self.flow_level >= _DEEPEST:

@@ -136,7 +136,7 @@ def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackag
 def _read_lines(
     kind: str, source: Source, python: str, read: Callable[[Source, int, str], Iterable[PinnedPackage]]
 ) -> StatedEnvironment:
-    """With the Python that conda installs. Raises OtherPython where another one was stated."""
+    """Read the lines, with the Python that conda installs. Raises OtherPython where another one was stated."""
     refuse_long_lines(source)
     pins: list[PinnedPackage] = []
     for line, text in enumerate(source.text.split("\n"), 1):

@@ -1,4 +1,4 @@
-"""Which kind of file it is, by its name and then by its content; and the door for all of them."""
+"""Detection of a file's kind, by its name and then by its content; and the door for all kinds."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -50,7 +50,7 @@ def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
 
 
 def _origin(entry: Path) -> str:
-    """Where it came from; what came from an index has no `direct_url.json` (PEP 610)."""
+    """The origin of a package; one that came from an index has no `direct_url.json` (PEP 610)."""
     try:
         direct_url = json.loads((entry / "direct_url.json").read_text(encoding="utf-8"))
         url = _LOGIN.sub("", str(direct_url["url"]), count=1)
@@ -60,7 +60,7 @@ def _origin(entry: Path) -> str:
 
 
 def freeze(python: str = "") -> dict[str, Any]:
-    """Installed packages as `pip freeze` would print them, so that any server can be asked about it: `environment`,
+    """Installed packages as `pip freeze` would print them, for a question to any server: `environment`,
     `python` and `platform` as the API takes them. Raises BadRequest where another Python is stated than runs.
     """
     stated = state_here()

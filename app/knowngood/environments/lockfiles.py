@@ -65,7 +65,7 @@ def _uv_pin(table: Table, name: str) -> PinnedPackage:
 
 
 def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[str]) -> list[frozenset[str]]:
-    """For each package the Pythons on which it is installed. What a wish may mean is reached once for each Python,
+    """The Pythons on which each package is installed. What a wish may mean is reached once for each Python,
     however many have the same wish.
     """
     meant: dict[_Wanted, list[int]] = {}
@@ -99,7 +99,7 @@ def _wanted(wish: Table) -> _Wanted:
 
 
 def _plain(table: Table) -> str:
-    """Equal for equal tables; empty for none of them."""
+    """A text of the table, equal for equal tables and never empty."""
     return repr(sorted(table.values.items()))
 
 
@@ -161,7 +161,7 @@ def _pylock_pin(package: Package, line: int) -> PinnedPackage:
 
 
 def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> frozenset[str]:
-    """Those that torch's wheels are for: pip's own locks, which hold the wheels of one, say it nowhere else."""
+    """The Pythons that torch's wheels are for: pip's own locks, which hold the wheels of one, say it nowhere else."""
     files = [entry.name or entry.url or entry.path or "" for entry in torch.wheels or ()]
     wheels = {wheel.python for file in files if (wheel := read_wheel_name(file)) and is_for_linux(wheel)}
     if not wheels or "" in wheels:
@@ -213,8 +213,8 @@ def _poetry_pin(table: Table, name: str) -> PinnedPackage:
 
 
 def read_pdm_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
-    """Of several targets those for Linux on x86_64 count. Locks without `inherit_metadata` hold no markers: all that
-    they hold is taken.
+    """Read a pdm.lock. Of several targets those for Linux on x86_64 count. Locks without `inherit_metadata` hold no
+    markers: all that they hold is taken.
     """
     targets = [table for table in data.table("metadata").tables("targets") if _is_ours(table.text("platform"))]
     wanted = "||".join(table.text("requires_python") for table in targets)

@@ -157,7 +157,7 @@ def _plain(line: str) -> str:
 
 
 def line_at(text: str, starts: Sequence[int], position: int) -> int:
-    """Which line a position of `text` stands in, from 0; `starts` are where its lines begin."""
+    """The line that a position of `text` stands in, from 0; `starts` are where its lines begin."""
     return bisect_right(starts, min(position, len(text))) - 1
 
 
@@ -312,7 +312,7 @@ _KNOWN = re.compile(r"torch|(?:pytorch-)?triton|nvidia-.*")
 
 
 def read_collected(source: Source, python: str) -> StatedEnvironment:
-    """It names few packages beside torch, and the GPUs. Raises OtherPython."""
+    """Read the output of `collect_env`: it names few packages beside torch, and the GPUs. Raises OtherPython."""
     pasted = read_paste(source.text)
     stated = stated_by(versions_of(pasted))
     pythons_of(f"=={stated.python}.*" if stated.python else "", stated=python, source=source)

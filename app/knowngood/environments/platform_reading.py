@@ -38,7 +38,7 @@ _MACHINES = {WINDOWS: "AMD64"}
 
 
 def platforms_in(text: str) -> dict[str, str]:
-    """Each with the words that state it."""
+    """The platforms that a text states, each with the words that state it."""
     statements = [(match[match.lastindex or 0], match[0]) for match in islice(_LINES.finditer(text), _MOST)]
     statements += [(f"linux {match[1]}", match[0]) for match in islice(_LSCPU.finditer(text), _MOST)]
     statements += [("windows", line_around(text, match)) for match in islice(_WINDOWS.finditer(text), 1)]
@@ -75,7 +75,7 @@ def _where(marker: str) -> Iterable[str]:
 
 
 def _environment(platform: str) -> dict[str, str | frozenset[str]]:
-    """That of a marker; what is no platform's is taken as it is on a current Python."""
+    """The environment in which a marker is evaluated; all but the platform is as on a current Python."""
     system, _, machine = platform.partition("-")
     name, sys_platform, os_name = _OF_MARKERS[system]
     return {

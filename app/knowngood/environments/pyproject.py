@@ -52,7 +52,7 @@ class _Wish:
 
 
 def read_script(source: Source, python: str) -> StatedEnvironment:
-    """Of a Python script the environment that its `# /// script` comment asks for."""
+    """Read the environment that the `# /// script` comment of a Python script asks for."""
     data = _read_small(Source(source.name, _metadata_of(source)))
     lists = {"": [_Wish(text, ("dependencies", at)) for at, text in _texts(data, "dependencies")]}
     project = _Project(data, lists, pythons_of(data.text("requires-python"), stated=python, source=source))
@@ -199,7 +199,7 @@ class _Project:
         return replace(state(kind, pins, self.pythons, indexes), is_whole=False)
 
     def _chosen(self, groups: Sequence[str]) -> list[str]:
-        """Raises BadEnvironment for a name that is none of the groups here."""
+        """The canonical names of the chosen groups. Raises BadEnvironment for a name that no group here has."""
         named = [canonical(name) for name in groups]
         for name, written in zip(named, groups, strict=True):
             if name != ALL_GROUPS and name not in self.lists:
@@ -209,8 +209,8 @@ class _Project:
         return list(self.lists) if not named or ALL_GROUPS in named else ["", *named]
 
     def _in(self, group: str, depth: int, is_read: dict[str, bool]) -> Iterator[_Wish]:
-        """With what it includes: other groups, and extras of the project itself (`name[extra]`). Each is read once:
-        `is_read` has those so far, False for one that is being read.
+        """The wishes of a group with all that it includes: other groups, and extras of the project itself
+        (`name[extra]`). Each is read once: `is_read` has those so far, False for one that is being read.
         """
         if is_read.get(group):
             return
@@ -239,7 +239,7 @@ class _Project:
 
 @dataclass(frozen=True)
 class _Sources:
-    """By canonical name the tables that say where a package comes from; `indexes` are addresses by their names."""
+    """The tables that say where a package comes from, by its canonical name; `indexes` are addresses by their names."""
 
     tables: Mapping[str, Sequence[Table]]
     indexes: Mapping[str, str]
@@ -258,7 +258,7 @@ class _Sources:
         return cls(tables, {index.text("name"): address(index.text("url")) for index in named})
 
     def place(self, pin: PinnedPackage, on: frozenset[str], group: str) -> Iterator[_On]:
-        """The pin with its source, for each of the Pythons that a source is said for."""
+        """The pin with its source, for each of the Pythons that a source is given for."""
         left = on
         for table in self.tables.get(pin.name, ()) if left and not pin.origin else ():
             groups = {canonical(table.text(key)) for key in ("extra", "group") if table.text(key)}
@@ -299,7 +299,7 @@ def _of_poetry_python(table: Table, pythons: frozenset[str]) -> frozenset[str]:
 
 
 def _indexes(data: Table) -> Iterator[str]:
-    """Those that hold for every package."""
+    """The indexes that hold for every package."""
     uv = data.table("tool").table("uv")
     yield from (address(index.text("url")) for index in uv.tables("index") if index.values.get("explicit") is not True)
     if url := uv.text("index-url"):

@@ -1,4 +1,4 @@
-"""Which Pythons a part of a lock is for. Markers are read for CPython on Linux x86_64: builds are measured on that."""
+"""Pythons that a part of a lock is for. Markers are read for CPython on Linux x86_64: builds are measured on that."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -45,7 +45,7 @@ def other_python(expected: str, stated: str, source: Source) -> OtherPython:
 
 
 def allowed_by(specifier: str, pythons: frozenset[str], source: Source, line: int = 0) -> frozenset[str]:
-    """Of these Pythons those that `specifier` allows some patch release of."""
+    """The Pythons among these of which `specifier` allows some patch release."""
     if len(specifier) > _LONGEST_SPECIFIER:
         return pythons
     for python in pythons:
@@ -115,7 +115,7 @@ def state(
 
 
 def of_wheel(pythons: frozenset[str], place: str, source: Source) -> frozenset[str]:
-    """Those on which the wheel that an address ends in can be installed. Raises OtherPython for the one stated."""
+    """The Pythons that the wheel at the end of an address can be installed on. Raises OtherPython for a stated one."""
     wheel = read_wheel_name(place)
     if wheel is None or not wheel.python:
         return pythons
@@ -125,7 +125,7 @@ def of_wheel(pythons: frozenset[str], place: str, source: Source) -> frozenset[s
 
 
 def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> frozenset[str]:
-    """Those of `pythons` on which a marker holds. Raises BadEnvironment."""
+    """Keep the `pythons` on which a marker holds. Raises BadEnvironment."""
     if not marker.strip():
         return pythons
     try:
@@ -140,14 +140,16 @@ def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> f
 
 
 def _holds(marker: str, python: str, source: Source, line: int) -> bool:
-    """Once for each marker of a file: a lock has hundreds of packages and a handful of markers."""
+    """Whether a marker holds, evaluated once for each marker of a file: a lock has hundreds of packages and a handful
+    of markers.
+    """
     if (marker, python) not in source.known:
         source.known[marker, python] = len(marker) > _LONGEST_MARKER or _may_hold(marker, python, source, line)
     return source.known[marker, python]
 
 
 def _may_hold(marker: str, python: str, source: Source, line: int) -> bool:
-    """Whether it may: extras, groups and the patch release, which nobody stated, are taken either way."""
+    """Whether a marker may hold: extras, groups and the patch release, which nobody stated, are taken either way."""
     source.spend(line, _PARSED * len(marker))
     parsed = _parsed(marker)
     for environment in _environments(marker, python):

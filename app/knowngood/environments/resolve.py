@@ -206,7 +206,7 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
 
 
 def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[Message]:
-    """Of an environment that states a Triton and no torch, the releases that pin that Triton."""
+    """The releases that pin the Triton of an environment that states no torch."""
     versions = [] if stated.all_of(_TORCH) else _versions(_tritons(stated))
     pinning = {build.build_id.version.release for build in builds.values() if [build.pinned_triton] == versions}
     releases = [".".join(map(str, release)) for release in sorted(pinning)]
@@ -221,7 +221,7 @@ def _refuse_other_platform(platforms: Mapping[str, str]) -> None:
 
 
 def _platforms(stated: StatedEnvironment) -> Mapping[str, str]:
-    """With what only the fork of Triton for Windows says."""
+    """The stated platforms, with the one that only the fork of Triton for Windows implies."""
     fork = next(iter(stated.all_of("triton-windows")), None) if not stated.all_of("triton") else None
     return {WINDOWS: f"{fork.name} {fork.version}", **stated.platforms} if fork else stated.platforms
 
@@ -419,7 +419,7 @@ def _pythons(stated: StatedEnvironment) -> frozenset[str]:
 
 
 def _the_triton(stated: StatedEnvironment) -> Version | None:
-    """None where none is stated: then it is torch's own pin."""
+    """The stated Triton; None where none is stated: then it is torch's own pin."""
     tritons = _tritons(stated)
     foreign = next((pin.origin for pin in tritons if pin.origin), "")
     if foreign:
@@ -493,7 +493,7 @@ def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version
 
 
 def _stated_backends(stated: StatedEnvironment) -> Mapping[str, str]:
-    """With what the name of Triton says: ROCm and XPU have one of their own."""
+    """The stated backends, with the one that the name of Triton says: ROCm and XPU have one of their own."""
     named = {pin.name.rpartition("-")[2]: f"{pin.name} {pin.version}" for pin in _tritons(stated)}
     return {name: words for name, words in named.items() if name in BACKENDS} | dict(stated.backends)
 
@@ -638,8 +638,8 @@ def _none(question: _BuildQuestion, why: str, catalogue: _Catalogue) -> Resolved
 
 
 def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:
-    """Of the same release and Triton, tested, on a Python that is possible; only for variants that PyTorch publishes:
-    what somebody compiled is comparable to none of them.
+    """The nearest tested build of the same release and Triton on a possible Python; only for variants that PyTorch
+    publishes: what somebody compiled is comparable to none of them.
     """
     if question.torch.local is None:
         return None, ()
@@ -662,8 +662,8 @@ def _name(question: _BuildQuestion) -> str:
 
 
 def _nearest_to_stated(stated: StatedEnvironment, catalogue: _Catalogue) -> tuple[str, ...]:
-    """Of an environment that is no one build: those near the first version of torch that it states, unless it speaks of
-    another backend.
+    """The builds near the first version of torch that an environment states which is no one build; none where it speaks
+    of another backend.
     """
     if _stated_backends(stated):
         return ()

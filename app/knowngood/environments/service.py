@@ -45,7 +45,7 @@ def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str]
 
 
 def pasted_build(text: str, names: BuildNames, tested: Collection[str]) -> ResolvedBuild:
-    """Always with a build. Raises NoSuchBuild."""
+    """Resolve a pasted text to a build. Raises NoSuchBuild where there is none."""
     try:
         resolved = stated_build(text, names, tested)
     except BadEnvironment as error:
@@ -56,7 +56,7 @@ def pasted_build(text: str, names: BuildNames, tested: Collection[str]) -> Resol
 
 
 def worst_gpu(resolved: ResolvedBuild, known: Known) -> str:
-    """Of the GPUs that a text names, the one that its wheel holds no code for, or nobody knows; else the one on which
+    """The GPU, among those that a text names, that its wheel holds no code for, or nobody knows; else the one on which
     most issues fail. Empty where it names none.
     """
 

@@ -1,4 +1,4 @@
-"""One text that states an environment: its limits, its tables, and how an error in it is told.
+"""One text that states an environment: its limits, its tables, and the wording of an error in it.
 
 Nothing a text holds is shown as it stands: characters that a terminal would obey are replaced, logins in addresses
 left out.
@@ -54,8 +54,8 @@ class Source:
         return BadEnvironment(f"{where}: {problem}")
 
     def spend(self, line: int, work: int) -> None:
-        """Before markers and specifiers are evaluated: `work` counts their characters, each as often as it is looked
-        at. Raises BadEnvironment where a whole file takes more than a second of that.
+        """Count the cost of markers and specifiers before they are evaluated: `work` is the number of their characters,
+        each as often as it is looked at. Raises BadEnvironment where a whole file takes more than a second of that.
         """
         self.spent[0] += work
         if self.spent[0] > _MOST_WORK:
@@ -95,7 +95,7 @@ def read_source(name: str, content: bytes) -> Source:
 
 
 def refuse_long_lines(source: Source, longest: int = _LONGEST_LINE) -> None:
-    """For the formats that people and tools write in lines; JSON comes in one."""
+    """Refuse lines that are too long, in the formats that people and tools write in lines; JSON comes in one."""
     for number, line in enumerate(source.text.split("\n"), 1):
         if len(line) > longest:
             raise source.wrong(number, f"has {len(line)} characters; lines of at most {longest} are read")
@@ -120,7 +120,9 @@ def address(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a TOML or JSON file. What it is asked for is there in the right type, or a BadEnvironment."""
+    """A table of a TOML or JSON file. Every value that is read from it has the right type; else BadEnvironment is
+    raised.
+    """
 
     source: Source
     values: Mapping[str, object]
@@ -128,7 +130,7 @@ class Table:
     line: int = 0
 
     def text(self, key: str) -> str:
-        """Empty where the key is missing."""
+        """The text under a key; empty where the key is missing."""
         value = self.values.get(key, "")
         return value if isinstance(value, str) else self._refuse(key, "text")
 
@@ -259,8 +261,8 @@ def find_pin(place: str, *, name: str = "", line: int = 0) -> PinnedPackage | No
 
 
 def pin_of_place(place: str, name: str, version: str = "", line: int = 0) -> PinnedPackage:
-    """The same of a package whose name is known. A wheel from PyPI or from PyTorch's own index is as good as its
-    version there.
+    """The pin of a package whose name is known and that comes from an address or path. A wheel from PyPI or from
+    PyTorch's own index is as good as its version there.
     """
     wheel = read_wheel_name(place)
     version = version or (wheel.version if wheel else "")
@@ -291,7 +293,7 @@ def checked_name(name: str, table: Table) -> str:
 
 
 def checked_version(version: str, table: Table) -> str:
-    """As it stands; versions that are not PEP 440 are kept, because other packages have them."""
+    """Check a version and return it as it stands; ones that are not PEP 440 stay, because other packages have them."""
     if not re.fullmatch(r"[A-Za-z0-9_.!+*-]{0,200}", version):
         raise table.wrong(f'version "{show(version)}" is no version; write the file anew with its tool')
     return version

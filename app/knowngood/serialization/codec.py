@@ -105,7 +105,7 @@ def _load(kind: type[_T], data: bytes | str | Mapping[str, Any], what: str) -> _
 
 
 def first_problem(error: ValidationError) -> str:
-    """Where the first fault is, and what it is; a stranger's text is cut to what a line has room for."""
+    """The place of the first fault, and what it is; a stranger's text is cut to what a line has room for."""
     fault = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(str(part) for part in fault["loc"]) or "the whole"
     return f"{where[:80]}: {fault['msg'][:200]}"

@@ -1,4 +1,4 @@
-"""Where in a TOML text a key stands. `tomllib` reads values only; this finds their lines in a text it has accepted."""
+"""Positions of keys in a TOML text. `tomllib` reads values only; this finds their lines in a text it has accepted."""
 
 import contextlib
 import re
@@ -25,7 +25,7 @@ _PART = r"(?:[\w-]++|\"\")[ \t]*+\.[ \t]*+"
 
 
 def _end_of(text: str, at: int) -> int:
-    """Where the string or comment that begins at `at` ends."""
+    """The end of the string or comment that begins at `at`."""
     ends = _ENDS.get(text[at : at + 3])
     if ends is None:
         match = _TO_ITS_END.match(text, at)
@@ -41,17 +41,17 @@ class Outline:
 
     @property
     def nested(self) -> int:
-        """How many tables have a header, and how many parts of keys follow a dot; no fewer."""
+        """The number of tables with a header and of parts of keys behind a dot; no fewer."""
         return len(_HEADER.findall(self.text)) + self.text.count(".")
 
     def line_of_long_key(self, parts: int) -> int:
-        """Where the first key of more than so many parts stands; 0 where none does."""
+        """The line of the first key of more than so many parts; 0 where there is none."""
         key = re.search(rf"(?<![\w\"-])(?:{_PART}){{{parts}}}", self.text)
         return self.text.count("\n", 0, key.start()) + 1 if key else 0
 
 
 def outline_of(text: str) -> Outline:
-    """Of any text; one that is not TOML is right up to where it goes wrong."""
+    """The outline of any text; that of one which is not TOML is right up to where it goes wrong."""
     pieces, at = list[str](), 0
     while opening := _QUOTED.search(text, at):
         start, end = opening.start(), _end_of(text, opening.start())
@@ -97,7 +97,7 @@ def map_lines(text: str) -> LineMap:
 
 
 class _SurpriseError(Exception):
-    """The text is not the TOML it was said to be."""
+    """The text is not the TOML that the caller took it for."""
 
 
 class _Scanner:
