@@ -20,7 +20,7 @@ _LEFT_OUT = frozenset({".gz", ".pyc", ".snapshot"})
 
 
 def digest_of(folders: Sequence[Path]) -> bytes:
-    """Of everything that a stored catalogue is made from: the files, and the code that reads them."""
+    """The digest of everything that a stored catalogue is made from: the files, and the code that reads them."""
     hasher = blake2b(digest_size=16)
     for place in (*folders, SHIPPED / "standalone.py", *(Path(__file__).parent / name for name in _READERS)):
         for file in sorted(place.rglob("*")) if place.is_dir() else [place]:

@@ -277,7 +277,7 @@ def _warm_up() -> None:
 
 
 def _forked_ahead(control: socket.socket, shared: object) -> socket.socket:
-    """Where a child waits for the connection that it is to answer: forking it took its time before anybody asked."""
+    """A child that waits for the connection that it is to answer: it was forked before the question came."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         if os.fork() == 0:

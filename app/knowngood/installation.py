@@ -1,4 +1,4 @@
-"""Where this installation came from, for sentences that say how to add what it lacks."""
+"""The origin of this installation, for sentences that say how to add what it lacks."""
 
 import json
 import re
@@ -11,7 +11,7 @@ _LOGIN = re.compile(r"(?<=//)(?!git@)[^/@\s]*@")
 
 
 def how_to_install(extra: str) -> str:
-    """How to add an extra: from where this installation came (PEP 610), else as the README has it.
+    """The command that adds an extra: from where this installation came (PEP 610), else as the README has it.
 
     Never the name alone: no index has it, and anyone may register it there.
     """

@@ -39,7 +39,7 @@ class _Handler(logging.StreamHandler[Any]):
 
 
 def configure(form: Format, level: Level) -> None:
-    """For the whole process; called again, it takes the place of what was set before."""
+    """Configure logging for the whole process; called again, it replaces what was set before."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,

@@ -74,7 +74,7 @@ class Settings(BaseModel):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where the catalogue is: what comes with this release, then the team's own."""
+        """The folders of the catalogue: what comes with this release, then the team's own."""
         return (*((SHIPPED,) if self.shipped else ()), *self.catalogue_folders)
 
     @property

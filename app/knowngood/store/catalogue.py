@@ -43,7 +43,7 @@ def save_catalogue(
 
 
 def _changed(s: Session, table: sa.Table, docs: dict[str, str]) -> set[str]:
-    """Ids that are new, said otherwise, back, or gone."""
+    """The ids of what is new, changed, back, or gone."""
     query = sa.select(table.c.id, table.c.doc).where(table.c.is_present)
     stored = dict(s.execute(query).all())
     return {id_ for id_ in stored.keys() | docs.keys() if stored.get(id_) != docs.get(id_)}

@@ -1,4 +1,4 @@
-"""Counters, and when each machine was last seen: numbers kept beside the generation, in the table of numbers.
+"""Counters, and when each machine was last seen: numbers stored beside the generation, in the table of numbers.
 
 They are written with what they count, in one transaction, so that a scrape of the metrics reads a few dozen rows and
 no history, and so that pruning changes none of them. Whoever writes one holds the generation's row already (`touch`).

@@ -107,7 +107,7 @@ def load_issues(s: Session) -> tuple[Issue, ...]:
 
 
 def load_issue(s: Session, id_: str) -> Issue:
-    """Raises UnknownIssue, also for one that has left the catalogue, and Unreadable."""
+    """Load an issue. Raises UnknownIssue, also for one that has left the catalogue, and Unreadable."""
     doc = s.execute(sa.select(issues.c.doc).where(issues.c.id == id_, issues.c.is_present)).scalar_one_or_none()
     if doc is None:
         raise UnknownIssue(f'no issue "{id_}" in the catalogue')
@@ -122,14 +122,14 @@ def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
 
 
 def load_readable_builds(s: Session, *, whole: bool) -> tuple[tuple[Build, ...], int]:
-    """The same, and how many cannot be read."""
+    """The builds that can be read, and how many cannot."""
     rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.is_present)).all()
     readable = list(unreadable.readable("builds", map(tuple, rows), documents.parse_build, whole=whole))
     return tuple(sorted(readable, key=lambda build: build.build_id)), len(rows) - len(readable)
 
 
 def refuse_unreadable_build(s: Session, id_: str) -> None:
-    """Raises Unreadable where the catalogue has this build and it cannot be read."""
+    """Raise Unreadable where the catalogue has this build and it cannot be read."""
     rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.id == id_, builds.c.is_present))
     list(unreadable.readable("builds", rows, documents.parse_build, whole=True))
 
@@ -228,7 +228,7 @@ def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
 
 
 def load_attempt(s: Session, id_: str) -> AttemptDetail:
-    """Raises UnknownAttempt and Unreadable."""
+    """Load an attempt with all that is stored of it. Raises UnknownAttempt and Unreadable."""
     row = s.execute(
         sa.select(
             attempts,
@@ -290,7 +290,7 @@ def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] 
 
 
 def _machine(digest: str, doc: str | None) -> Machine | None:
-    """None where it was pruned, or cannot be read."""
+    """The machine of a digest; None where it was pruned, or cannot be read."""
     return next(unreadable.readable("machines", [(digest, doc)] if doc else [], codec.MACHINE.validate_json), None)
 
 
@@ -317,7 +317,7 @@ def load_active_run(s: Session) -> RunRow | None:
 
 
 def load_run(s: Session, id_: str) -> RunRow:
-    """Raises UnknownRun."""
+    """Load a run with its jobs. Raises UnknownRun."""
     run_rows = s.execute(sa.select(runs).where(runs.c.id == id_)).mappings().all()
     if not run_rows:
         raise UnknownRun(f'no run "{id_}" in this store')
@@ -375,7 +375,7 @@ def _run_state(finished_at: datetime | None, cancelled_at: datetime | None, of_r
 
 
 def load_troubles(s: Session, runs: Collection[str]) -> tuple[tuple[str, Trouble | None], ...]:
-    """Of each attempt of these runs, the oldest first: its build, and what of its host kept it from an answer (None:
+    """The build of each attempt of these runs, the oldest first, and what of its host prevented an answer (None:
     nothing). What did not apply is left out.
     """
     a = attempts.c

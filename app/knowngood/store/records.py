@@ -65,8 +65,8 @@ class AttemptRow:
 
 @dataclass(frozen=True)
 class ReceptionDetail:
-    """How a result came in, by this server's own word: when (None: before that was kept), and through which token, by
-    its name and its id (both empty: made here, or imported at the command line).
+    """The way a result came in, by this server's own word: when (None: before that was kept), and through which token,
+    by its name and its id (both empty: made here, or imported at the command line).
     """
 
     at: datetime | None
@@ -118,7 +118,7 @@ class RunRow:
 
     @property
     def problems(self) -> int:
-        """How many jobs left arms undone."""
+        """The number of jobs that left arms undone."""
         return sum(1 for job in self.jobs if job.problem)
 
 
@@ -135,7 +135,7 @@ class EventRow:
 
 @dataclass(frozen=True)
 class Lease:
-    """Who does a thing that only one may do, and until when if it is not renewed."""
+    """The holder of a task that only one may do, and when the lease ends if it is not renewed."""
 
     holder: str
     until: datetime
@@ -159,7 +159,7 @@ class CellChange(OfCell):
 
     @property
     def turned_workarounds(self) -> Mapping[str, tuple[WorkaroundVerdict | None, WorkaroundVerdict | None]]:
-        """Those whose verdict is another one, by id: before and after, None where there was, or is, none."""
+        """The workarounds whose verdict changed, by id: before and after, None where there was, or is, none."""
         before, after = _workarounds(self.before), _workarounds(self.after)
         return {
             id_: (before.get(id_), after.get(id_))
@@ -209,7 +209,7 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class ExportSelection:
-    """Which evidence to export: of these issues, builds and hardware classes (None: all), superseded too or not."""
+    """The evidence to export: of these issues, builds and hardware classes (None: all), superseded too or not."""
 
     issues: frozenset[str] | None = None
     builds: frozenset[str] | None = None

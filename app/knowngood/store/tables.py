@@ -69,7 +69,7 @@ class UtcDateTime(sa.types.TypeDecorator[datetime]):
 
 
 class Json(sa.types.TypeDecorator[Any]):
-    """An object, or a list where that is said. What is stored otherwise is told, and reads as an empty one."""
+    """A column of an object, or a list where `kind` is that. Anything else is logged, and reads as an empty one."""
 
     impl = sa.JSON
     cache_ok = True

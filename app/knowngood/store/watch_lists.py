@@ -27,7 +27,9 @@ from knowngood.store.tables import watch_list_versions, watch_lists
 
 @dataclass(frozen=True)
 class ListOwner:
-    """Who changes a list; with `overrules` also lists of others: an administrator, or whoever has the command line."""
+    """Somebody who changes a list; with `overrules` also lists of others: an administrator, or whoever has the command
+    line.
+    """
 
     actor: Actor
     overrules: bool = False
@@ -88,8 +90,8 @@ def remove_watch_list(s: Session, name: str, *, by: ListOwner, now: datetime, ba
 
 
 def load_watch_lists(s: Session) -> dict[str, WatchList]:
-    """All that can be read, by name and in the order of names: one that cannot must not keep the gate from following
-    the store. A gate that is asked about it says that there is none of its name.
+    """The watch lists that can be read, by name and in the order of names: one that cannot must not keep the gate from
+    following the store. A gate that a question sends there says that there is none of its name.
     """
     rows = s.execute(_query().where(watch_lists.c.is_present).order_by(watch_lists.c.name)).mappings()
     listed = {}
@@ -125,7 +127,7 @@ _COLUMNS = (
 
 
 def _listed(row: sa.RowMapping) -> WatchList:
-    """A list as its newest version has it. Raises Unreadable: such a list can be kept anew and removed all the same."""
+    """A list as its newest version has it. Raises Unreadable: such a list can be saved anew or removed all the same."""
     doc = row["doc"]
     content = (
         unreadable.read(_VERSIONS, row["name"], documents.CONTENT.validate_json, doc) if doc else WatchListContent()

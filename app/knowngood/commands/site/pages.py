@@ -33,7 +33,7 @@ class SitePage:
 
 def pages_of(known: Known) -> Iterator[SitePage]:
     """Every page, in the order in which they are made. The first file of a kind is that of the class that a page shows
-    where none is asked for.
+    where none is chosen.
     """
     first = one_class("", known.hardware)
     classes = dict.fromkeys([first, *known.hardware])
@@ -165,14 +165,14 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def key_of(address: str) -> Key:
-    """The same for every way to write an address."""
+    """The key of a page, the same for every way to write its address."""
     parts = urlsplit(address)
     parameters = tuple(sorted((name, value) for name, value in parse_qsl(parts.query) if name not in _VIEWS))
     return unquote(parts.path), parameters
 
 
 class SiteLinks(Container[str]):
-    """Where the application's addresses are found among the files. `builds` and `classes` are those that the page of an
+    """The places of the application's addresses among the files. `builds` and `classes` are those that the page of an
     issue has sections of; `shared` are the files that both languages have in common, by their addresses.
     """
 
@@ -206,7 +206,7 @@ class SiteLinks(Container[str]):
         return self._linked(address, folder, FOLDERS[language])
 
     def _link(self, address: str, folder: str, below: str) -> str | None:
-        """From whatever file of a folder, to what is below the folder of a language."""
+        """The link from any file of a folder to a file below the folder of a language; None where the site lacks it."""
         target = self._cached_find(address)
         if target is None:
             return None

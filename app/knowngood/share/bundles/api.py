@@ -32,7 +32,7 @@ _needs = RequireScope(Scope.SUBMIT)
 
 
 async def _submitter(request: Request) -> Actor:
-    """Who sends it, counted against how many bundles their token may send; all before the body is read."""
+    """The sender, counted against how many bundles their token may send; all before the body is read."""
     actor = await _needs(request)
     state_of(request.app).results_buckets.take(actor.token)
     return actor

@@ -1,4 +1,4 @@
-"""The result bundle: evidence on its way from one store to another. JSON Lines, gzipped, told apart by `kind`.
+"""The result bundle: evidence on its way from one store to another. JSON Lines, gzipped, distinguished by `kind`.
 
     {"kind": "header", "format": "knowngood-bundle", "version": 1, "product": "knowngood", ...}
     machines, locks, environments, logs, attempts: what is referred to stands before what refers to it
@@ -195,7 +195,7 @@ def check_bundle(path: Path) -> CheckedBundle:
 
 
 def _note_lock(keys: dict[tuple[type[Item], str], str], path: Path, number: int, item: Item) -> None:
-    """Of a lock a bundle says at most one text and one environment."""
+    """Note what a bundle says of a lock: at most one text and one environment. Raises BadBundle."""
     match item:
         case LockText():
             name, key = item.digest, text_key(item.text)
@@ -230,7 +230,9 @@ _UNNAMED = Path("/proc/self/fd")
 
 
 def _named(path: Path) -> str:
-    """As sentences call it. A file that is written as it comes over the network has no name that says anything."""
+    """The file as sentences call it. A file that is written as it comes over the network has no name that says
+    anything.
+    """
     return "the bundle" if path.parent == _UNNAMED else path.name
 
 
@@ -313,7 +315,7 @@ class _Unpacked:
             yield tuple(step.values())
 
     def _referred_by(self, attempt: Attempt) -> list[int]:
-        """Where that stands which an attempt refers to, as far as it is in the bundle."""
+        """The places of what an attempt refers to, as far as it is in the bundle."""
         names = (attempt.machine, attempt.lock_digest, attempt.lock_digest, attempt.log_digest)
         pairs = zip(self._referred.values(), names, strict=True)
         return [places[name] for places, name in pairs if name in places]

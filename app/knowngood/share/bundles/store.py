@@ -192,7 +192,7 @@ def _import_whole(engine: Engine, coming: _Coming) -> ImportReport:
 @dataclass(frozen=True)
 class _Step:
     """Items of one transaction, with what can be known of them before that begins: whoever writes meanwhile does
-    not wait for it. `packed` are the logs as they are kept.
+    not wait for it. `packed` are the logs as they are stored.
     """
 
     items: tuple[bundles_format.Item, ...]
@@ -343,7 +343,7 @@ class _Intake:
         )
 
     def _under_its_own_key(self, item: bundles_format.Item) -> bundles_format.Item:
-        """A lock is kept under what its contents say, and so is what was found by it: not under what a bundle says."""
+        """Give a lock, and what was installed by it, the key of its contents instead of the one that a bundle names."""
         match item:
             case Attempt() if item.lock_digest in self._coming.checked.locks:
                 return replace(item, lock_digest=self._coming.checked.locks[item.lock_digest])
@@ -355,7 +355,7 @@ class _Intake:
                 return item
 
     def _settle(self, came: Sequence[bundles_format.Item]) -> set[str]:
-        """Of attempts whose number is taken, those that take the place of what stands under it, which is gone."""
+        """Settle attempts whose number is taken: return the ids of those that replace what stood under it."""
         some = [item for item in came if isinstance(item, Attempt)]
         voided = {
             attempt.id
@@ -398,7 +398,7 @@ class _Intake:
                 return (item.digest, attempt_codec.pack(item.text))
 
     def _attempt_rows(self, came: Sequence[Attempt]) -> list[statements.Row]:
-        """Of so few that their logs can be held together, unpacked."""
+        """The rows of new attempts, so few that their logs can be held together, unpacked."""
         texts = self._texts({attempt.log_digest for attempt in came if self._arrivals.wants_log(attempt)})
         return [self._attempt_row(attempt, texts) for attempt in came]
 

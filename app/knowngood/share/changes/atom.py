@@ -47,7 +47,9 @@ def atom_feed(
 
 
 def _id(name: str) -> str:
-    """The same for the same name, for good; a server's own address may change, and its entries stay what they are."""
+    """An id that is the same for the same name, for good; a server's own address may change, and its entries stay what
+    they are.
+    """
     return uuid.uuid5(uuid.NAMESPACE_URL, name).urn
 
 

@@ -39,8 +39,8 @@ class ChangesQuery(BaseModel):
 
 @dataclass(frozen=True)
 class News:
-    """The changes, newest first, the catalogue's issues by id, and what they were asked of (issues by their ids), also
-    in words and as a query.
+    """The changes, newest first, the catalogue's issues by id, and the question (issues by their ids), also in words
+    and as a query.
     """
 
     changes: tuple[Change, ...]
@@ -51,7 +51,9 @@ class News:
 
 
 def load_changes(session: Session, query: ChangesQuery) -> News:
-    """Raises InvalidParameter for names we do not have, NotFound for a watch list there is not."""
+    """Load the changes that a query asks for. Raises InvalidParameter for unknown names, NotFound for an unknown watch
+    list.
+    """
     issues = {issue.id: issue for issue in load_issues(session)}
     query = query.model_copy(update={"issues": _named(query.issues, issues)})
     if query.component:
@@ -66,7 +68,7 @@ def load_changes(session: Session, query: ChangesQuery) -> News:
 
 
 def _named(names: Sequence[str], issues: Mapping[str, Issue]) -> list[str]:
-    """By their ids; none where all are asked for, because changes are told of issues that left the catalogue too."""
+    """The ids of the named issues; none where all are wanted: issues that left the catalogue have changes too."""
     if not names or any(map(is_all, names)):
         return []
     return [issue.id for issue in named_issues(tuple(issues.values()), names)]
@@ -105,7 +107,7 @@ def _line(session: Session, text: str) -> str:
 
 
 def _about(query: ChangesQuery, line: str) -> str:
-    """`pytorch-151290 on torch 2.8.x`; empty where everything was asked for."""
+    """`pytorch-151290 on torch 2.8.x`; empty where the question names nothing."""
     named = [
         ", ".join(query.issues),
         query.component,

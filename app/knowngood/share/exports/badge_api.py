@@ -73,14 +73,14 @@ def _marked(marks: list[str], *, is_stale: bool) -> str:
 
 
 def unmeasured_badge(name: str) -> Badge:
-    """For an issue, or a watch list, of which nobody measured anything on any build."""
+    """The badge of an issue, or a watch list, of which nobody measured anything on any build."""
     term = VERDICTS[Verdict.NOT_RUN]
     return Badge(name, term.word, _COLOURS[term.role])
 
 
 @dataclass(frozen=True)
 class WatchListStanding:
-    """How the watched issues stand on one build, each by the worst of the hardware classes that count.
+    """The standing of the watched issues on one build, each by the worst of the hardware classes that count.
 
     What cannot exist there is in none of the three. `unknown` has no answer: not run, doubtful, or cannot be built. Of
     those that fail or pass, `inferred` rest on a cell that was not measured.
@@ -124,7 +124,9 @@ def watch_list_standing(issues: Iterable[Iterable[Cell]], *, is_stale: bool) -> 
 
 
 def list_badge(name: str, standing: WatchListStanding, release: str, hardware: str = "") -> Badge:
-    """Of a watch list on one build; `hardware` is named where it is one class. Green where all are known to pass."""
+    """The badge of a watch list on one build; `hardware` is named where it is one class. Green where all are known to
+    pass.
+    """
     label = f"{name} ({hardware})" if hardware else name
     marks = [f"{standing.inferred} inferred"] if standing.inferred else []
     old = _marked(marks, is_stale=standing.is_stale)
@@ -206,7 +208,9 @@ def badge(context: Context, issue: str, build: Asked = "", hardware: Asked = "")
 
 
 def _shown(context: RequestContext, badge: Badge) -> Response:
-    """As the address ends. Private ones stay with their reader. A badge has no language: all readers get the same."""
+    """The badge in the form that the address ends in. Private ones stay with their reader. A badge has no language: all
+    readers get the same.
+    """
     if context.request.url.path.endswith(".svg"):
         response = context.text(badge_svg(badge), "image/svg+xml", "badge.svg")
     else:
@@ -218,7 +222,9 @@ def _shown(context: RequestContext, badge: Badge) -> Response:
 
 
 def _badge(context: RequestContext, session: Session, id_: str, build: str, hardware: str) -> Badge:
-    """Without a build, that of the newest release with an answer; without a class, the CPU's or the first with one."""
+    """The badge of an issue: without a build, on the newest release with an answer; without a class, on the CPU's or
+    the first with one.
+    """
     issue = find_issue(session, id_)
     known = context.known(session)
     cells = known.stored(issue.id)
@@ -232,7 +238,9 @@ def _badge(context: RequestContext, session: Session, id_: str, build: str, hard
 
 
 def _list_badge(context: RequestContext, session: Session, name: str, build: str, hardware: str) -> Badge:
-    """Without a build, the newest release with any answer; without a class, those of the list, else all measured."""
+    """The badge of a watch list: without a build, on the newest release with any answer; without a class, on those of
+    the list, else all measured.
+    """
     watch_list = find_watch_list(session, name)
     known = context.known(session)
     watched = _watched(known, watch_list.content.watch)
@@ -250,7 +258,9 @@ def _list_badge(context: RequestContext, session: Session, name: str, build: str
 
 
 def _watched(known: Known, watch: Watch) -> tuple[Issue, ...]:
-    """None where the list names what has left the catalogue: half of a list must not pass for the whole."""
+    """The watched issues; none where the list names what has left the catalogue: half of a list must not pass for the
+    whole.
+    """
     try:
         return watched_issues(watch, known.issues, known.names)[0]
     except BadRequest:
@@ -262,7 +272,7 @@ def _in_short(build: Build) -> str:
 
 
 def _named_or_newest(session: Session, known: Known, name: str, cells: Sequence[Cell]) -> Build | None:
-    """The build that is asked for, else the newest release among `cells` with an answer."""
+    """The build of that name, else the newest release among `cells` with an answer."""
     if name:
         return find_build(session, name)[0]
     answered = {cell.build for cell in cells if cell.verdict in CONCLUSIVE}

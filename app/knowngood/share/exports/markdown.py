@@ -87,7 +87,7 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
 
 
 def _legend(extract: Extract, rows: Rows) -> str:
-    """The signs of this table alone, in a fixed order; no sign at all is said to be "not run"."""
+    """The signs of this table alone, in a fixed order; an empty place is explained as "not run"."""
     cells = [cell for _, row in rows for cell in row]
     marks = legend_of(cells)
     marks += [STALE] if any(extract.is_stale(cell) for cell in cells) else []

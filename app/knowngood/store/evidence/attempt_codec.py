@@ -63,7 +63,7 @@ def parse_stored(row: Sequence[Any]) -> StoredAttempt:
 
 
 def parse_searched(doc: str | None) -> Searched | None:
-    """None too for what cannot be read: somebody looks once more."""
+    """Read the result of a search; None too for what cannot be read: somebody looks once more."""
     try:
         return codec.SEARCHED.validate_json(doc) if doc else None
     except unreadable.FAULTS:
@@ -72,13 +72,13 @@ def parse_searched(doc: str | None) -> Searched | None:
 
 
 def dump_searched(searched: Searched | None) -> str | None:
-    """The text that `parse_searched` reads. Of an issue without a pattern nothing is kept: nothing was looked for."""
+    """The text that `parse_searched` reads. Nothing is stored for an issue without a pattern: nothing was searched."""
     return codec.SEARCHED.dump_json(searched, exclude_defaults=True).decode() if searched and searched.of else None
 
 
 @dataclass(frozen=True)
 class Reception:
-    """How a result came in, by this server's own word, which no worker can claim: when it came, through which
+    """The way a result came in, by this server's own word, which no worker can claim: when it came, through which
     token (its id; empty: none), and the void that keeps it from counting (None: there is none).
     """
 
@@ -105,7 +105,7 @@ def pack(text: str) -> bytes:
 
 
 def unpack(data: bytes | None) -> str:
-    """Empty for what cannot be unpacked, as for what is not kept any more: verdicts say where they miss a log."""
+    """Unpack a text; empty where it cannot be, or is not stored any more: verdicts say where they miss a log."""
     try:
         return zlib.decompress(data).decode() if data else ""
     except (zlib.error, UnicodeDecodeError):
@@ -114,7 +114,7 @@ def unpack(data: bytes | None) -> str:
 
 
 def cut(log: str) -> str:
-    """At most LOG_LIMIT_BYTES of UTF-8, with the middle left out: beginnings name versions, ends name causes."""
+    """Cut a log to LOG_LIMIT_BYTES of UTF-8 by leaving its middle out: beginnings name versions, ends name causes."""
     data = log.encode()
     if len(data) <= LOG_LIMIT_BYTES:
         return log
@@ -124,12 +124,12 @@ def cut(log: str) -> str:
 
 
 def log_digest(log: str) -> str:
-    """The digest that a log is kept under; empty for an empty one, which is not kept."""
+    """The digest that a log is stored under; empty for an empty one, which is not stored."""
     return digest(log) if log else ""
 
 
 def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
-    """By (arm, variant), what a result must be bound to for it to count today."""
+    """The bindings, by (arm, variant), that a result must have to count today."""
     request = environment_request(issue, build)
     return {
         (arm.id, variant.id): binding(arm, variant, request)
@@ -197,7 +197,7 @@ def _wants_log(evidence: StoredAttempt, issue: Issue) -> bool:
 
 
 def load_texts(s: Session, table: sa.Table, digests: Collection[str]) -> dict[str, str]:
-    """Logs, or locks, of these digests that are kept, by digest."""
+    """The stored logs, or locks, of these digests, by digest."""
     if not digests:
         return {}
     given = statements.given(s, ["digest"], [(digest,) for digest in digests])

@@ -75,7 +75,7 @@ def _issue_on_build(docs: tuple[str, str]) -> IssueOnBuild:
 
 
 class StoredCatalogue:
-    """The present catalogue by key; each document is asked for at most once."""
+    """The present catalogue by key; each document is read at most once."""
 
     def __init__(self, s: Session) -> None:
         self._s = s
@@ -91,7 +91,7 @@ class StoredCatalogue:
             self._docs |= {(table.name, id_): texts.get(id_) for id_ in ids}
 
     def find(self, key: CellKey) -> IssueOnBuild | None:
-        """None where the catalogue does not know issue or build, or cannot read one of them until it is loaded anew."""
+        """Find an issue on a build; None where the catalogue lacks one, or cannot read it until it is loaded anew."""
         named = (key.issue, key.build)
         if named not in self._places:
             self._places[named] = self._read(key)
@@ -331,7 +331,7 @@ def _is_given(table: sa.Table, given: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def _load_numbers(s: Session, keys: Sequence[CellKey]) -> Mapping[CellKey, int]:
-    """How many attempts there are of each of these cells. An index tells it: no row is read."""
+    """The number of attempts of each of these cells, by an index: no row is read."""
     if not keys:
         return {}
     given = _given(s, keys)

@@ -1,4 +1,4 @@
-"""Changes of the matrix, read back from the events that told them."""
+"""Changes of the matrix, read back from the events that announced them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime

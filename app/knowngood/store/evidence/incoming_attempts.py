@@ -120,7 +120,7 @@ class IncomingAttempts:
         return place is not None and _wants_log(attempt, place.issue)
 
     def _arrived(self, key: CellKey) -> IncomingForCell:
-        """Where to note what is said of a cell; of one that is left out, where nobody looks."""
+        """The place to note what arrives for a cell; for a cell that is left out, one that nobody reads."""
         self._held += 1
         if self._held == _HELD_AT_ONCE:
             self.arrived.clear()
@@ -205,14 +205,14 @@ def _is_same(attempt: Attempt, row: sa.RowMapping, keys: "_LockKeys") -> bool:
 
 
 class _LockKeys:
-    """Keys of the locks in the store, as other stores know them, each asked for once."""
+    """Keys of the locks in the store, as other stores know them, each loaded once."""
 
     def __init__(self, s: Session) -> None:
         self._s = s
         self._known: dict[str, str] = {"": ""}
 
     def of(self, name: str) -> str:
-        """Of one that is not here, its own name."""
+        """The key of a lock; of one that is not here, its own name."""
         if name not in self._known:
             self._known[name] = self._load(name) or name
         return self._known[name]

@@ -1,4 +1,4 @@
-"""Statistics of the store's own evidence: what was asked twice, what said nothing, where the time went."""
+"""Statistics of the store's own evidence: what ran twice, what gave no answer, where the time went."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def _trial(row: Any) -> Trial:  # noqa: ANN401 - a row of the driver
 
 
 def load_outcomes(s: Session) -> dict[str, dict[Outcome, int]]:
-    """How many attempts count as each outcome, by hardware class."""
+    """The number of attempts that count as each outcome, by hardware class."""
     a = attempts.c
     counts: dict[str, dict[Outcome, int]] = defaultdict(dict)
     for hardware, outcome, n in counted(s, a.hardware, a.counts_as, which=a.counts_as.is_not(None)):
@@ -108,7 +108,8 @@ def _took(row: Any) -> tuple[str, AttemptTime]:  # noqa: ANN401 - a row of the d
 
 
 def load_provisioned(s: Session) -> ProvisioningTime:
-    """Of the jobs that ran through this store and have an attempt that counts: imported ones bring no time of theirs.
+    """The time of jobs that ran through this store and have an attempt that counts: imported ones bring no time of
+    theirs.
 
     What is superseded stays out, with the jobs that made nothing else: pruning may have removed it, or not yet.
     """

@@ -116,7 +116,7 @@ def load_voids(s: Session) -> tuple[Void, ...]:
 
 
 def load_named_voids(s: Session, ids: Collection[int | None]) -> Mapping[int | None, Void]:
-    """Those of these numbers; nothing is asked where there is none."""
+    """The voids of these numbers; no query is made where there is none."""
     wanted = {id_ for id_ in ids if id_ is not None}
     return {void.id: void for void in _all_voids(s, *among((voids.c.id, wanted)))} if wanted else {}
 
@@ -168,7 +168,7 @@ def _covered(span: VoidSpan) -> sa.ColumnElement[bool]:
 
 
 def _concerned(s: Session, which: sa.ColumnElement[bool]) -> tuple[int, list[CellKey]]:
-    """How many attempts, and the cells that they are in."""
+    """The number of attempts, and the cells that they are in."""
     place = place_of(attempts)
     rows = s.execute(sa.select(*place, sa.func.count()).where(which).group_by(*place)).all()
     return sum(n for *_, n in rows), [CellKey(*key) for *key, _ in rows]

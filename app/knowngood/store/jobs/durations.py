@@ -29,7 +29,7 @@ def load_environment_s(s: Session, before: datetime | None = None) -> float | No
 
 
 def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
-    """How far each job of a run is, in seconds since the run was asked for."""
+    """The progress of each job of a run, in seconds since the run was requested."""
 
     def at(moment: datetime) -> float:
         return (moment - run.created_at).total_seconds()
@@ -76,7 +76,7 @@ class _ArmAt:
 
 
 def _arms_of(s: Session, run: str) -> Mapping[str, list[_ArmAt]]:
-    """By job; without those that have ended and left nothing."""
+    """The arms of a run by job, without those that have ended and left nothing."""
     by_job = defaultdict[str, list[_ArmAt]](list)
     query = (
         sa.select(arms.c.job, arms.c.attempt, arms.c.issue, arms.c.arm, arms.c.variant, arms.c.state)

@@ -167,8 +167,8 @@ def _waiting(hardware: Collection[str] | None, run: str | None) -> sa.Select[tup
 
 
 def _waits_longest(s: Session, hardware: Collection[str], run: str | None) -> str | None:
-    """The class whose first job has waited longest; None where none waits. One look into an index for each: asked for
-    all at once, what waits for another class is read first, however much that is.
+    """The class whose first job has waited longest; None where none waits. One look into an index for each: in
+    one query, what waits for another class is read first, however much that is.
     """
     first: list[tuple[datetime, int, str, str]] = []
     for class_ in sorted(hardware):
@@ -278,13 +278,13 @@ def held_job(s: Session, job: str, try_no: int, holder: str | None = None) -> He
 
 
 def release_job(s: Session, job: str, try_no: int, now: datetime) -> None:
-    """Give a job back unharmed, because its dispatcher was asked to stop: what is left of it is queued again."""
+    """Give a job back unharmed, because its dispatcher has to stop: what is left of it is queued again."""
     touch(s)
     settle(s, held_job(s, job, try_no), JobState.QUEUED, now)
 
 
 def settle(s: Session, job: HeldJob, state: JobState, now: datetime, problem: str = "") -> None:
-    """Take a job out of its lease. Queued is asked for where arms may be left: a cancelled run ends instead."""
+    """Take a job out of its lease. Callers pass queued where arms may be left: a cancelled run ends instead."""
     interrupted = sa.and_(arms.c.job == job.id, arms.c.state == ArmState.RUNNING)
     s.execute(sa.update(arms).where(interrupted).values(state=ArmState.PLANNED))
     if state is JobState.QUEUED and not arms_left(s, job.id):

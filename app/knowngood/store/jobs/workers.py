@@ -1,4 +1,4 @@
-"""Who measured, and who does now: what machines have left in jobs and attempts."""
+"""The machines that measured, and those that do now, by what they have left in jobs and attempts."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -79,7 +79,7 @@ def load_doing(s: Session, now: datetime) -> tuple[HeldJobProgress, ...]:
 
 
 def load_queued(s: Session) -> dict[str, int]:
-    """How many jobs wait, by hardware class."""
+    """The number of waiting jobs, by hardware class."""
     return dict(sorted(counted(s, jobs.c.hardware, which=jobs.c.state == JobState.QUEUED)))
 
 

@@ -138,7 +138,7 @@ def load_known(s: Session, now: datetime) -> Known:
 
 
 def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) -> Known:
-    """The same as it was known at a past moment, of the issues, builds or classes that are `wanted`: what was measured.
+    """The knowledge as of a past moment, of the issues, builds or classes that are `wanted`: only what was measured.
 
     Nothing is inferred of the past, because the evidence that rules rest on is not at hand. Raises BadRequest where too
     many attempts would have to be judged anew.
@@ -164,8 +164,8 @@ def count_environments(s: Session) -> int:
 
 
 def load_wheel_code(s: Session) -> dict[str, WheelCode]:
-    """By torch's version with its variant, from the environments of attempts. Two lists of one version that differ
-    are not those of one wheel: none of them counts.
+    """The code in wheels by torch's version with its variant, from the environments of attempts. Two lists of one
+    version that differ are not those of one wheel: none of them counts.
     """
     first = sa.select(attempts.c.lock_digest, sa.func.min(attempts.c.finished_at).label("at"))
     dated = first.group_by(attempts.c.lock_digest).subquery()

@@ -1,4 +1,4 @@
-"""All that an answer is made of."""
+"""The knowledge that every answer is made of."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

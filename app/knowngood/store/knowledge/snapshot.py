@@ -111,7 +111,7 @@ def read_unsigned(data: bytes) -> Snapshot:
 
 
 def open_parts(data: bytes) -> Opened:
-    """Raises BadSnapshot for what is none, and for one that is damaged."""
+    """Open the parts of a snapshot. Raises BadSnapshot for what is none, and for one that is damaged."""
     line, _, rest = data.partition(b"\n")
     signature, _, payload = rest.partition(b"\n")
     header = _header(line)
@@ -121,7 +121,7 @@ def open_parts(data: bytes) -> Opened:
 
 
 def read_contents(opened: Opened, key: str, *, is_trusted: bool) -> Snapshot:
-    """Raises BadSnapshot for what this release cannot read."""
+    """Read the contents of a snapshot. Raises BadSnapshot for what this release cannot read."""
     try:
         body, _, beside = _unpacked(opened.payload).partition(b"\n")
         made_at = datetime.fromisoformat(opened.header["made_at"])
@@ -196,7 +196,7 @@ def _body(knowledge: Knowledge) -> dict[str, Any]:
 
 
 def _cell_row(cell: Cell, messages: dict[Message, int]) -> list[Any]:
-    """Place, verdict, and the text of the rest, which nobody parses before the cell is asked for. Without the names of
+    """Place, verdict, and the text of the rest, which nobody parses before the cell is read. Without the names of
     fields, which would be most of it before it is packed, and with the numbers of its messages: few are its own.
     """
 
@@ -300,7 +300,7 @@ _OLD = timedelta(days=180)
 
 @cache
 def read_shipped() -> Snapshot:
-    """Raises BadSnapshot where the file of this installation is damaged, or cannot be read."""
+    """Read the snapshot that comes with this release. Raises BadSnapshot where it is damaged, or cannot be read."""
     try:
         return read_unsigned(FILE.read_bytes())
     except OSError as error:
@@ -308,7 +308,7 @@ def read_shipped() -> Snapshot:
 
 
 def recorded_with_shipped(own: Recorded) -> Recorded:
-    """With what was timed before this release, for a guess at what nobody has timed here: no answer depends on it."""
+    """Add what was timed before this release, for a guess at what nobody has timed here: no answer depends on it."""
     try:
         return recorded_together(own, read_shipped().recorded)
     except BadSnapshot:

@@ -24,7 +24,7 @@ def remember_taken_in(s: Session, source: bytes) -> None:
 
 
 def _state(s: Session, source: bytes) -> int:
-    """Of a catalogue's files and of all that is stored of it, as a number that the table `meta` can hold."""
+    """A digest of a catalogue's files and of all that is stored of it, as a number that the table `meta` can hold."""
     hasher = blake2b(source, digest_size=7)
     for table in (issues, builds):
         for id_, doc in sorted(s.execute(sa.select(table.c.id, table.c.doc).where(table.c.is_present)).all()):
