@@ -20,14 +20,14 @@ _LEFT_OUT = frozenset({".gz", ".pyc", ".snapshot"})
 
 
 def digest_of(folders: Sequence[Path]) -> bytes:
-    """Of everything that a stored catalogue is made from: the files, and the code that reads them."""
-    found = blake2b(digest_size=16)
+    """The digest of everything that a stored catalogue is made from: the files, and the code that reads them."""
+    hasher = blake2b(digest_size=16)
     for place in (*folders, SHIPPED / "standalone.py", *(Path(__file__).parent / name for name in _READERS)):
         for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
             if file.is_file() and file.suffix not in _LEFT_OUT:
-                found.update(f"{file}\0".encode())
-                found.update(file.read_bytes())
-    return found.digest()
+                hasher.update(f"{file}\0".encode())
+                hasher.update(file.read_bytes())
+    return hasher.digest()
 
 
 def shipped_evidence() -> list[Path]:

@@ -1,4 +1,4 @@
-"""Where an installation keeps its store, whether there is one, and where what comes with it lies.
+"""The place of an installation's store, whether there is one, and the place of what comes with it.
 
 Known without what reads settings: a question that what is shipped answers need not wait for its import.
 """

@@ -88,10 +88,10 @@ def is_ready() -> None:
     read(str, "ready")
 
 
-def _result(told: bytes) -> Any:  # noqa: ANN401 - the reader's own
-    if not told:
+def _result(answer: bytes) -> Any:  # noqa: ANN401 - the reader's own
+    if not answer:
         raise TextTooCostly("the text could not be read: its reader was ended; give a shorter one")
-    kind, value = pickle.loads(told)  # noqa: S301 - of a child of ours
+    kind, value = pickle.loads(answer)  # noqa: S301 - of a child of ours
     if kind == "limit":
         raise TextTooCostly(f"the text {_BY_REASON[value]}; give a shorter one")
     if kind == "error":
@@ -108,18 +108,18 @@ def _answer(
     """Read, say what came of it, and end, whatever happens."""
     try:
         with suppress(BrokenPipeError):
-            out.sendall(_framed(_told(question, shared)))
+            out.sendall(_framed(_run_reader(question, shared)))
     finally:
         os._exit(0)
 
 
-def _told(question: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], shared: object) -> bytes:
+def _run_reader(question: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], shared: object) -> bytes:
     reader, arguments, named = question
     try:
         _limit()
-        found = reader(*(() if shared is None else (shared,)), *arguments, **named)
-        told = pickle.dumps(("found", found))
-        return told if len(told) <= RESULT_BYTES else pickle.dumps(("limit", "result"))
+        result = reader(*(() if shared is None else (shared,)), *arguments, **named)
+        answer = pickle.dumps(("found", result))
+        return answer if len(answer) <= RESULT_BYTES else pickle.dumps(("limit", "result"))
     except (MemoryError, _OutOfTime) as error:
         return pickle.dumps(("limit", "memory" if isinstance(error, MemoryError) else "processor"))
     except Exception as error:  # noqa: BLE001 - raised again where the answer is read
@@ -143,8 +143,8 @@ def _end(_number: int, _frame: object) -> None:
     raise _OutOfTime
 
 
-def _framed(told: bytes) -> bytes:
-    return len(told).to_bytes(_HEAD, "big") + told
+def _framed(content: bytes) -> bytes:
+    return len(content).to_bytes(_HEAD, "big") + content
 
 
 def _receive(connection: socket.socket) -> bytes:
@@ -152,8 +152,8 @@ def _receive(connection: socket.socket) -> bytes:
     connection.settimeout(WAIT_S)
     with suppress(OSError), connection.makefile("rb") as file:
         size = int.from_bytes(file.read(_HEAD), "big")
-        told = file.read(size)
-        return told if len(told) == size else b""
+        content = file.read(size)
+        return content if len(content) == size else b""
     return b""
 
 
@@ -181,11 +181,11 @@ class _Template:
             self._process = None
 
     def read(self, *question: Any, shared: object) -> Any:  # noqa: ANN401 - as above
-        asked = _framed(pickle.dumps((*question, shared is not None)))
-        with self._turn(), self._asked(shared) as connection:
+        request = _framed(pickle.dumps((*question, shared is not None)))
+        with self._turn(), self._connect(shared) as connection:
             connection.settimeout(WAIT_S)
             with suppress(BrokenPipeError):
-                connection.sendall(asked)
+                connection.sendall(request)
             return _result(_receive(connection))
 
     @contextmanager
@@ -203,7 +203,7 @@ class _Template:
             self._places.release()
 
     @contextmanager
-    def _asked(self, shared: object) -> Iterator[socket.socket]:
+    def _connect(self, shared: object) -> Iterator[socket.socket]:
         """A connection to a child that was forked for it, and that has what is shared."""
         ours, theirs = socket.socketpair()
         with ours:
@@ -277,7 +277,7 @@ def _warm_up() -> None:
 
 
 def _forked_ahead(control: socket.socket, shared: object) -> socket.socket:
-    """Where a child waits for the connection that it is to answer: forking it took its time before anybody asked."""
+    """A child that waits for the connection that it is to answer: it was forked before the question came."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         if os.fork() == 0:

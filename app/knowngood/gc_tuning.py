@@ -1,5 +1,5 @@
-"""How a process keeps its memory small: how often it looks for garbage in cycles (what is in none goes at once, as
-always), and what it gives back to the system.
+"""Tuning that keeps a process's memory small: how often it looks for garbage in cycles (what is in none goes at once,
+as always), and what it gives back to the system.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ def leave_quickly() -> None:
 
 
 def give_back_large_blocks() -> None:
-    """For a server, before it has threads: what a body of megabytes took goes back to the system with the answer.
+    """Give what a body of megabytes took back to the system with the answer; for a server, before it has threads.
 
     Left alone, glibc takes a freed block for the size of those to come, keeps as much in each of its arenas, and makes
     eight of them for each processor: 80 MB after thirty bodies of 8 MB, for good (2026-11-27).
@@ -41,7 +41,7 @@ def give_back_large_blocks() -> None:
 
 
 def keep_what_is_here() -> None:
-    """For a server that has begun: what it loaded stays, and is not looked through any more. A look of 190,000 objects
+    """Leave what a server has loaded out of later collections: it stays, once it has begun. A look of 190,000 objects
     took 0.2 s of a busy machine, during which nothing is answered (2026-11-27).
     """
     gc.collect()

@@ -1,4 +1,4 @@
-"""Where this installation came from, for sentences that say how to add what it lacks."""
+"""The origin of this installation, for sentences that say how to add what it lacks."""
 
 import json
 import re
@@ -11,7 +11,7 @@ _LOGIN = re.compile(r"(?<=//)(?!git@)[^/@\s]*@")
 
 
 def how_to_install(extra: str) -> str:
-    """How to add an extra: from where this installation came (PEP 610), else as the README has it.
+    """The command that adds an extra: from where this installation came (PEP 610), else as the README has it.
 
     Never the name alone: no index has it, and anyone may register it there.
     """
@@ -23,13 +23,13 @@ def how_to_install(extra: str) -> str:
 
 
 def _source(direct_url: str, extra: str) -> str:
-    found = json.loads(direct_url)
-    url = _LOGIN.sub("", found["url"])
-    if "vcs_info" in found:
-        folder = f"#subdirectory={found['subdirectory']}" if "subdirectory" in found else ""
-        vcs = found["vcs_info"]
+    origin = json.loads(direct_url)
+    url = _LOGIN.sub("", origin["url"])
+    if "vcs_info" in origin:
+        folder = f"#subdirectory={origin['subdirectory']}" if "subdirectory" in origin else ""
+        vcs = origin["vcs_info"]
         return f'"knowngood{extra} @ {vcs["vcs"]}+{url}@{vcs["commit_id"]}{folder}"'
-    if "archive_info" in found and not url.startswith("file:"):
+    if "archive_info" in origin and not url.startswith("file:"):
         return f'"knowngood{extra} @ {url}"'
     path = Path(url2pathname(urlsplit(url).path)).resolve(strict=True)
-    return f'{"-e " if found.get("dir_info", {}).get("editable") else ""}"{path}{extra}"'
+    return f'{"-e " if origin.get("dir_info", {}).get("editable") else ""}"{path}{extra}"'

@@ -39,7 +39,7 @@ class _Handler(logging.StreamHandler[Any]):
 
 
 def configure(form: Format, level: Level) -> None:
-    """For the whole process; called again, it takes the place of what was set before."""
+    """Configure logging for the whole process; called again, it replaces what was set before."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -66,7 +66,7 @@ def _take_in_others(shared: list[Processor], form: Format, level: Level) -> None
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
     root = logging.getLogger()
-    root.handlers = [one for one in root.handlers if not isinstance(one, _Handler)] + [handler]
+    root.handlers = [other for other in root.handlers if not isinstance(other, _Handler)] + [handler]
     root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
 
 
@@ -81,18 +81,18 @@ def _as_json(event: EventDict, **_: Any) -> str:  # noqa: ANN401 - what json.dum
 
 
 def _tell_exception(_logger: WrappedLogger, _name: str, event: EventDict, *, with_message: bool) -> EventDict:
-    found = event.pop("exc_info", None)
-    found = sys.exc_info() if found is True else found
-    error = found[1] if isinstance(found, tuple) else found
-    return {**event, "exception": _told(error, with_message=with_message)} if error else event
+    info = event.pop("exc_info", None)
+    info = sys.exc_info() if info is True else info
+    error = info[1] if isinstance(info, tuple) else info
+    return {**event, "exception": _describe_error(error, with_message=with_message)} if error else event
 
 
-def _told(error: BaseException, *, with_message: bool) -> str:
+def _describe_error(error: BaseException, *, with_message: bool) -> str:
     """The newest last, as Python tells it; of each its places and its class."""
     if with_message:
         return "".join(traceback.format_exception(error))
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    earlier = [_told(before, with_message=False)] if before else []
+    earlier = [_describe_error(before, with_message=False)] if before else []
     places = "".join(traceback.format_tb(error.__traceback__))
     return "\n".join([*earlier, f"{places}{type(error).__module__}.{type(error).__qualname__}"])
 

@@ -78,7 +78,7 @@ DESCRIPTION = (
 # (one core of a shared machine, 2026-11-21).
 _COMPRESSION = 3
 _THREADS = 80
-_KEPT_BYTES = 32_000_000  # thirty such matrices
+_CACHE_BYTES = 32_000_000  # thirty such matrices
 
 
 def create_app(
@@ -90,8 +90,8 @@ def create_app(
     instruments: Instruments | None = None,
     site: StaticSite | None = None,
 ) -> FastAPI:
-    """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this. With
-    `site` pages are made to be kept as files.
+    """`clock` tells the time in UTC, aware. The database is read per request, so it may come up later than this. With
+    `site` pages are made to be stored as files.
     """
     rules = rules or AccessPolicy()
     instruments = instruments or Instruments()
@@ -112,7 +112,7 @@ def create_app(
         clock,
         make_templates(assets),
         f"{version}-{assets_version(assets)}",
-        ResponseCache(_KEPT_BYTES),
+        ResponseCache(_CACHE_BYTES),
         KnowledgeCache(engine, clock, on_failure=instruments.fell_behind),
         rules,
         refuse=errors.install(app, _error_page),
@@ -166,7 +166,7 @@ def create_app(
 
 @asynccontextmanager
 async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
-    """Before the first request: what any page needs, in the thread pool, which is there from then on. Most of its
+    """Make what any page needs before the first request, and the thread pool, which is there from then on. Most of its
     threads may wait for a long question or a reader's turn, and others are to be answered meanwhile.
     """
     current_default_thread_limiter().total_tokens = _THREADS
@@ -183,7 +183,7 @@ def _load_for_pages(app: FastAPI) -> None:
 
 
 def begin_to_stop(app: FastAPI) -> None:
-    """For whoever runs the server, when it is asked to stop: it is not ready any more, and event streams end.
+    """Report the application as not ready and end event streams; for whoever runs the server, when it is to stop.
 
     Everything else is answered on.
     """

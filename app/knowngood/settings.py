@@ -74,7 +74,7 @@ class Settings(BaseModel):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where the catalogue is: what comes with this release, then the team's own."""
+        """The folders of the catalogue: what comes with this release, then the team's own."""
         return (*((SHIPPED,) if self.shipped else ()), *self.catalogue_folders)
 
     @property
@@ -88,7 +88,7 @@ def read_settings() -> Settings:
         return Settings.model_validate(_given(os.environ))
     except ValidationError as error:
         wrong = "; ".join(
-            f"KNOWNGOOD_{str(one['loc'][0]).upper()}={one['input']!r}: {one['msg']}" for one in error.errors()
+            f"KNOWNGOOD_{str(fault['loc'][0]).upper()}={fault['input']!r}: {fault['msg']}" for fault in error.errors()
         )
         raise BadRequest(f"a setting cannot be used: {wrong}") from None
 

@@ -1,4 +1,4 @@
-"""How our SQLite file is read by whoever may not write it: without SQLAlchemy, as some questions are answered."""
+"""Reading of our SQLite file by whoever may not write it: without SQLAlchemy, as some questions are answered."""
 
 import os
 import sqlite3

@@ -237,7 +237,7 @@ def test_a_python_that_is_stated_is_the_build_s_own_or_there_is_none(
     resolved = found(stated(version, python=python))
     assert (resolved.build, resolved.is_assumed) == (build, False)
     assert resolved.pythons == ((python,) if build else ())
-    assert resolved.asked.endswith(f", Python {python}")
+    assert resolved.description.endswith(f", Python {python}")
 
 
 def test_a_python_that_the_catalogue_lacks_is_none_and_the_others_are_named() -> None:
@@ -264,7 +264,7 @@ def test_a_python_that_is_open_is_said_and_all_that_it_may_be_are_named(
     resolved = found(replace(stated(version, python=""), pythons=possible))
     assert (resolved.build, resolved.pythons, resolved.is_assumed) == (build, pythons, False)
     assert word in resolved.note
-    assert resolved.asked == f"torch {version}, Python not stated"
+    assert resolved.description == f"torch {version}, Python not stated"
 
 
 @pytest.mark.parametrize(
@@ -361,11 +361,11 @@ def test_the_nearest_are_of_the_same_backend_and_release_first(version: str, nea
 
 def test_what_is_asked_for_is_told_in_a_few_words() -> None:
     environment = stated("2.6.0", PinnedPackage("triton", "3.2.0"), python="3.12", index=PYPI)
-    assert found(environment).asked == "torch 2.6.0 from PyPI, Triton 3.2.0, Python 3.12"
-    assert found(stated("2.6.0+cu126", index=f"{WHL}/cu126")).asked == (
+    assert found(environment).description == "torch 2.6.0 from PyPI, Triton 3.2.0, Python 3.12"
+    assert found(stated("2.6.0+cu126", index=f"{WHL}/cu126")).description == (
         "torch 2.6.0+cu126 from download.pytorch.org, Python 3.11"
     )
-    assert found(StatedEnvironment("uv.lock", ())).asked == "no torch (uv.lock)"
+    assert found(StatedEnvironment("uv.lock", ())).description == "no torch (uv.lock)"
 
 
 def test_other_packages_come_by_name_without_a_version_where_it_is_open() -> None:

@@ -236,7 +236,7 @@ def test_what_is_watched_and_holds_no_issue_is_insufficient() -> None:
 
 
 UNTESTED = ResolvedBuild(
-    None, "torch 2.6.5", said=(quoted("no torch 2.6.5 was tested"),), nearest=("torch-2.6.0+cu124", "torch-2.7.1")
+    None, "torch 2.6.5", notes=(quoted("no torch 2.6.5 was tested"),), nearest=("torch-2.6.0+cu124", "torch-2.7.1")
 )
 
 
@@ -277,7 +277,7 @@ def test_a_build_outside_the_catalogue_is_untested() -> None:
 
 def test_an_assumed_build_is_noted_and_a_policy_may_refuse_it() -> None:
     assumed = ResolvedBuild(
-        TORCH_25.id, "torch 2.5.1", is_assumed=True, said=(quoted("the wheel may be any of three"),)
+        TORCH_25.id, "torch 2.5.1", is_assumed=True, notes=(quoted("the wheel may be any of three"),)
     )
     ruling = ask(make_known(row("o")), resolved=assumed)
     assert ruling.decision is Decision.PASS

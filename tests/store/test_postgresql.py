@@ -87,7 +87,7 @@ def test_every_connection_in_use_is_told_in_a_sentence(opened: Opened, monkeypat
     monkeypatch.setattr(session_module, "_CONNECTION_WAIT_S", 0.05)
     engine = opened()
     with ExitStack() as stack:
-        for _ in range(session_module._CONNECTIONS_KEPT + session_module._CONNECTIONS_MORE):
+        for _ in range(session_module._CONNECTIONS_OPEN + session_module._CONNECTIONS_MORE):
             load_generation(stack.enter_context(reading(engine)))
         with pytest.raises(
             StoreUnusable, match="every connection to the database migrated that this process may have is in use"

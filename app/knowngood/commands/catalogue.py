@@ -32,8 +32,8 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     problems += slow_signatures(places, catalogue.issues)
     try:
         found_warnings = row_warnings(places, sorted(rows))
-    except CatalogueProblems as found:
-        problems += found.problems
+    except CatalogueProblems as error:
+        problems += error.problems
         found_warnings = ()
     for problem in sorted(set(problems)):
         out.print(str(problem), markup=False, soft_wrap=True)

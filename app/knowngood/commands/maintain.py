@@ -75,11 +75,11 @@ def prune(*, older_than: float, logs_older_than: float, dry_run: bool, as_json: 
     with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
         report = remove(s, datetime.now(UTC), **days)
     if as_json:
-        kinds = {kind: {"rows": one.rows, "bytes": one.size} for kind, one in vars(report).items()}
+        kinds = {kind: {"rows": removed.rows, "bytes": removed.size} for kind, removed in vars(report).items()}
         click.echo(json.dumps({"dry_run": dry_run, "bytes": report.size, "removed": kinds}, indent=2))
         return
-    for kind, one in vars(report).items():
-        click.echo(f"{kind:<9} {one.rows:>9,} rows {_mib(one.size):>10} MiB")
+    for kind, removed in vars(report).items():
+        click.echo(f"{kind:<9} {removed.rows:>9,} rows {_mib(removed.size):>10} MiB")
     done = "would be removed" if dry_run else "removed"
     click.echo(f"{_mib(report.size)} MiB {done}; the database uses the room again, its files stay as large as they are")
 

@@ -1,4 +1,4 @@
-"""`knowngood serve`: the dashboard and the API until asked to stop, by one process or by several on one socket."""
+"""`knowngood serve`: the dashboard and the API until it has to stop, by one process or by several on one socket."""
 
 import os
 import signal
@@ -126,7 +126,7 @@ class Server:
         self._server = uvicorn.Server(_config(self._app))
 
     def run(self) -> None:
-        """Serve until asked to stop; then say so to balancers for a moment, while answering on."""
+        """Serve until it has to stop; then report that to balancers for a moment, while still answering."""
         with stoppable() as stop, self.beside() as is_serving:
             wait(lambda: stop() or not is_serving())
             end_in_time(self._drain_s)
@@ -150,14 +150,14 @@ class Server:
 
 
 def _serve_together(listening: socket.socket, processes: int) -> None:
-    """uvicorn's supervisor: it starts a process anew that has died or hangs, and stops them all when it is asked to.
+    """Run uvicorn's supervisor: it restarts a process that has died or hangs, and stops them all when it has to.
 
     Counters of requests are kept in files of this folder, where each process finds those of all, also of the dead.
     """
 
     class Supervisor(Multiprocess):
         def terminate_all(self) -> None:
-            """And hold the socket no longer: who comes after the last process has closed it would wait, unrefused."""
+            """Stop them all and let the socket go: who connects after the last process has gone is refused at once."""
             super().terminate_all()
             listening.close()
 

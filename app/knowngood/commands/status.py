@@ -1,4 +1,4 @@
-"""`knowngood status`: what answers questions here, and how fresh it is. Nothing is asked over the network, and nothing
+"""`knowngood status`: what answers questions here, and how fresh it is. Nothing is read over the network, and nothing
 is made.
 """
 
@@ -37,7 +37,7 @@ def status(*, as_json: bool) -> Exit:
 
 
 def _store(settings: Settings) -> Mapping[str, Any]:
-    """A database elsewhere is named without its password, and not asked."""
+    """Describe the store. A database elsewhere is named without its password, and not queried."""
     if settings.database_url:
         return {"at": settings.database_url.rpartition("@")[2].partition("?")[0], "cells": None, "newest": None}
     try:
@@ -61,7 +61,7 @@ def _shipped(snapshot: Snapshot, now: datetime) -> Mapping[str, Any]:
 
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The sources of answers, in the order in which they are asked."""
+    """The sources of answers, in the order in which they are tried."""
     yield f"Known Good {report['release']}"
     if report["server"]:
         yield f"server   {report['server']} answers `gate` (KNOWNGOOD_SERVER)"

@@ -86,7 +86,7 @@ def revoke(name: str) -> None:
 
 
 def _expiry(text: str, now: datetime) -> datetime | None:
-    """When a token ends that is made now; a date is the last day on which it counts."""
+    """The end of a token that is made now; a date is the last day on which it counts."""
     if text == _FOREVER:
         return None
     span = _SPAN.match(text)

@@ -17,7 +17,7 @@ _DEEPEST = 20
 
 
 class _Loader(yaml.BaseLoader):
-    """Of lists in brackets not too many within each other: each of them is looked at again for every token."""
+    """A loader that limits how deep lists in brackets nest: each of them is looked at again for every token."""
 
     def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
         if self.flow_level >= _DEEPEST:
@@ -36,7 +36,7 @@ def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
     if not isinstance(dependencies, yaml.SequenceNode):
         line = _line(dependencies) if dependencies else 1
         raise source.wrong(line, "has no list of dependencies; an environment.yml names its packages there")
-    channel = next((_scalar(one, source) for one in _items(fields.get("channels"))), "")
+    channel = next((_scalar(channel_node, source) for channel_node in _items(fields.get("channels"))), "")
     # Aliases repeat what says the same each time: every node is read once, however often it is named.
     specs: list[Spec] = []
     lists: dict[yaml.Node | None, None] = {}
@@ -45,7 +45,9 @@ def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
             lists[_fields(node, source).get("pip")] = None
         else:
             specs.append(read_spec(_scalar(node, source), channel, source, _line(node)))
-    pip = [(_line(one), _scalar(one, source)) for one in dict.fromkeys(chain.from_iterable(map(_items, lists)))]
+    pip = [
+        (_line(class_), _scalar(class_, source)) for class_ in dict.fromkeys(chain.from_iterable(map(_items, lists)))
+    ]
     if len(specs) + len(pip) > MOST_PACKAGES:
         raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
     wanted = next((spec.wanted for spec in specs if spec.name.casefold() == "python"), "")

@@ -46,15 +46,15 @@ class Spec:
 
 def read_spec(text: str, channel: str, source: Source, line: int) -> Spec:
     """`pytorch=2.5.1=py3.11_cuda12.4_0`, `pytorch::pytorch >=2`, `pytorch[version='2.5.1']`."""
-    found = _SPEC.fullmatch(" ".join(text.split())) if len(text) <= _LONGEST_SPEC else None
-    words = re.sub(r" ?([,|]) ?", r"\1", found["version"] or "").split() if found else []
-    if found is None or len(words) > 2:  # noqa: PLR2004 - `pytorch 2.5.1 BUILD`
+    match = _SPEC.fullmatch(" ".join(text.split())) if len(text) <= _LONGEST_SPEC else None
+    words = re.sub(r" ?([,|]) ?", r"\1", match["version"] or "").split() if match else []
+    if match is None or len(words) > 2:  # noqa: PLR2004 - `pytorch 2.5.1 BUILD`
         raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
-    more = dict(_MORE.findall(found["more"] or ""))
+    more = dict(_MORE.findall(match["more"] or ""))
     wanted = words[0] if words else more.get("version", "")
-    build = found["build"] or more.get("build", "") or (words[1] if len(words) > 1 else "")
-    place = found["channel"] or more.get("channel", channel)
-    return Spec(found["name"], wanted, tuple(_pins(found["name"], _exact(wanted), build, place, line)))
+    build = match["build"] or more.get("build", "") or (words[1] if len(words) > 1 else "")
+    place = match["channel"] or more.get("channel", channel)
+    return Spec(match["name"], wanted, tuple(_pins(match["name"], _exact(wanted), build, place, line)))
 
 
 def _exact(version: str) -> str:
@@ -84,11 +84,11 @@ def read_explicit(source: Source, python: str) -> StatedEnvironment:
 def _explicit_pins(source: Source, line: int, text: str) -> Iterator[PinnedPackage]:
     place = address(text)
     folder, _, file = place.rpartition("/")
-    found = _FILE.fullmatch(file.removesuffix(".conda").removesuffix(".tar.bz2"))
-    if found is None or not file.endswith((".conda", ".tar.bz2")):
+    match = _FILE.fullmatch(file.removesuffix(".conda").removesuffix(".tar.bz2"))
+    if match is None or not file.endswith((".conda", ".tar.bz2")):
         raise source.wrong(line, f'"{show(place)}" is no package of conda; expected .../NAME-VERSION-BUILD.conda')
     channel, _, platform = folder.rpartition("/")
-    first, *others = _pins(found["name"], found["version"], found["build"], channel.rpartition("/")[2], line)
+    first, *others = _pins(match["name"], match["version"], match["build"], channel.rpartition("/")[2], line)
     yield first if platform in {"linux-64", "noarch"} else PinnedPackage(first.name, first.version, place, line=line)
     yield from others
 
@@ -99,12 +99,12 @@ def read_export(source: Source, python: str) -> StatedEnvironment:
 
 
 def _exported_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
-    found = _EXPORTED.fullmatch(text.strip())
-    if found is None:
+    match = _EXPORTED.fullmatch(text.strip())
+    if match is None:
         raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
-    if found["build"].startswith("pypi"):
-        return [PinnedPackage(canonical(found["name"]), found["version"], line=line)]
-    return _pins(found["name"], found["version"], found["build"], "", line)
+    if match["build"].startswith("pypi"):
+        return [PinnedPackage(canonical(match["name"]), match["version"], line=line)]
+    return _pins(match["name"], match["version"], match["build"], "", line)
 
 
 def is_export(text: str) -> bool:
@@ -136,7 +136,7 @@ def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackag
 def _read_lines(
     kind: str, source: Source, python: str, read: Callable[[Source, int, str], Iterable[PinnedPackage]]
 ) -> StatedEnvironment:
-    """With the Python that conda installs. Raises OtherPython where another one was stated."""
+    """Read the lines, with the Python that conda installs. Raises OtherPython where another one was stated."""
     refuse_long_lines(source)
     pins: list[PinnedPackage] = []
     for line, text in enumerate(source.text.split("\n"), 1):

@@ -1,4 +1,4 @@
-"""Which kind of file it is, by its name and then by its content; and the door for all of them."""
+"""Detection of a file's kind, by its name and then by its content; and the door for all kinds."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -58,14 +58,14 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
     except BadRequest as error:
         raise source.wrong(0, str(error)) from None
     try:
-        found = _read(source, stated, groups)
+        environment = _read(source, stated, groups)
     except RecursionError:
         raise BadEnvironment(
             f"{source.name}: is nested too deep to be a lock file; write it anew with its tool"
         ) from None
-    if groups and found.kind != PYPROJECT:
-        raise source.wrong(0, f"is no pyproject.toml, which alone has groups to be named ({found.kind})")
-    return replace(found, platforms={**platforms_in(source.text), **found.platforms})
+    if groups and environment.kind != PYPROJECT:
+        raise source.wrong(0, f"is no pyproject.toml, which alone has groups to be named ({environment.kind})")
+    return replace(environment, platforms={**platforms_in(source.text), **environment.platforms})
 
 
 def _read(source: Source, python: str, groups: Sequence[str]) -> StatedEnvironment:

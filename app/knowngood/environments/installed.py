@@ -28,10 +28,10 @@ def state_here() -> StatedEnvironment:
     """
     pins: dict[str, tuple[PinnedPackage, ...]] = {}
     for folder in dict.fromkeys(sys.path):
-        found: dict[str, tuple[PinnedPackage, ...]] = {}
+        in_folder: dict[str, tuple[PinnedPackage, ...]] = {}
         for pin in _installed_in(Path(folder)):
-            found[pin.name] = (*found.get(pin.name, ()), pin)
-        pins = found | pins
+            in_folder[pin.name] = (*in_folder.get(pin.name, ()), pin)
+        pins = in_folder | pins
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     every = tuple(pin for name in sorted(pins) for pin in pins[name])
     here = f"{platform.system()} {platform.machine()}"
@@ -44,23 +44,23 @@ def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
     except OSError:  # sys.path names zip files and folders that are not there
         return
     for entry in entries:
-        found = _INSTALLED.fullmatch(entry.name)
-        if found:
-            yield PinnedPackage(canonicalize_name(found["name"]), found["version"].replace("_", "-"), _origin(entry))
+        match = _INSTALLED.fullmatch(entry.name)
+        if match:
+            yield PinnedPackage(canonicalize_name(match["name"]), match["version"].replace("_", "-"), _origin(entry))
 
 
 def _origin(entry: Path) -> str:
-    """Where it came from; what came from an index has no `direct_url.json` (PEP 610)."""
+    """The origin of a package; one that came from an index has no `direct_url.json` (PEP 610)."""
     try:
-        found = json.loads((entry / "direct_url.json").read_text(encoding="utf-8"))
-        url = _LOGIN.sub("", str(found["url"]), count=1)
+        direct_url = json.loads((entry / "direct_url.json").read_text(encoding="utf-8"))
+        url = _LOGIN.sub("", str(direct_url["url"]), count=1)
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-    return f"git+{url}" if "vcs_info" in found else url.removeprefix("file://")
+    return f"git+{url}" if "vcs_info" in direct_url else url.removeprefix("file://")
 
 
 def freeze(python: str = "") -> dict[str, Any]:
-    """Installed packages as `pip freeze` would print them, so that any server can be asked about it: `environment`,
+    """Installed packages as `pip freeze` would print them, for a question to any server: `environment`,
     `python` and `platform` as the API takes them. Raises BadRequest where another Python is stated than runs.
     """
     stated = state_here()

@@ -65,19 +65,19 @@ def _uv_pin(table: Table, name: str) -> PinnedPackage:
 
 
 def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[str]) -> list[frozenset[str]]:
-    """For each package the Pythons on which it is installed. What a wish may mean is reached once for each Python,
+    """The Pythons on which each package is installed. What a wish may mean is reached once for each Python,
     however many have the same wish.
     """
     meant: dict[_Wanted, list[int]] = {}
     for at, (table, name) in enumerate(zip(packages, names, strict=True)):
         origin = _plain(table.table("source"))
-        for wanted in {(name, version, one) for version in ("", table.text("version")) for one in ("", origin)}:
+        for wanted in {(name, version, place) for version in ("", table.text("version")) for place in ("", origin)}:
             meant.setdefault(wanted, []).append(at)
-    wishes = [[(_wanted(one), one.text("marker"), one.line) for one in _wishes(table)] for table in packages]
+    wishes = [[(_wanted(wish), wish.text("marker"), wish.line) for wish in _wishes(table)] for table in packages]
     roots = [at for at, table in enumerate(packages) if {"editable", "virtual"} & set(table.table("source").values)]
     forks = [_forked(table, pythons) for table in packages]
     reached = [frozenset[str]() for _ in packages]
-    told: dict[_Wanted, frozenset[str]] = {}
+    wanted_pythons: dict[_Wanted, frozenset[str]] = {}
     todo = deque((at, pythons) for at in roots or range(len(packages)))
     while todo:
         at, on = todo.popleft()
@@ -86,9 +86,9 @@ def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[s
             continue
         reached[at] |= new
         for wanted, marker, line in wishes[at]:
-            known = told.get(wanted, frozenset())
+            known = wanted_pythons.get(wanted, frozenset())
             if more := narrow(new, marker, packages[at].source, line) - known:
-                told[wanted] = known | more
+                wanted_pythons[wanted] = known | more
                 todo.extend((other, more) for other in meant.get(wanted, ()))
     return reached
 
@@ -99,7 +99,7 @@ def _wanted(wish: Table) -> _Wanted:
 
 
 def _plain(table: Table) -> str:
-    """Equal for equal tables; empty for none of them."""
+    """A text of the table, equal for equal tables and never empty."""
     return repr(sorted(table.values.items()))
 
 
@@ -156,13 +156,13 @@ def _pylock_pin(package: Package, line: int) -> PinnedPackage:
         return PinnedPackage(name, version, address(package.directory.path), line=line)
     if package.archive is not None:
         return pin_of_place(package.archive.url or package.archive.path or "", name, version, line)
-    index = package.index or next((one.url for one in package.wheels or () if one.url), "") or ""
+    index = package.index or next((wheel.url for wheel in package.wheels or () if wheel.url), "") or ""
     return PinnedPackage(name, version, index=address(index), line=line)
 
 
 def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> frozenset[str]:
-    """Those that torch's wheels are for: pip's own locks, which hold the wheels of one, say it nowhere else."""
-    files = [one.name or one.url or one.path or "" for one in torch.wheels or ()]
+    """The Pythons that torch's wheels are for: pip's own locks, which hold the wheels of one, say it nowhere else."""
+    files = [entry.name or entry.url or entry.path or "" for entry in torch.wheels or ()]
     wheels = {wheel.python for file in files if (wheel := read_wheel_name(file)) and is_for_linux(wheel)}
     if not wheels or "" in wheels:
         return pythons
@@ -213,8 +213,8 @@ def _poetry_pin(table: Table, name: str) -> PinnedPackage:
 
 
 def read_pdm_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
-    """Of several targets those for Linux on x86_64 count. Locks without `inherit_metadata` hold no markers: all that
-    they hold is taken.
+    """Read a pdm.lock. Of several targets those for Linux on x86_64 count. Locks without `inherit_metadata` hold no
+    markers: all that they hold is taken.
     """
     targets = [table for table in data.table("metadata").tables("targets") if _is_ours(table.text("platform"))]
     wanted = "||".join(table.text("requires_python") for table in targets)
@@ -235,7 +235,7 @@ def _pdm_pin(table: Table, name: str) -> PinnedPackage:
         return PinnedPackage(name, version, f"git+{address(table.text('git'))}", line=table.line)
     if place := table.text("url") or table.text("path"):
         return pin_of_place(place, name, version, table.line)
-    index = next((url for one in table.tables("files") if (url := one.text("url"))), "")
+    index = next((url for file in table.tables("files") if (url := file.text("url"))), "")
     return PinnedPackage(name, version, index=address(index), line=table.line)
 
 
@@ -243,15 +243,15 @@ def _pdm_pin(table: Table, name: str) -> PinnedPackage:
 
 
 def read_pipfile_lock(source: Source, python: str) -> StatedEnvironment:
-    found = read_json(source)
-    if not isinstance(found, dict) or "_meta" not in found:
+    content = read_json(source)
+    if not isinstance(content, dict) or "_meta" not in content:
         raise source.wrong(0, 'is a JSON object without "_meta"; a Pipfile.lock or the list of pip list is read')
-    data = Table(source, found)
+    data = Table(source, content)
     meta = data.table("_meta")
     requires = meta.table("requires")
     wanted = requires.text("python_full_version") or requires.text("python_version")
     pythons = pythons_of("" if wanted == "*" else wanted, stated=python, source=source)
-    indexes = {one.text("name"): address(one.text("url")) for one in meta.tables("sources")}
+    indexes = {table.text("name"): address(table.text("url")) for table in meta.tables("sources")}
     pins = (
         (_pipfile_pin(table, checked_name(name, table), indexes), on)
         for group in ("default", "develop")
@@ -274,6 +274,6 @@ def _pipfile_pin(table: Table, name: str, indexes: dict[str, str]) -> PinnedPack
 
 def _texts(table: Table, key: str) -> list[str]:
     value = table.values.get(key, [])
-    if not isinstance(value, list) or len(value) > MOST_PACKAGES or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or len(value) > MOST_PACKAGES or not all(isinstance(text, str) for text in value):
         raise table.wrong(f"{key} is no list of texts; write the file anew with its tool")
     return list(value)

@@ -149,15 +149,15 @@ def _plain(line: str) -> str:
     line = _CONTROL.sub("", _COLOUR.sub("", line)).rstrip()
     start = 0
     for _ in range(_DEEPEST):
-        found = _WRAPPING.match(line, start)
-        if found is None or found.end() == start:
+        wrapping = _WRAPPING.match(line, start)
+        if wrapping is None or wrapping.end() == start:
             break
-        start = found.end()
+        start = wrapping.end()
     return _BOX_END.sub("", line[start:]) if start else line
 
 
 def line_at(text: str, starts: Sequence[int], position: int) -> int:
-    """Which line a position of `text` stands in, from 0; `starts` are where its lines begin."""
+    """The line that a position of `text` stands in, from 0; `starts` are where its lines begin."""
     return bisect_right(starts, min(position, len(text))) - 1
 
 
@@ -172,7 +172,7 @@ def starts_of(lines: Sequence[str]) -> list[int]:
 # -- versions ----------------------------------------------------------------------------------------------------------
 
 _V = r"\d{1,4}\.\d{1,4}(?:\.\d{1,8})?(?:\.?(?:a|b|rc|dev|post)\d{1,8}){0,2}(?:(?:\+|%2B)[A-Za-z0-9.]{1,40})?"
-_SAID = (
+_SEPARATOR = (
     r"(?:\.__version__|[ _-]?(?:version|ver\b\.?|release|nightly))?[`'\"*]{0,3}(?: (?:is at|is|at|was|used))?"
     r"\s{0,3}[:=]{0,2}\s{0,30}[`*('\"v]{0,3}"
 )
@@ -188,7 +188,7 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             rf"^PyTorch version:\s{{0,9}}({_V})",
             rf"(?:^|[\s'\"\]])torch==({_V})|^\[conda\]\s{{1,9}}(?:py)?torch\s{{1,40}}({_V})",
             rf"\btorch-({_V})(?:-cp\d|\.dist-info|-py3|(?=[\s,;)]|$))",
-            rf"(?<![\w.-])(?:torch|pytorch){_SAID}({_V}){_NO_MEASURE}{_TO}",
+            rf"(?<![\w.-])(?:torch|pytorch){_SEPARATOR}({_V}){_NO_MEASURE}{_TO}",
             rf"\b(?:version|release) ({_V}) of (?:py)?torch\b",
             r"(?<![\w.+-])(?<![a-z][ =:])(?<!==)([1-9]\d{0,2}\.\d{1,3}\.\d{1,3}\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,8}))\b",
         ),
@@ -198,7 +198,7 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             r"^CUDA used to build PyTorch:\s{0,9}(\d{1,3}\.\d{1,3}|None)",
             r"\bnvidia-cuda-runtime(?:-cu\d\d)?==(\d{1,3}\.\d{1,3}(?:\.\d{1,8})?)",
-            rf"(?<![\w.])torch\.version\.cuda{_SAID}(\d{{1,3}}\.\d{{1,3}})",
+            rf"(?<![\w.])torch\.version\.cuda{_SEPARATOR}(\d{{1,3}}\.\d{{1,3}})",
             r"(?<![\w.])CUDA(?: version| toolkit| runtime)?\s{0,3}[:=]?\s{0,3}v?(\d{1,3}\.\d{1,3})",
         ),
     ),
@@ -209,7 +209,7 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             rf"(?:^|[\s'\"\]])(?:pytorch-)?triton==({_V})|^\[conda\]\s{{1,9}}(?:pytorch-)?triton\s{{1,40}}({_V})",
             rf"\btriton-({_V})(?:-cp\d|\.dist-info)",
-            rf"(?<![\w.-])(?:pytorch-)?triton{_SAID}({_V})",
+            rf"(?<![\w.-])(?:pytorch-)?triton{_SEPARATOR}({_V})",
         ),
     ),
     (
@@ -236,9 +236,10 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("driver", (r"^Nvidia driver version:\s{0,9}([\d.]{3,12})", r"\bDriver Version:\s{0,9}([\d.]{3,12})")),
 )
 _READ = tuple(
-    (name, tuple(re.compile(one, re.IGNORECASE | re.MULTILINE) for one in patterns)) for name, patterns in _VERSIONS
+    (name, tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns))
+    for name, patterns in _VERSIONS
 )
-_MOST_FOUND = 50  # mentions of one version that are looked at
+_MOST_MENTIONS = 50  # mentions of one version that are looked at
 _CERTAIN_CUDA = 2  # the first so many of CUDA's sources tell what torch was built for, the others what is about
 
 
@@ -248,29 +249,29 @@ def versions_of(pasted: CleanedPaste) -> tuple[VersionMention, ...]:
     A name occurs twice where that source contradicts itself.
     """
     text = pasted.text
-    told = [found for name, patterns in _READ for found in _surest(name, patterns, text)]
-    return (*told, *(VersionMention("platform", name, words) for name, words in platforms_in(text).items()))
+    mentions = [mention for name, patterns in _READ for mention in _surest(name, patterns, text)]
+    return (*mentions, *(VersionMention("platform", name, words) for name, words in platforms_in(text).items()))
 
 
 def _surest(name: str, patterns: Sequence[re.Pattern[str]], text: str) -> list[VersionMention]:
     for pattern in patterns:
-        found: dict[str, VersionMention] = {}
-        for _, match in zip(range(_MOST_FOUND), pattern.finditer(text), strict=False):
+        mentions: dict[str, VersionMention] = {}
+        for _, match in zip(range(_MOST_MENTIONS), pattern.finditer(text), strict=False):
             line = line_around(text, match).strip()[:200]
             if name == "CUDA" and "Driver Version" in line:  # nvidia-smi names the newest that the driver knows
                 continue
-            for value in (_as_said(name, group) for group in match.groups() if group):
-                found.setdefault(value, VersionMention(name, value, line))
-        if found:  # 2.7.1 says nothing beside 2.7.1+cu126, and 3.11 nothing beside 3.11.9
+            for value in (_normalize_version(name, group) for group in match.groups() if group):
+                mentions.setdefault(value, VersionMention(name, value, line))
+        if mentions:  # 2.7.1 says nothing beside 2.7.1+cu126, and 3.11 nothing beside 3.11.9
             return [
-                one
-                for value, one in found.items()
-                if not any(other.startswith((f"{value}+", f"{value}.")) for other in found)
+                mention
+                for value, mention in mentions.items()
+                if not any(other.startswith((f"{value}+", f"{value}.")) for other in mentions)
             ]
     return []
 
 
-def _as_said(name: str, value: str) -> str:
+def _normalize_version(name: str, value: str) -> str:
     value = value.strip().replace("%2B", "+").replace("%2b", "+").rstrip(".")
     if name == "Python" and "." not in value:  # cp312
         return f"3.{value[1:]}"
@@ -278,27 +279,31 @@ def _as_said(name: str, value: str) -> str:
     return f"{value}.0" if is_short else value  # 2.6 is said of 2.6.0
 
 
-def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
+def stated_by(mentions: Iterable[VersionMention]) -> StatedEnvironment:
     """The versions as an environment that somebody states, so that its build is found by the gate's own rules."""
-    every = tuple(found)
+    every = tuple(mentions)
     names = {"torch": "torch", "Triton": "triton"}
-    pins = [PinnedPackage(names[one.name], one.value) for one in every if one.name in names]
+    pins = [PinnedPackage(names[mention.name], mention.value) for mention in every if mention.name in names]
     # The CUDA that torch was built for counts; a toolkit that lies about on the machine decides no build.
     surest = dict(_READ)["CUDA"][:_CERTAIN_CUDA]
-    cuda = [one for one in every if one.name == "CUDA" and any(pattern.search(one.line) for pattern in surest)]
-    pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda if one.value != "None"]
-    others = {one.name.casefold(): one.line for one in every if one.name in {"ROCm", "XPU"}}
-    platforms = {one.value: one.line for one in every if one.name == "platform"}
-    pythons = {".".join(one.value.split(".")[:2]) for one in every if one.name == "Python"}
-    gpus = [one.value for one in every if one.name == "GPU"]
-    named = [hardware_named(one) for one in gpus]
+    cuda = [
+        mention
+        for mention in every
+        if mention.name == "CUDA" and any(pattern.search(mention.line) for pattern in surest)
+    ]
+    pins += [PinnedPackage("nvidia-cuda-runtime", mention.value) for mention in cuda if mention.value != "None"]
+    others = {mention.name.casefold(): mention.line for mention in every if mention.name in {"ROCm", "XPU"}}
+    platforms = {mention.value: mention.line for mention in every if mention.name == "platform"}
+    pythons = {".".join(mention.value.split(".")[:2]) for mention in every if mention.name == "Python"}
+    gpus = [mention.value for mention in every if mention.name == "GPU"]
+    named = [hardware_named(gpu) for gpu in gpus]
     return StatedEnvironment(
         "paste",
         tuple(pins),
         python=pythons.pop() if len(pythons) == 1 else "",
-        gpus=tuple(dict.fromkeys(one.name for one in named if one and not one.is_any_gpu)),
+        gpus=tuple(dict.fromkeys(hardware.name for hardware in named if hardware and not hardware.is_any_gpu)),
         platforms=platforms | platform_of_gpus(gpus),
-        backends=others or dict(("", one.line) for one in cuda if one.value == "None"),  # noqa: C402
+        backends=others or dict(("", mention.line) for mention in cuda if mention.value == "None"),  # noqa: C402
     )
 
 
@@ -307,7 +312,7 @@ _KNOWN = re.compile(r"torch|(?:pytorch-)?triton|nvidia-.*")
 
 
 def read_collected(source: Source, python: str) -> StatedEnvironment:
-    """It names few packages beside torch, and the GPUs. Raises OtherPython."""
+    """Read the output of `collect_env`: it names few packages beside torch, and the GPUs. Raises OtherPython."""
     pasted = read_paste(source.text)
     stated = stated_by(versions_of(pasted))
     pythons_of(f"=={stated.python}.*" if stated.python else "", stated=python, source=source)
@@ -315,7 +320,10 @@ def read_collected(source: Source, python: str) -> StatedEnvironment:
     return replace(
         stated,
         kind="collect_env",
-        pins=(*stated.pins, *(PinnedPackage(*one) for one in packages.items() if not _KNOWN.fullmatch(one[0]))),
+        pins=(
+            *stated.pins,
+            *(PinnedPackage(*package) for package in packages.items() if not _KNOWN.fullmatch(package[0])),
+        ),
         python=python or stated.python,
         is_whole=False,
     )

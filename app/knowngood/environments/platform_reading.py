@@ -38,40 +38,44 @@ _MACHINES = {WINDOWS: "AMD64"}
 
 
 def platforms_in(text: str) -> dict[str, str]:
-    """Each with the words that state it."""
-    said = [(found[found.lastindex or 0], found[0]) for found in islice(_LINES.finditer(text), _MOST)]
-    said += [(f"linux {found[1]}", found[0]) for found in islice(_LSCPU.finditer(text), _MOST)]
-    said += [("windows", line_around(text, found)) for found in islice(_WINDOWS.finditer(text), 1)]
-    told = {platform: _plain(words) for name, words in reversed(said) if (platform := platform_of(name))}
-    return told | _only(_tags(text)) | _only(_marked(text))
+    """The platforms that a text states, each with the words that state it."""
+    statements = [(match[match.lastindex or 0], match[0]) for match in islice(_LINES.finditer(text), _MOST)]
+    statements += [(f"linux {match[1]}", match[0]) for match in islice(_LSCPU.finditer(text), _MOST)]
+    statements += [("windows", line_around(text, match)) for match in islice(_WINDOWS.finditer(text), 1)]
+    platforms = {platform: _plain(words) for name, words in reversed(statements) if (platform := platform_of(name))}
+    return platforms | _only(_tags(text)) | _only(_marked(text))
 
 
 def _tags(text: str) -> Iterator[tuple[str, str]]:
-    for one in _ONE_OF_SEVERAL:
-        for found in islice(one.finditer(text), _MOST_WHEELS):
-            for tag in re.split(r"\.(?=\D)", found[1].rpartition("-")[2] if found[0].endswith(".whl") else found[1]):
-                yield platform_of(tag), found[0]
+    for pattern in _ONE_OF_SEVERAL:
+        for match in islice(pattern.finditer(text), _MOST_WHEELS):
+            for tag in re.split(r"\.(?=\D)", match[1].rpartition("-")[2] if match[0].endswith(".whl") else match[1]):
+                yield platform_of(tag), match[0]
 
 
 def _marked(text: str) -> Iterator[tuple[str, str]]:
     """The platforms on which torch is installed, by its markers."""
-    for found in islice(_MARKED.finditer(text), _MOST):
-        for platform in _where(found[1] or ""):
-            yield platform, found[0]
+    for match in islice(_MARKED.finditer(text), _MOST):
+        for platform in _where(match[1] or ""):
+            yield platform, match[0]
 
 
 def _where(marker: str) -> Iterable[str]:
     for written in (marker, marker.rpartition('"')[0]):
         try:
             parsed = Marker(written) if "platform" in written or "os_name" in written else None
-            return [one for one in PLATFORMS if parsed is None or parsed.evaluate(_environment(one), "lock_file")]
+            return [
+                platform
+                for platform in PLATFORMS
+                if parsed is None or parsed.evaluate(_environment(platform), "lock_file")
+            ]
         except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName):
             continue
     return PLATFORMS
 
 
 def _environment(platform: str) -> dict[str, str | frozenset[str]]:
-    """That of a marker; what is no platform's is taken as it is on a current Python."""
+    """The environment in which a marker is evaluated; all but the platform is as on a current Python."""
     system, _, machine = platform.partition("-")
     name, sys_platform, os_name = _OF_MARKERS[system]
     return {
@@ -87,17 +91,17 @@ def _environment(platform: str) -> dict[str, str | frozenset[str]]:
     }
 
 
-def _only(found: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _only(statements: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The one that all of them state; several of one system that is not ours state that system."""
-    told = {platform: _plain(words) for platform, words in found}
-    systems = {platform.partition("-")[0] for platform in told}
-    if len(told) > 1 and len(systems) == 1 and LINUX not in told:
-        return {systems.pop(): next(iter(told.values()))}
-    return told if len(told) == 1 and "" not in told else {}
+    platforms = {platform: _plain(words) for platform, words in statements}
+    systems = {platform.partition("-")[0] for platform in platforms}
+    if len(platforms) > 1 and len(systems) == 1 and LINUX not in platforms:
+        return {systems.pop(): next(iter(platforms.values()))}
+    return platforms if len(platforms) == 1 and "" not in platforms else {}
 
 
-def line_around(text: str, found: re.Match[str]) -> str:
-    start, end = text.rfind("\n", 0, found.end()) + 1, text.find("\n", found.end())
+def line_around(text: str, match: re.Match[str]) -> str:
+    start, end = text.rfind("\n", 0, match.end()) + 1, text.find("\n", match.end())
     return text[start : end if end >= 0 else len(text)]
 
 

@@ -52,7 +52,7 @@ class _Wish:
 
 
 def read_script(source: Source, python: str) -> StatedEnvironment:
-    """Of a Python script the environment that its `# /// script` comment asks for."""
+    """Read the environment that the `# /// script` comment of a Python script asks for."""
     data = _read_small(Source(source.name, _metadata_of(source)))
     lists = {"": [_Wish(text, ("dependencies", at)) for at, text in _texts(data, "dependencies")]}
     project = _Project(data, lists, pythons_of(data.text("requires-python"), stated=python, source=source))
@@ -116,8 +116,8 @@ def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
     """The dependencies by the name of their extra or group; those of the project itself under an empty name."""
     lists: dict[str, list[_Wish]] = {"": []}
     for name, table, key, path in _standard_tables(data, own):
-        found = lists.setdefault(name, [])
-        found += [_Wish(text, (*path, at), name) for at, text in _texts(table, key)]
+        wishes = lists.setdefault(name, [])
+        wishes += [_Wish(text, (*path, at), name) for at, text in _texts(table, key)]
     extras: dict[str, list[str]] = {}
     for extra in poetry.table("extras").values:
         for key in dict.fromkeys(map(canonical, _plain_texts(poetry.table("extras"), extra))):
@@ -125,7 +125,10 @@ def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
     left, named = MOST_PACKAGES, set[str]()
     for name, table, path in _poetry_tables(poetry):
         if path[2] != "group":
-            named = {canonical(re.split(r"[^A-Za-z0-9._-]", one.text.strip(), maxsplit=1)[0]) for one in lists[""]}
+            named = {
+                canonical(re.split(r"[^A-Za-z0-9._-]", requirement.text.strip(), maxsplit=1)[0])
+                for requirement in lists[""]
+            }
         for wish in _of_poetry(table, path, name, extras, named):
             lists.setdefault(wish.group, []).append(wish)
             left -= 1
@@ -196,7 +199,7 @@ class _Project:
         return replace(state(kind, pins, self.pythons, indexes), is_whole=False)
 
     def _chosen(self, groups: Sequence[str]) -> list[str]:
-        """Raises BadEnvironment for a name that is none of the groups here."""
+        """The canonical names of the chosen groups. Raises BadEnvironment for a name that no group here has."""
         named = [canonical(name) for name in groups]
         for name, written in zip(named, groups, strict=True):
             if name != ALL_GROUPS and name not in self.lists:
@@ -206,8 +209,8 @@ class _Project:
         return list(self.lists) if not named or ALL_GROUPS in named else ["", *named]
 
     def _in(self, group: str, depth: int, is_read: dict[str, bool]) -> Iterator[_Wish]:
-        """With what it includes: other groups, and extras of the project itself (`name[extra]`). Each is read once:
-        `is_read` has those so far, False for one that is being read.
+        """The wishes of a group with all that it includes: other groups, and extras of the project itself
+        (`name[extra]`). Each is read once: `is_read` has those so far, False for one that is being read.
         """
         if is_read.get(group):
             return
@@ -236,7 +239,7 @@ class _Project:
 
 @dataclass(frozen=True)
 class _Sources:
-    """By canonical name the tables that say where a package comes from; `indexes` are addresses by their names."""
+    """The tables that say where a package comes from, by its canonical name; `indexes` are addresses by their names."""
 
     tables: Mapping[str, Sequence[Table]]
     indexes: Mapping[str, str]
@@ -244,22 +247,22 @@ class _Sources:
     @classmethod
     def of(cls, data: Table) -> "_Sources":
         uv, poetry = data.table("tool").table("uv"), data.table("tool").table("poetry")
-        found: dict[str, list[Table]] = {}
-        for table in (uv.table("sources"), *(one for _, one, _ in _poetry_tables(poetry))):
+        tables: dict[str, list[Table]] = {}
+        for table in (uv.table("sources"), *(poetry_table for _, poetry_table, _ in _poetry_tables(poetry))):
             for name in table.values:
-                places = (one for one in _as_tables(table, name) if _PLACES & set(one.values))
-                found.setdefault(canonical(name), []).extend(places)
-                if len(found[canonical(name)]) > _MOST_SOURCES:
+                places = (entry for entry in _as_tables(table, name) if _PLACES & set(entry.values))
+                tables.setdefault(canonical(name), []).extend(places)
+                if len(tables[canonical(name)]) > _MOST_SOURCES:
                     raise table.wrong(f"{show(name)} has more than {_MOST_SOURCES} sources, which is all that is read")
         named = [*uv.tables("index"), *poetry.tables("source")]
-        return cls(found, {one.text("name"): address(one.text("url")) for one in named})
+        return cls(tables, {index.text("name"): address(index.text("url")) for index in named})
 
     def place(self, pin: PinnedPackage, on: frozenset[str], group: str) -> Iterator[_On]:
-        """The pin with its source, for each of the Pythons that a source is said for."""
+        """The pin with its source, for each of the Pythons that a source is given for."""
         left = on
         for table in self.tables.get(pin.name, ()) if left and not pin.origin else ():
-            asked = {canonical(table.text(key)) for key in ("extra", "group") if table.text(key)}
-            if asked and group not in asked:
+            groups = {canonical(table.text(key)) for key in ("extra", "group") if table.text(key)}
+            if groups and group not in groups:
                 continue
             here = _where(table, left, pin.line)
             placed = self._from(table, pin)
@@ -296,15 +299,15 @@ def _of_poetry_python(table: Table, pythons: frozenset[str]) -> frozenset[str]:
 
 
 def _indexes(data: Table) -> Iterator[str]:
-    """Those that hold for every package."""
+    """The indexes that hold for every package."""
     uv = data.table("tool").table("uv")
-    yield from (address(one.text("url")) for one in uv.tables("index") if one.values.get("explicit") is not True)
+    yield from (address(index.text("url")) for index in uv.tables("index") if index.values.get("explicit") is not True)
     if url := uv.text("index-url"):
         yield address(url)
     yield from map(address, _plain_texts(uv, "extra-index-url"))
-    for one in data.table("tool").table("poetry").tables("source"):
-        if one.text("priority") != "explicit":
-            yield address(one.text("url"))
+    for table in data.table("tool").table("poetry").tables("source"):
+        if table.text("priority") != "explicit":
+            yield address(table.text("url"))
 
 
 def _poetry_tables(poetry: Table) -> Iterator[tuple[str, Table, KeyPath]]:
@@ -324,13 +327,13 @@ def _of_poetry(
         key = canonical(name)
         if key == "python":
             continue
-        for at, one in enumerate(_as_tables(table, name)):
-            version = one.text("version")
+        for at, entry in enumerate(_as_tables(table, name)):
+            version = entry.text("version")
             if not version and key in named:
                 continue
             place = (*path, name, at) if isinstance(value, list) else (*path, name)
-            for of in extras.get(key, ()) if one.values.get("optional") is True else [group]:
-                yield _Wish(_as_requirement(name, version, one), place, of)
+            for of in extras.get(key, ()) if entry.values.get("optional") is True else [group]:
+                yield _Wish(_as_requirement(name, version, entry), place, of)
 
 
 def _as_requirement(name: str, version: str, table: Table) -> str:

@@ -1,4 +1,4 @@
-"""Which Pythons a part of a lock is for. Markers are read for CPython on Linux x86_64: builds are measured on that."""
+"""Pythons that a part of a lock is for. Markers are read for CPython on Linux x86_64: builds are measured on that."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -40,12 +40,12 @@ def pythons_of(specifier: str, *, stated: str, source: Source) -> frozenset[str]
     return frozenset({stated}) if stated else allowed
 
 
-def other_python(found: str, stated: str, source: Source) -> OtherPython:
-    return OtherPython(f"{source.name}: is for {found}, and Python {stated} was stated")
+def other_python(expected: str, stated: str, source: Source) -> OtherPython:
+    return OtherPython(f"{source.name}: is for {expected}, and Python {stated} was stated")
 
 
 def allowed_by(specifier: str, pythons: frozenset[str], source: Source, line: int = 0) -> frozenset[str]:
-    """Of these Pythons those that `specifier` allows some patch release of."""
+    """The Pythons among these of which `specifier` allows some patch release."""
     if len(specifier) > _LONGEST_SPECIFIER:
         return pythons
     for python in pythons:
@@ -53,7 +53,9 @@ def allowed_by(specifier: str, pythons: frozenset[str], source: Source, line: in
             patches = _patches(python, specifier)
             source.spend(line, _COMPARED * len(specifier) * len(patches))
             wanted = _wanted(specifier)
-            source.known["requires", specifier, python] = any(patch in one for one in wanted for patch in patches)
+            source.known["requires", specifier, python] = any(
+                patch in alternative for alternative in wanted for patch in patches
+            )
     return frozenset(python for python in pythons if source.known["requires", specifier, python])
 
 
@@ -73,19 +75,19 @@ def _specifiers(text: str) -> SpecifierSet:
 
 
 def _as_pep_440(clause: str) -> str:
-    found = _CLAUSE.fullmatch(clause)
-    if found is None:
+    comparison = _CLAUSE.fullmatch(clause)
+    if comparison is None:
         return clause
-    version, parts = found["version"], found["version"].split(".")
-    match found["sign"]:
+    version, parts = comparison["version"], comparison["version"].split(".")
+    match comparison["sign"]:
         case "^":
             return f">={version},<{int(parts[0]) + 1}"
         case "~" if len(parts) > 2:  # noqa: PLR2004 - ~3.11.2 is the rest of 3.11, ~3.11 all of it
             return f">={version},=={'.'.join(parts[:2])}.*"
         case "~" | "=" | None:
             return f"=={version}.*"
-        case _ if found["any"] and found["sign"] not in {"==", "!="}:
-            return f"{found['sign']}{version}"
+        case _ if comparison["any"] and comparison["sign"] not in {"==", "!="}:
+            return f"{comparison['sign']}{version}"
         case _:
             return clause
 
@@ -97,23 +99,23 @@ def only_python(pythons: frozenset[str]) -> str:
 
 def state(
     kind: str,
-    found: Iterable[tuple[PinnedPackage, frozenset[str]]],
+    candidates: Iterable[tuple[PinnedPackage, frozenset[str]]],
     pythons: frozenset[str],
     indexes: tuple[str, ...] = (),
 ) -> StatedEnvironment:
     """The environment that a source states. With each pin come the Pythons on which it is installed; one of none is
     left out. An environment is for the Pythons on which it has torch.
     """
-    kept = [(pin, on) for pin, on in found if on]
-    possible = frozenset[str]().union(*(on for pin, on in kept if pin.name == "torch")) or pythons
+    installed = [(pin, on) for pin, on in candidates if on]
+    possible = frozenset[str]().union(*(on for pin, on in installed if pin.name == "torch")) or pythons
     is_open = len(possible) > 1 and not possible.issuperset(_EVERY)
     named = sorted(possible, key=lambda python: (len(python), python)) if is_open else []
-    pins = dict.fromkeys(pin for pin, _ in kept)
+    pins = dict.fromkeys(pin for pin, _ in installed)
     return StatedEnvironment(kind, tuple(pins), only_python(possible), indexes, tuple(named))
 
 
 def of_wheel(pythons: frozenset[str], place: str, source: Source) -> frozenset[str]:
-    """Those on which the wheel that an address ends in can be installed. Raises OtherPython for the one stated."""
+    """The Pythons that the wheel at the end of an address can be installed on. Raises OtherPython for a stated one."""
     wheel = read_wheel_name(place)
     if wheel is None or not wheel.python:
         return pythons
@@ -123,7 +125,7 @@ def of_wheel(pythons: frozenset[str], place: str, source: Source) -> frozenset[s
 
 
 def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> frozenset[str]:
-    """Those of `pythons` on which a marker holds. Raises BadEnvironment."""
+    """Keep the `pythons` on which a marker holds. Raises BadEnvironment."""
     if not marker.strip():
         return pythons
     try:
@@ -138,14 +140,16 @@ def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> f
 
 
 def _holds(marker: str, python: str, source: Source, line: int) -> bool:
-    """Once for each marker of a file: a lock has hundreds of packages and a handful of markers."""
+    """Whether a marker holds, evaluated once for each marker of a file: a lock has hundreds of packages and a handful
+    of markers.
+    """
     if (marker, python) not in source.known:
         source.known[marker, python] = len(marker) > _LONGEST_MARKER or _may_hold(marker, python, source, line)
     return source.known[marker, python]
 
 
 def _may_hold(marker: str, python: str, source: Source, line: int) -> bool:
-    """Whether it may: extras, groups and the patch release, which nobody stated, are taken either way."""
+    """Whether a marker may hold: extras, groups and the patch release, which nobody stated, are taken either way."""
     source.spend(line, _PARSED * len(marker))
     parsed = _parsed(marker)
     for environment in _environments(marker, python):

@@ -105,8 +105,8 @@ def read_lines(
         if text.startswith("-"):
             options += 1
             if not (is_frozen and _INCLUDED.match(text)):
-                found = _read_option(source, line, text, comment=comment, indexes=indexes)
-                pins.extend((pin, pythons) for pin in found)
+                option_pins = _read_option(source, line, text, comment=comment, indexes=indexes)
+                pins.extend((pin, pythons) for pin in option_pins)
         else:
             pins.extend(read_line(source, line, text, pythons))
         comment = ""
@@ -141,9 +141,9 @@ def join_parts(parts: list[str]) -> str:
 
 
 def _read_option(source: Source, line: int, text: str, *, comment: str, indexes: list[str]) -> Iterator[PinnedPackage]:
-    found = _OPTION.fullmatch(text)
-    name = (found["long"] or _SHORT.get(found["short"], "")) if found else ""
-    value = found["value"].strip() if found else ""
+    option = _OPTION.fullmatch(text)
+    name = (option["long"] or _SHORT.get(option["short"], "")) if option else ""
+    value = option["value"].strip() if option else ""
     if name == "requirement":
         raise source.wrong(
             line,

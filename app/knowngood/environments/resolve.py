@@ -96,10 +96,10 @@ class ResolvedBuild:
     """The tested build that an environment is.
 
     `build` is its id, with the Python where that is known (None: no such build, or none of its Pythons was tested; that
-    very Python need not be). `asked` is the environment in a few words ("torch 2.6.0 from PyPI, Triton 3.2.0, Python
-    3.12"), `said` why there is none, what was assumed or what is open. `is_assumed` says that the environment leaves
-    open which wheel it is: its origin or its CUDA variant. `nearest` are tested builds beside it, the nearest first:
-    they are named to people and never used.
+    very Python need not be). `description` is the environment in a few words ("torch 2.6.0 from PyPI, Triton 3.2.0,
+    Python 3.12"), `notes` say why there is none, what was assumed or what is open. `is_assumed` says that the
+    environment leaves open which wheel it is: its origin or its CUDA variant. `nearest` are tested builds beside it,
+    the nearest first: they are named to people and never used.
 
     `pythons` are those that the environment may have, of those in the catalogue for that torch, ascending: one where
     it is known. Where it is open `build` has the default Python, or the lowest that is possible.
@@ -112,8 +112,8 @@ class ResolvedBuild:
     """
 
     build: str | None
-    asked: str
-    said: tuple[Message, ...] = ()
+    description: str
+    notes: tuple[Message, ...] = ()
     is_assumed: bool = False
     nearest: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -126,12 +126,12 @@ class ResolvedBuild:
 
     @property
     def note(self) -> str:
-        return "; ".join(map(english, self.said))
+        return "; ".join(map(english, self.notes))
 
     @property
     def remarks(self) -> tuple[Message, ...]:
-        """All that is said, with what an environment that states no platform was taken for."""
-        return (*self.said, TAKEN) if self.build and not self.platforms else self.said
+        """The notes, with what an environment that states no platform was taken for."""
+        return (*self.notes, TAKEN) if self.build and not self.platforms else self.notes
 
     @property
     def not_tested(self) -> str:
@@ -139,7 +139,7 @@ class ResolvedBuild:
         if other := why_not_tested(self.platforms):
             return other
         near = ", ".join(self.nearest)
-        return f"not tested: {self.asked}" + (
+        return f"not tested: {self.description}" + (
             f"; nearest tested builds are {near}" if near else "; no tested build is near"
         )
 
@@ -153,7 +153,7 @@ class _BuildQuestion:
     torch: Version
     triton: Version | None
     pythons: frozenset[str]
-    asked: str
+    description: str
     assumed: tuple[Message, ...] = ()
 
     @property
@@ -170,7 +170,7 @@ class _Catalogue:
     tested: Collection[str]
 
     def cuda_of(self, torch: Version) -> str | None:
-        return next((one.cuda for one in self.names.builds.values() if one.build_id.version == torch), None)
+        return next((build.cuda for build in self.names.builds.values() if build.build_id.version == torch), None)
 
     def is_tested(self, family: Sequence[Build]) -> bool:
         return any(build.id in self.tested for build in family)
@@ -187,28 +187,28 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
     """
     catalogue = _Catalogue(names, tested)
     packages = _packages(stated)
-    asked = _asked(stated)
+    description = _describe_stated(stated)
     line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
     platforms = _platforms(stated)
     try:
         _refuse_other_platform(platforms)
         torch = _the_torch(stated)
         line = torch.line
-        question = _question(stated, torch, asked, catalogue)
+        question = _question(stated, torch, description, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
         why = [quoted(str(unclear)), *_came_with(stated, names.builds)]
-        found = ResolvedBuild(None, asked, tuple(why), nearest=nearest)
+        resolved = ResolvedBuild(None, description, tuple(why), nearest=nearest)
     else:
-        found = _settle(question, catalogue)
-    found = replace(found, packages=packages, is_whole=stated.is_whole, line=line)
-    return replace(found, gpus=stated.gpus, platforms=platforms)
+        resolved = _settle(question, catalogue)
+    resolved = replace(resolved, packages=packages, is_whole=stated.is_whole, line=line)
+    return replace(resolved, gpus=stated.gpus, platforms=platforms)
 
 
 def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[Message]:
-    """Of an environment that states a Triton and no torch, the releases that pin that Triton."""
+    """The releases that pin the Triton of an environment that states no torch."""
     versions = [] if stated.all_of(_TORCH) else _versions(_tritons(stated))
-    pinning = {one.build_id.version.release for one in builds.values() if [one.pinned_triton] == versions}
+    pinning = {build.build_id.version.release for build in builds.values() if [build.pinned_triton] == versions}
     releases = [".".join(map(str, release)) for release in sorted(pinning)]
     if not releases:
         return []
@@ -221,7 +221,7 @@ def _refuse_other_platform(platforms: Mapping[str, str]) -> None:
 
 
 def _platforms(stated: StatedEnvironment) -> Mapping[str, str]:
-    """With what only the fork of Triton for Windows says."""
+    """The stated platforms, with the one that only the fork of Triton for Windows implies."""
     fork = next(iter(stated.all_of("triton-windows")), None) if not stated.all_of("triton") else None
     return {WINDOWS: f"{fork.name} {fork.version}", **stated.platforms} if fork else stated.platforms
 
@@ -250,13 +250,15 @@ def resolve_build(
     torch, taken = catalogue.names.torch_of(name)
     assumed = (taken,) if taken else ()
     known = python or name.python
-    question = _BuildQuestion(torch, name.triton, frozenset({known} if known else ()), _asked_of(name, python), assumed)
+    question = _BuildQuestion(
+        torch, name.triton, frozenset({known} if known else ()), _describe_name(name, python), assumed
+    )
     other = why_not_tested(platforms or {})
-    found = ResolvedBuild(None, question.asked, (quoted(other),)) if other else _settle(question, catalogue)
-    return replace(found, platforms=platforms or {})
+    resolved = ResolvedBuild(None, question.description, (quoted(other),)) if other else _settle(question, catalogue)
+    return replace(resolved, platforms=platforms or {})
 
 
-def _asked_of(name: BuildName, python: str) -> str:
+def _describe_name(name: BuildName, python: str) -> str:
     if name.python and not python:
         return str(name.id_on(name.python))
     triton = f", Triton {name.triton}" if name.triton else ""
@@ -273,10 +275,13 @@ def _packages(stated: StatedEnvironment) -> dict[str, str]:
     for pin in stated.pins:
         if pin.name != _TORCH and pin.name not in _TRITON:
             versions.setdefault(pin.name, set()).add(pin.version)
-    return {name: found.pop() if len(found) == 1 else "" for name, found in sorted(versions.items())}
+    return {
+        name: stated_versions.pop() if len(stated_versions) == 1 else ""
+        for name, stated_versions in sorted(versions.items())
+    }
 
 
-def _asked(stated: StatedEnvironment) -> str:
+def _describe_stated(stated: StatedEnvironment) -> str:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
         return f"no torch ({stated.kind})"
@@ -384,17 +389,17 @@ def _file_of(address: str) -> str:
 
 def host_of(address: str) -> str:
     """The host of an address in small letters; empty for a path."""
-    found = _ADDRESS.match(address)
-    return found["host"].lower() if found else ""
+    match = _ADDRESS.match(address)
+    return match["host"].lower() if match else ""
 
 
 def path_of(address: str) -> str:
     """The path of an address, without query and fragment; a path is its own."""
-    found = _ADDRESS.match(address)
-    return found["path"] if found else address
+    match = _ADDRESS.match(address)
+    return match["path"] if match else address
 
 
-def _question(stated: StatedEnvironment, pin: PinnedPackage, asked: str, catalogue: _Catalogue) -> _BuildQuestion:
+def _question(stated: StatedEnvironment, pin: PinnedPackage, description: str, catalogue: _Catalogue) -> _BuildQuestion:
     try:
         version = Version(pin.version)
     except ValueError:
@@ -406,7 +411,7 @@ def _question(stated: StatedEnvironment, pin: PinnedPackage, asked: str, catalog
     _refuse_other_backend(stated, pin, torch)
     if pin.origin and host_of(pin.origin) not in PYPI + PYTORCH:
         assumed += (f"the wheel comes from {host_of(pin.origin)}, not from PyPI or download.pytorch.org",)
-    return _BuildQuestion(torch, triton, _pythons(stated), asked, tuple(map(quoted, assumed)))
+    return _BuildQuestion(torch, triton, _pythons(stated), description, tuple(map(quoted, assumed)))
 
 
 def _pythons(stated: StatedEnvironment) -> frozenset[str]:
@@ -414,7 +419,7 @@ def _pythons(stated: StatedEnvironment) -> frozenset[str]:
 
 
 def _the_triton(stated: StatedEnvironment) -> Version | None:
-    """None where none is stated: then it is torch's own pin."""
+    """The stated Triton; None where none is stated: then it is torch's own pin."""
     tritons = _tritons(stated)
     foreign = next((pin.origin for pin in tritons if pin.origin), "")
     if foreign:
@@ -429,7 +434,7 @@ def _the_triton(stated: StatedEnvironment) -> Version | None:
 
 
 def _tritons(stated: StatedEnvironment) -> tuple[PinnedPackage, ...]:
-    return next((found for name in _TRITON if (found := stated.all_of(name))), ())
+    return next((pins for name in _TRITON if (pins := stated.all_of(name))), ())
 
 
 def _versions(pins: Sequence[PinnedPackage]) -> list[str]:
@@ -475,20 +480,20 @@ def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version
     """
     cuda = next((pin.version for name in ("pytorch-cuda", "cuda-version") for pin in stated.all_of(name)), "")
     is_cpu = bool(stated.all_of("cpuonly"))
-    found = _CUDA.fullmatch(cuda)
-    if is_cpu == bool(cuda) or not (is_cpu or found):
-        told = f' (CUDA "{cuda[:40]}")' if cuda and not is_cpu else ""
+    match = _CUDA.fullmatch(cuda)
+    if is_cpu == bool(cuda) or not (is_cpu or match):
+        aside = f' (CUDA "{cuda[:40]}")' if cuda and not is_cpu else ""
         raise _UnclearEnvironment(
-            f"conda's pytorch {version}{told} leaves open what it is built for; "
+            f"conda's pytorch {version}{aside} leaves open what it is built for; "
             "state pytorch-cuda=12.4 or cpuonly, or give conda list --explicit"
         )
-    local = f"cu{found[1]}{found[2]}" if found else "cpu"
+    local = f"cu{match[1]}{match[2]}" if match else "cpu"
     torch = version if version.local else Version(f"{version}+{local}")
     return torch, (f"conda's package is compiled apart from the wheel {torch}",)
 
 
 def _stated_backends(stated: StatedEnvironment) -> Mapping[str, str]:
-    """With what the name of Triton says: ROCm and XPU have one of their own."""
+    """The stated backends, with the one that the name of Triton says: ROCm and XPU have one of their own."""
     named = {pin.name.rpartition("-")[2]: f"{pin.name} {pin.version}" for pin in _tritons(stated)}
     return {name: words for name, words in named.items() if name in BACKENDS} | dict(stated.backends)
 
@@ -506,9 +511,9 @@ def _refuse_other_backend(stated: StatedEnvironment, pin: PinnedPackage, torch: 
 def _stated_cuda(stated: StatedEnvironment) -> tuple[str, ...]:
     """`("12.4", "nvidia-cuda-runtime-cu12 12.4.127")` of what is pinned beside torch; empty where none is."""
     runtime = [pin for pin in stated.pins if _RUNTIME.fullmatch(pin.name) and pin.version]
-    found = runtime or [pin for pin in stated.all_of("cuda-toolkit") if pin.version]
-    minors = {".".join(pin.version.split(".")[:2]) for pin in found}
-    return (*sorted(minors), _each_of([f"{pin.name} {pin.version}" for pin in found])) if found else ()
+    pins = runtime or [pin for pin in stated.all_of("cuda-toolkit") if pin.version]
+    minors = {".".join(pin.version.split(".")[:2]) for pin in pins}
+    return (*sorted(minors), _each_of([f"{pin.name} {pin.version}" for pin in pins])) if pins else ()
 
 
 def _refuse_other_cuda(version: Version, cuda: tuple[str, ...], wanted: str | None, what: str) -> None:
@@ -570,12 +575,12 @@ def _settle(question: _BuildQuestion, catalogue: _Catalogue) -> ResolvedBuild:
         return _untested(question, family, catalogue)
     build, pythons = _choose(question, family)
     if build is None:
-        there = pythons_in_words([one.python for one in family])
+        there = pythons_in_words([member.python for member in family])
         why = f"{without_python(family)} is in the catalogue for {there}, not for {_wanted(question)}"
         return _none(question, why, catalogue)
     assumed = question.assumed
-    said = (*assumed, *_open_python(question, pythons))
-    return ResolvedBuild(build.id, question.asked, said, is_assumed=bool(assumed), pythons=pythons)
+    remarks = (*assumed, *_open_python(question, pythons))
+    return ResolvedBuild(build.id, question.description, remarks, is_assumed=bool(assumed), pythons=pythons)
 
 
 def _choose(question: _BuildQuestion, family: Sequence[Build]) -> tuple[Build | None, tuple[str, ...]]:
@@ -610,8 +615,8 @@ def _untested(question: _BuildQuestion, family: Sequence[Build], catalogue: _Cat
         f"{wanted} in a builds.toml of your own and run it, or let a policy take the other variant's answers as "
         "inferred (accept_variant = true)"
     )
-    told = (*question.assumed, *_open_python(question, pythons))
-    resolved = _none(replace(question, assumed=told), why, catalogue)
+    remarks = (*question.assumed, *_open_python(question, pythons))
+    resolved = _none(replace(question, assumed=remarks), why, catalogue)
     return replace(resolved, variant=build.id, pythons=pythons, is_assumed=bool(question.assumed))
 
 
@@ -627,12 +632,14 @@ def _why_none(question: _BuildQuestion, catalogue: _Catalogue) -> str:
 
 
 def _none(question: _BuildQuestion, why: str, catalogue: _Catalogue) -> ResolvedBuild:
-    return ResolvedBuild(None, question.asked, (quoted(why), *question.assumed), nearest=_nearest(question, catalogue))
+    return ResolvedBuild(
+        None, question.description, (quoted(why), *question.assumed), nearest=_nearest(question, catalogue)
+    )
 
 
 def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:
-    """Of the same release and Triton, tested, on a Python that is possible; only for variants that PyTorch publishes:
-    what somebody compiled is comparable to none of them.
+    """The nearest tested build of the same release and Triton on a possible Python; only for variants that PyTorch
+    publishes: what somebody compiled is comparable to none of them.
     """
     if question.torch.local is None:
         return None, ()
@@ -644,7 +651,7 @@ def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[B
     chosen = [_choose(question, family) for family in families if catalogue.is_tested(family)]
     return min(
         ((build, pythons) for build, pythons in chosen if build is not None),
-        key=lambda one: (*variant_distance(one[0], question.torch), one[0].build_id),
+        key=lambda candidate: (*variant_distance(candidate[0], question.torch), candidate[0].build_id),
         default=(None, ()),
     )
 
@@ -655,8 +662,8 @@ def _name(question: _BuildQuestion) -> str:
 
 
 def _nearest_to_stated(stated: StatedEnvironment, catalogue: _Catalogue) -> tuple[str, ...]:
-    """Of an environment that is no one build: those near the first version of torch that it states, unless it speaks of
-    another backend.
+    """The builds near the first version of torch that an environment states which is no one build; none where it speaks
+    of another backend.
     """
     if _stated_backends(stated):
         return ()

@@ -1,4 +1,4 @@
-"""The hardware classes of this machine, as the running process may use them: NVML is asked, and never CUDA."""
+"""The hardware classes of this machine, as the running process may use them: read from NVML, and never from CUDA."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ _DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
 
 @cache
 def hardware_here() -> tuple[str, ...]:
-    """Those of the GPUs that are visible, then the CPU class; none where there is a driver and not its bindings
+    """The classes of the visible GPUs, then the CPU class; none where there is a driver and not its bindings
     (`nvidia-ml-py`): nobody knows then, and whoever asks lets every measured class count.
     """
     cpu = cpu_class(os.uname().machine if sys.platform == "linux" else sys.platform)

@@ -45,24 +45,24 @@ def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str]
 
 
 def pasted_build(text: str, names: BuildNames, tested: Collection[str]) -> ResolvedBuild:
-    """Always with a build. Raises NoSuchBuild."""
+    """Resolve a pasted text to a build. Raises NoSuchBuild where there is none."""
     try:
-        found = stated_build(text, names, tested)
+        resolved = stated_build(text, names, tested)
     except BadEnvironment as error:
         raise NoSuchBuild(str(error)) from None
-    if found.build is None:
-        raise NoSuchBuild(found.note, found.nearest)
-    return found
+    if resolved.build is None:
+        raise NoSuchBuild(resolved.note, resolved.nearest)
+    return resolved
 
 
-def worst_gpu(found: ResolvedBuild, known: Known) -> str:
-    """Of the GPUs that a text names, the one that its wheel holds no code for, or nobody knows; else the one on which
+def worst_gpu(resolved: ResolvedBuild, known: Known) -> str:
+    """The GPU, among those that a text names, that its wheel holds no code for, or nobody knows; else the one on which
     most issues fail. Empty where it names none.
     """
 
     def trouble(gpu: str) -> tuple[bool, bool, int]:
-        build, class_ = known.builds[found.build or ""], class_named(gpu, known.hardware)
+        build, class_ = known.builds[resolved.build or ""], class_named(gpu, known.hardware)
         failing = sum(known.cell(issue, build, class_).verdict in FAILING for issue in known.issues.values())
         return known.serves(build, class_) is False, bool(known.against(build, class_)), failing
 
-    return max(found.gpus, key=trouble, default="")
+    return max(resolved.gpus, key=trouble, default="")

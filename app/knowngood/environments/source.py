@@ -1,4 +1,4 @@
-"""One text that states an environment: its limits, its tables, and how an error in it is told.
+"""One text that states an environment: its limits, its tables, and the wording of an error in it.
 
 Nothing a text holds is shown as it stands: characters that a terminal would obey are replaced, logins in addresses
 left out.
@@ -49,13 +49,13 @@ class Source:
     known: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
     spent: list[int] = field(default_factory=lambda: [0], compare=False)
 
-    def wrong(self, line: int, found: str) -> BadEnvironment:
+    def wrong(self, line: int, problem: str) -> BadEnvironment:
         where = f"{self.name}, line {line}" if line else self.name
-        return BadEnvironment(f"{where}: {found}")
+        return BadEnvironment(f"{where}: {problem}")
 
     def spend(self, line: int, work: int) -> None:
-        """Before markers and specifiers are evaluated: `work` counts their characters, each as often as it is looked
-        at. Raises BadEnvironment where a whole file takes more than a second of that.
+        """Count the cost of markers and specifiers before they are evaluated: `work` is the number of their characters,
+        each as often as it is looked at. Raises BadEnvironment where a whole file takes more than a second of that.
         """
         self.spent[0] += work
         if self.spent[0] > _MOST_WORK:
@@ -67,9 +67,9 @@ class Source:
     def package_lines(self) -> list[int]:
         """The lines of `[[package]]` headers, in order."""
         line, at, lines = 1, 0, []
-        for found in _TABLE.finditer(self.text):
-            line += self.text.count("\n", at, found.start())
-            at = found.start()
+        for header in _TABLE.finditer(self.text):
+            line += self.text.count("\n", at, header.start())
+            at = header.start()
             lines.append(line)
         return lines
 
@@ -95,7 +95,7 @@ def read_source(name: str, content: bytes) -> Source:
 
 
 def refuse_long_lines(source: Source, longest: int = _LONGEST_LINE) -> None:
-    """For the formats that people and tools write in lines; JSON comes in one."""
+    """Refuse lines that are too long, in the formats that people and tools write in lines; JSON comes in one."""
     for number, line in enumerate(source.text.split("\n"), 1):
         if len(line) > longest:
             raise source.wrong(number, f"has {len(line)} characters; lines of at most {longest} are read")
@@ -120,7 +120,9 @@ def address(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a TOML or JSON file. What it is asked for is there in the right type, or a BadEnvironment."""
+    """A table of a TOML or JSON file. Every value that is read from it has the right type; else BadEnvironment is
+    raised.
+    """
 
     source: Source
     values: Mapping[str, object]
@@ -128,7 +130,7 @@ class Table:
     line: int = 0
 
     def text(self, key: str) -> str:
-        """Empty where the key is missing."""
+        """The text under a key; empty where the key is missing."""
         value = self.values.get(key, "")
         return value if isinstance(value, str) else self._refuse(key, "text")
 
@@ -144,8 +146,8 @@ class Table:
             raise self.source.wrong(0, f"{key} has {len(value)} items; at most {MOST_PACKAGES} are read")
         lines = self.source.package_lines if not self.where and key in {"package", "packages"} else []
         return [
-            self._table(one, f"{key}[{at}]", lines[at] if len(lines) == len(value) else self.line)
-            for at, one in enumerate(value)
+            self._table(item, f"{key}[{at}]", lines[at] if len(lines) == len(value) else self.line)
+            for at, item in enumerate(value)
         ]
 
     def named_tables(self) -> list[tuple[str, "Table"]]:
@@ -153,8 +155,8 @@ class Table:
             raise self.source.wrong(0, f"{self.where} has {len(self.values)} items; at most {MOST_PACKAGES} are read")
         return [(key, self._table(value, key)) for key, value in self.values.items()]
 
-    def wrong(self, found: str) -> BadEnvironment:
-        return self.source.wrong(self.line, f"{self.where}: {found}" if self.where else found)
+    def wrong(self, problem: str) -> BadEnvironment:
+        return self.source.wrong(self.line, f"{self.where}: {problem}" if self.where else problem)
 
     def _table(self, value: object, key: str, line: int = 0) -> "Table":
         if not isinstance(value, dict):
@@ -162,11 +164,11 @@ class Table:
         return Table(self.source, value, f"{self.where}.{show(key)}" if self.where else show(key), line or self.line)
 
     def _refuse(self, key: str, expected: str, value: object = None) -> NoReturn:
-        found = self.values.get(key, value) if value is None else value
+        actual = self.values.get(key, value) if value is None else value
         name = f"{self.where}.{show(key)}" if self.where else show(key)
         raise self.source.wrong(
             self.line,
-            f"{name} is {_TYPES.get(type(found), 'a date')}; expected {expected}. Write it anew with its tool",
+            f"{name} is {_TYPES.get(type(actual), 'a date')}; expected {expected}. Write it anew with its tool",
         )
 
 
@@ -191,9 +193,9 @@ def read_toml(source: Source) -> Table:
     try:
         return Table(source, tomllib.loads(source.text))
     except tomllib.TOMLDecodeError as error:
-        found = _PLACE.search(str(error))
-        line = int(found[1]) if found and found[1] else source.text.count("\n") + 1
-        reason = str(error)[: found.start()] if found else str(error)
+        place = _PLACE.search(str(error))
+        line = int(place[1]) if place and place[1] else source.text.count("\n") + 1
+        reason = str(error)[: place.start()] if place else str(error)
         raise source.wrong(line, f"is not TOML: {show(reason)}. Write it anew with its tool") from None
     except ValueError as error:  # a number of 5,000 digits
         raise source.wrong(0, f"is not TOML that can be read: {show(str(error))}") from None
@@ -201,13 +203,13 @@ def read_toml(source: Source) -> Table:
 
 def read_json(source: Source) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
             raise source.wrong(
                 0, f'key "{show(twice)}" is a duplicate in one object; write the file anew with its tool'
             )
-        return found
+        return members
 
     try:
         value: object = json.loads(source.text, object_pairs_hook=once)
@@ -233,18 +235,18 @@ class Wheel:
 
 def read_wheel_name(place: str) -> Wheel | None:
     """The wheel that an address or path ends in (`%2B` is `+`); None where it ends in none."""
-    file = _HEX.sub(lambda found: chr(int(found[1], 16)), re.split(r"[/\\]", path_of(place))[-1])
-    tags_said = [part.count(".") + 1 for part in file.removesuffix(".whl").rsplit("-", 3)[1:]]
-    if not file.endswith(".whl") or len(file) > _LONGEST_WHEEL or prod(tags_said) > _MOST_TAGS:
+    file = _HEX.sub(lambda match: chr(int(match[1], 16)), re.split(r"[/\\]", path_of(place))[-1])
+    tag_counts = [part.count(".") + 1 for part in file.removesuffix(".whl").rsplit("-", 3)[1:]]
+    if not file.endswith(".whl") or len(file) > _LONGEST_WHEEL or prod(tag_counts) > _MOST_TAGS:
         return None
     try:
         name, version, _, tags = parse_wheel_filename(file)
     except InvalidWheelFilename:
         return None
     pythons = {tag.interpreter for tag in tags if tag.abi != "abi3"}
-    found = re.fullmatch(r"cp(\d)(\d{1,2})", pythons.pop()) if len(pythons) == 1 else None
+    match = re.fullmatch(r"cp(\d)(\d{1,2})", pythons.pop()) if len(pythons) == 1 else None
     platform = next(iter(sorted(tag.platform for tag in tags)), "")
-    return Wheel(str(name), str(version), f"{found[1]}.{found[2]}" if found else "", platform)
+    return Wheel(str(name), str(version), f"{match[1]}.{match[2]}" if match else "", platform)
 
 
 def is_for_linux(wheel: Wheel) -> bool:
@@ -259,8 +261,8 @@ def find_pin(place: str, *, name: str = "", line: int = 0) -> PinnedPackage | No
 
 
 def pin_of_place(place: str, name: str, version: str = "", line: int = 0) -> PinnedPackage:
-    """The same of a package whose name is known. A wheel from PyPI or from PyTorch's own index is as good as its
-    version there.
+    """The pin of a package whose name is known and that comes from an address or path. A wheel from PyPI or from
+    PyTorch's own index is as good as its version there.
     """
     wheel = read_wheel_name(place)
     version = version or (wheel.version if wheel else "")
@@ -291,7 +293,7 @@ def checked_name(name: str, table: Table) -> str:
 
 
 def checked_version(version: str, table: Table) -> str:
-    """As it stands; versions that are not PEP 440 are kept, because other packages have them."""
+    """Check a version and return it as it stands; ones that are not PEP 440 stay, because other packages have them."""
     if not re.fullmatch(r"[A-Za-z0-9_.!+*-]{0,200}", version):
         raise table.wrong(f'version "{show(version)}" is no version; write the file anew with its tool')
     return version
@@ -310,6 +312,8 @@ def read_requirement(source: Source, text: str, line: int) -> Requirement:
 def exact_version(requirement: Requirement) -> str:
     """The version of `==2.6.0` or `===2.6.0`; empty where more than one would do."""
     exact = {
-        one.version for one in requirement.specifier if one.operator in {"==", "==="} and not one.version.endswith(".*")
+        clause.version
+        for clause in requirement.specifier
+        if clause.operator in {"==", "==="} and not clause.version.endswith(".*")
     }
     return exact.pop() if len(exact) == 1 else ""

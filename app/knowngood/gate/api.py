@@ -70,10 +70,10 @@ def _model() -> type[BaseModel]:
     kinds = get_type_hints(GateRequest)
     written: dict[object, Any] = {str: Words, tuple[str, ...]: Names}
     found: dict[str, Any] = {}
-    for one in fields(GateRequest):
-        default: dict[str, Any] = {"default_factory": list} if one.default == () else {"default": one.default}
-        kind = written.get(kinds[one.name], kinds[one.name])
-        found[one.name] = (kind, Field(description=_MEANINGS[one.name], **default))
+    for field in fields(GateRequest):
+        default: dict[str, Any] = {"default_factory": list} if field.default == () else {"default": field.default}
+        kind = written.get(kinds[field.name], kinds[field.name])
+        found[field.name] = (kind, Field(description=_MEANINGS[field.name], **default))
     return create_model("GateBody", __config__=ConfigDict(extra="forbid"), __doc__=_QUESTION, **found)
 
 
@@ -179,7 +179,7 @@ def _read(given: Mapping[str, Any], place: str) -> GateRequest:
         return read_request(dict(_QUESTION_MODEL.model_validate(given)))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
-        raise RequestValidationError([{**one, "loc": (place, *one["loc"])} for one in faults]) from None
+        raise RequestValidationError([{**fault, "loc": (place, *fault["loc"])} for fault in faults]) from None
 
 
 def _answer(

@@ -178,7 +178,7 @@ def decide(question: GateQuestion) -> Ruling:
         decision=decision,
         why=_why(decision, question, reasons, refusals, doubts),
         build=question.build.id if question.build else None,
-        asked=question.resolved.asked,
+        asked=question.resolved.description,
         nearest=question.resolved.nearest,
         hardware=question.classes,
         reasons=tuple(reasons),
@@ -203,7 +203,7 @@ def _refusals(question: GateQuestion) -> Iterable[Refusal]:
 def _notes_on_base(question: GateQuestion) -> Iterable[str]:
     base = question.base
     if base and base.build is None:
-        yield f"the base build {base.asked} is not known here, so every failing issue counts as new"
+        yield f"the base build {base.description} is not known here, so every failing issue counts as new"
     elif base and base.is_assumed:
         yield f"the base build is assumed: {base.note}"
 
@@ -250,7 +250,7 @@ def _reason(case: Case) -> Reason:
 
 def _fix_doubts(case: Case, fix: Fix) -> tuple[str, ...]:
     doubts = doubts_about_fix(case.issue, fix, case.question.known, case.cell.hardware)
-    return tuple([_in_english(IdentityKey(one)) for one in doubts])
+    return tuple([_in_english(IdentityKey(doubt)) for doubt in doubts])
 
 
 @lru_cache(maxsize=65_536)  # every failure of a row has the later ones among its doubts
@@ -270,7 +270,11 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
     """Workarounds that help, with their snippets, then those that were tried and do not; of failing cells alone."""
     if cell.verdict not in FAILURES:
         return ()
-    tried = [(one, cell.workarounds[one.id].verdict) for one in issue.workarounds if one.id in cell.workarounds]
+    tried = [
+        (workaround, cell.workarounds[workaround.id].verdict)
+        for workaround in issue.workarounds
+        if workaround.id in cell.workarounds
+    ]
     return tuple(
         _shown(one, cell.workarounds[one.id])
         if wanted is WorkaroundVerdict.EFFECTIVE
@@ -322,10 +326,12 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
     if question.build and not resolved.platforms:
         yield english(TAKEN)
     if question.build and resolved.build is None:
-        yield f"{resolved.asked} is not tested; by the policy {question.build.id}, another variant, answers for it"
-    wheel, refused = question.known.builds.get(resolved.build or ""), {one.hardware for one in refusals}
+        yield (
+            f"{resolved.description} is not tested; by the policy {question.build.id}, another variant, answers for it"
+        )
+    wheel, refused = question.known.builds.get(resolved.build or ""), {refusal.hardware for refusal in refusals}
     others = (one for one in policy.hardware if one not in refused)
-    yield from (english(said) for one in others if (said := question.known.against(wheel, one)))
+    yield from (english(said) for other in others if (said := question.known.against(wheel, other)))
     yield from map(english, several_gpus(resolved.gpus))
     yield from built_for_another(question.build, resolved.packages) if question.build else ()
     if not policy.hardware and question.build:
@@ -346,7 +352,7 @@ def _why(
     match decision:
         case Decision.BLOCK:
             blocking = _issues(reasons, Effect.BLOCK)
-            refused = [one.why for one in refusals]
+            refused = [refusal.why for refusal in refusals]
             if not blocking:
                 return "; ".join(refused)
             block = "blocks" if len(blocking) == 1 else "block"
@@ -367,7 +373,7 @@ def _why(
 
 def _unsaid(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
     """How many failures are new, and of how many nobody can say it, where the policy asks for what is new."""
-    failing = [one for one in reasons if one.verdict in FAILURES]
+    failing = [reason for reason in reasons if reason.verdict in FAILURES]
     new, open_ = ({one.issue for one in failing if one.is_new is wanted} for wanted in (True, None))
     if question.policy.only_new and question.base_build and failing:
         yield f"{len(new)} new since {question.base_build.id}, and of {len(open_)} nobody can say whether they are"
@@ -375,7 +381,7 @@ def _unsaid(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
 
 def _grounds(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
     """How the passes are known, where nobody ran them there, or only once."""
-    passing = [one for one in reasons if one.verdict is Verdict.NOT_AFFECTED]
+    passing = [reason for reason in reasons if reason.verdict is Verdict.NOT_AFFECTED]
     builds = question.known.builds
     inferred = Counter(
         f"Python {builds[ground.build].python}" if ground.rule == PYTHON_RULE else ground.hardware

@@ -73,18 +73,18 @@ _WRITTEN: dict[object, Any] = {
 def _model_of(kind: type[Any], name: str, meaning: str, descriptions: Mapping[str, str]) -> type[BaseModel]:
     """The table of a policy file that says what a domain value does: the same keys with the same defaults."""
     keys: dict[str, Any] = {}
-    for one in fields(kind):
-        written = _WRITTEN.get(get_type_hints(kind)[one.name], get_type_hints(kind)[one.name])
-        given: dict[str, Any] = {"default": one.default}
-        if one.default is MISSING and one.default_factory is MISSING:
+    for field in fields(kind):
+        written = _WRITTEN.get(get_type_hints(kind)[field.name], get_type_hints(kind)[field.name])
+        given: dict[str, Any] = {"default": field.default}
+        if field.default is MISSING and field.default_factory is MISSING:
             given = {}
-        elif one.default == "":
+        elif field.default == "":
             written, given = written | None, {"default": None}
         elif isinstance(written, type) and issubclass(written, BaseModel):
             given = {"default_factory": written}
         elif get_origin(written) in {list, dict}:
             given = {"default": get_origin(written)()}
-        keys[_KEYS.get(one.name, one.name)] = (written, Field(**given, description=descriptions.get(one.name)))
+        keys[_KEYS.get(field.name, field.name)] = (written, Field(**given, description=descriptions.get(field.name)))
     model: type[BaseModel] = create_model(name, __config__=_STRICT, __doc__=meaning, **keys)
     return model
 

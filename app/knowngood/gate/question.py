@@ -123,7 +123,7 @@ class GateQuestion:
 
     @cached_property
     def ignores(self) -> Mapping[str, tuple[Ignore, ...]]:
-        return self._by_issue((one.issue, (one,)) for one in self.policy.ignores)
+        return self._by_issue((ignore.issue, (ignore,)) for ignore in self.policy.ignores)
 
     def _by_issue(self, pairs: Iterable[tuple[str, tuple[T, ...]]]) -> Mapping[str, tuple[T, ...]]:
         found: dict[str, tuple[T, ...]] = defaultdict(tuple)
@@ -144,7 +144,7 @@ class GateQuestion:
 
     @property
     def _ignored_names(self) -> Iterable[str]:
-        return (one.issue for one in self.policy.ignores)
+        return (ignore.issue for ignore in self.policy.ignores)
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def cases_of(issue: Issue, question: GateQuestion) -> list[Case]:
     if not cases:
         cell = Cell(issue.id, question.build.id, "", Verdict.NOT_RUN, Message("nothing_measured"))
         return [Case(question, issue, cell)]
-    applicable = [one for one in cases if one.verdict is not _ABSENT]
+    applicable = [case for case in cases if case.verdict is not _ABSENT]
     if policy.hardware or not applicable:
         return applicable or cases[:1]
     return [one for one in applicable if known.was_measured(issue.id, one.cell.hardware)] or applicable

@@ -119,7 +119,7 @@ def _by_remedy(case: Case, effect: Effect) -> _Weight:
 
 def _remedy(case: Case) -> str:
     """The remedy in a few words; empty where none is known."""
-    helping = [one.id for one in case.issue.workarounds if _helps(case, one.id)]
+    helping = [workaround.id for workaround in case.issue.workarounds if _helps(case, workaround.id)]
     if helping:
         return f"the workaround {helping[0]} helps here"
     return f"{case.fix.build.id} passes" if case.fix else ""

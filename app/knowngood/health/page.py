@@ -88,9 +88,9 @@ def workers(context: Context, window: Annotated[Window, Query()] = Window.WEEK) 
 def _workers_page(context: RequestContext, found: Workers, issues: Mapping[str, Issue], last: int) -> Response:
     """`last` is where the live stream goes on from, while anything moves."""
     is_moving = (
-        any(one.doing for one in found.workers)
+        any(worker.doing for worker in found.workers)
         or bool(found.held_by_none)
-        or any(one.queued_jobs for one in found.classes)
+        or any(class_.queued_jobs for class_ in found.classes)
     )
     return context.page(
         "workers.html",

@@ -122,7 +122,7 @@ def passes_needed(flaky: Cell, passing: Cell) -> int:
     if flaky.verdict is not Verdict.FLAKY:
         return 0
     passed = {finding.variant: finding.n - finding.k for finding in passing.variants}
-    found = [one for one in flaky.variants if one.verdict is Verdict.FLAKY and 0 < one.k < one.n]
+    found = [variant for variant in flaky.variants if variant.verdict is Verdict.FLAKY and 0 < variant.k < variant.n]
     short = [needed for one in found if (needed := passes_beyond_luck(one.k / one.n)) > passed.get(one.variant, 0)]
     return max(short, default=0 if found else 1)
 
@@ -301,7 +301,7 @@ class IssuePair:
     def workarounds(self) -> tuple[str, ...]:
         """Ids of those that help after, in the order in which the issue lists them."""
         found = working(self.after)
-        return tuple(one.id for one in self.issue.workarounds if one.id in found)
+        return tuple(workaround.id for workaround in self.issue.workarounds if workaround.id in found)
 
     @property
     def helps(self) -> WorkaroundFinding | None:

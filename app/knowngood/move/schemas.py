@@ -184,7 +184,7 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         failing=list(advice.failing),
         find_out=advice.find_out,
         base=CandidateBody.of(advice.base),
-        candidates=[CandidateBody.of(one) for one in advice.candidates],
+        candidates=[CandidateBody.of(candidate) for candidate in advice.candidates],
         left_out=advice.left_out,
         notes=list(map(english, advice.notes)),
     )

@@ -1,5 +1,5 @@
-"""How much evidence may hold, in a bundle and in each field: more than any machine or repro of ours says, and little
-enough to show. It binds what our own agents say as well: an arm is the source of its record, wherever it ran.
+"""The limits of what evidence may hold, in a bundle and in each field: more than any machine or repro of ours says, and
+little enough to show. It binds what our own agents say as well: an arm is the source of its record, wherever it ran.
 
 Each function says in words what is too much of a value; None for a good one.
 """
@@ -42,17 +42,17 @@ _LONGEST_RECORD = 1 << 20  # characters of all its texts
 
 
 def machine_problem(machine: Machine) -> str | None:
-    words = [value for one in fields(machine) if isinstance(value := getattr(machine, one.name), str)]
+    words = [value for field in fields(machine) if isinstance(value := getattr(machine, field.name), str)]
     if len(machine.gpus) > MOST_GPUS or len(machine.sandbox) > MOST_GPUS:
         return f"it lists more than {MOST_GPUS} GPUs or means of isolation"
     numbers = (machine.cores, machine.memory_bytes, *chain(*((gpu.index, gpu.memory_bytes) for gpu in machine.gpus)))
-    if any(not 0 <= one < MOST_CAPABILITY for gpu in machine.gpus for one in gpu.capability):
+    if any(not 0 <= number < MOST_CAPABILITY for gpu in machine.gpus for number in gpu.capability):
         return "the compute capability of a GPU is none"
     return _words_problem((*words, *machine.sandbox, *(gpu.name for gpu in machine.gpus))) or _numbers_problem(numbers)
 
 
 def event_problem(event: Event) -> str | None:
-    """Of what an agent says; the record of an arm is looked at by itself, as the arm wrote it."""
+    """Find what is wrong with an agent's event; the record of an arm is looked at by itself, as the arm wrote it."""
     match event:
         case JobStarted():
             return machine_problem(event.machine)
@@ -127,7 +127,7 @@ def _length_problem(record: RunRecord) -> str | None:
 
 
 def entries_problem(entries: Mapping[str, str]) -> str | None:
-    """Of packages with their versions, or labels."""
+    """Find what is wrong with packages and their versions, or with labels."""
     if len(entries) > _MOST_PACKAGES:
         return f"it names more than {_MOST_PACKAGES} packages or labels"
     return _words_problem(chain(entries, entries.values()))

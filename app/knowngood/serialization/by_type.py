@@ -50,7 +50,7 @@ def _message(value: Any) -> Any:  # noqa: ANN401 - a message; nothing where an o
         return quoted(value) if value else None
     if isinstance(value, Message):
         return value
-    return Message(value["key"], **{name: _place(one) for name, one in value["values"].items()})
+    return Message(value["key"], **{name: _place(part) for name, part in value["values"].items()})
 
 
 def _place(value: Any) -> Any:  # noqa: ANN401 - a value of a message
@@ -67,18 +67,20 @@ def _or_none(read: _Read | None) -> _Read | None:
 
 def _tuple(inner: tuple[Any, ...]) -> _Read:
     if inner[-1] is not ...:
-        reads = [_reader(one) for one in inner]
-        return lambda values: tuple([read(one) if read else one for read, one in zip(reads, values, strict=False)])
+        reads = [_reader(kind) for kind in inner]
+        return lambda values: tuple(
+            [read(value) if read else value for read, value in zip(reads, values, strict=False)]
+        )
     read = _reader(inner[0])
     return (lambda values: tuple(map(read, values))) if read else tuple
 
 
 def _mapping(read: _Read | None) -> _Read:
-    return (lambda values: {name: read(one) for name, one in values.items()}) if read else dict
+    return (lambda values: {name: read(value) for name, value in values.items()}) if read else dict
 
 
 def _dataclass(kind: type) -> _Read:
-    reads = {name: _reader(one) for name, one in get_type_hints(kind).items()}
+    reads = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
 
     def value_of(values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of `kind`
         given = {}

@@ -105,10 +105,10 @@ def _load(kind: type[_T], data: bytes | str | Mapping[str, Any], what: str) -> _
 
 
 def first_problem(error: ValidationError) -> str:
-    """Where the first fault is, and what it is; a stranger's text is cut to what a line has room for."""
-    found = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in found["loc"]) or "the whole"
-    return f"{where[:80]}: {found['msg'][:200]}"
+    """The place of the first fault, and what it is; a stranger's text is cut to what a line has room for."""
+    fault = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(str(part) for part in fault["loc"]) or "the whole"
+    return f"{where[:80]}: {fault['msg'][:200]}"
 
 
 def _excerpt(line: bytes | str) -> str:

@@ -34,8 +34,8 @@ def text_key(text: str) -> str:
     return digest(without_addresses(text))
 
 
-def environment_key(found: InstalledEnvironment) -> str:
-    return digest(json.dumps([dict(found.packages), dict(found.imported)], sort_keys=True))
+def environment_key(environment: InstalledEnvironment) -> str:
+    return digest(json.dumps([dict(environment.packages), dict(environment.imported)], sort_keys=True))
 
 
 def joined(text: str, environment: str) -> str:

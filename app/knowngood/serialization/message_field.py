@@ -13,7 +13,7 @@ def _for_reader(message: Message, info: Any) -> str:  # noqa: ANN401 - pydantic'
 
 @dataclass(frozen=True)
 class _WrittenBy:
-    """How JSON writes it. Said without pydantic, which commands that answer questions do not import."""
+    """The way JSON writes a message, without pydantic, which commands that answer questions do not import."""
 
     function: Callable[..., str]
     takes_context: bool = False

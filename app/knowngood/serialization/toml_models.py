@@ -110,7 +110,7 @@ def _table_in(annotation: object) -> type[BaseModel] | None:
     """The model inside `list[Model]`, `dict[str, Model]` or `Model`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for inner in get_args(annotation) if (found := _table_in(inner))), None)
+    return next((model for inner in get_args(annotation) if (model := _table_in(inner))), None)
 
 
 class _Plain(GenerateJsonSchema):

@@ -1,4 +1,4 @@
-"""Where in a TOML text a key stands. `tomllib` reads values only; this finds their lines in a text it has accepted."""
+"""Positions of keys in a TOML text. `tomllib` reads values only; this finds their lines in a text it has accepted."""
 
 import contextlib
 import re
@@ -25,12 +25,12 @@ _PART = r"(?:[\w-]++|\"\")[ \t]*+\.[ \t]*+"
 
 
 def _end_of(text: str, at: int) -> int:
-    """Where the string or comment that begins at `at` ends."""
+    """The end of the string or comment that begins at `at`."""
     ends = _ENDS.get(text[at : at + 3])
     if ends is None:
-        found = _TO_ITS_END.match(text, at)
-        return found.end() if found else at
-    return next((one.end() for one in ends.finditer(text, at + 3) if one[0][0] != "\\"), len(text))
+        match = _TO_ITS_END.match(text, at)
+        return match.end() if match else at
+    return next((end.end() for end in ends.finditer(text, at + 3) if end[0][0] != "\\"), len(text))
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class Outline:
 
     @property
     def nested(self) -> int:
-        """How many tables have a header, and how many parts of keys follow a dot; no fewer."""
+        """The number of tables with a header and of parts of keys behind a dot; no fewer."""
         return len(_HEADER.findall(self.text)) + self.text.count(".")
 
     def line_of_long_key(self, parts: int) -> int:
-        """Where the first key of more than so many parts stands; 0 where none does."""
-        found = re.search(rf"(?<![\w\"-])(?:{_PART}){{{parts}}}", self.text)
-        return self.text.count("\n", 0, found.start()) + 1 if found else 0
+        """The line of the first key of more than so many parts; 0 where there is none."""
+        key = re.search(rf"(?<![\w\"-])(?:{_PART}){{{parts}}}", self.text)
+        return self.text.count("\n", 0, key.start()) + 1 if key else 0
 
 
 def outline_of(text: str) -> Outline:
-    """Of any text; one that is not TOML is right up to where it goes wrong."""
+    """The outline of any text; that of one which is not TOML is right up to where it goes wrong."""
     pieces, at = list[str](), 0
-    while found := _QUOTED.search(text, at):
-        start, end = found.start(), _end_of(text, found.start())
-        mark = '""' if found[0] != "#" else ""
+    while opening := _QUOTED.search(text, at):
+        start, end = opening.start(), _end_of(text, opening.start())
+        mark = '""' if opening[0] != "#" else ""
         pieces += [text[at:start], mark, "\n" * text.count("\n", start, end)]
         at = end
     return Outline("".join([*pieces, text[at:]]))
@@ -97,7 +97,7 @@ def map_lines(text: str) -> LineMap:
 
 
 class _SurpriseError(Exception):
-    """The text is not the TOML it was said to be."""
+    """The text is not the TOML that the caller took it for."""
 
 
 class _Scanner:
@@ -107,7 +107,7 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.root = _Place(1)
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
 
     def scan(self) -> None:
         table = self.root
@@ -119,10 +119,10 @@ class _Scanner:
                 self._skip(_REST_OF_LINE)
 
     def _skip(self, pattern: re.Pattern[str]) -> int:
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             raise _SurpriseError
-        self.at = found.end()
+        self.at = match.end()
         return self.at
 
     def _take(self, text: str) -> None:

@@ -43,7 +43,7 @@ def save_catalogue(
 
 
 def _changed(s: Session, table: sa.Table, docs: dict[str, str]) -> set[str]:
-    """Ids that are new, said otherwise, back, or gone."""
+    """The ids of what is new, changed, back, or gone."""
     query = sa.select(table.c.id, table.c.doc).where(table.c.is_present)
     stored = dict(s.execute(query).all())
     return {id_ for id_ in stored.keys() | docs.keys() if stored.get(id_) != docs.get(id_)}
@@ -56,8 +56,8 @@ def _row(value: Any, adapter: TypeAdapter[Any]) -> dict[str, Any]:  # noqa: ANN4
 def _save_issues(s: Session, changed: Sequence[Issue], now: datetime) -> None:
     rows = [{**_row(issue, codec.ISSUE), "revision": issue.revision} for issue in changed]
     _upsert(s, issues, rows)
-    said = [{"issue": row["id"], "revision": row["revision"], "seen_at": now, "doc": row["doc"]} for row in rows]
-    insert_missing(s, issue_revisions, said)
+    revisions = [{"issue": row["id"], "revision": row["revision"], "seen_at": now, "doc": row["doc"]} for row in rows]
+    insert_missing(s, issue_revisions, revisions)
 
 
 def _upsert(s: Session, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -87,7 +87,7 @@ def save_known(s: Session, known: Known, now: datetime) -> None:
     """Into an empty store. Cells of issues or builds that the catalogue lacks are of no use there."""
     save_catalogue(s, tuple(known.issues.values()), tuple(known.builds.values()), now)
     generation = load_generation(s)
-    found = (known.cells[place] for place in sorted(known.cells))
+    known_cells = (known.cells[place] for place in sorted(known.cells))
     rows = [
         (
             *cell.key,
@@ -96,7 +96,7 @@ def save_known(s: Session, known: Known, now: datetime) -> None:
             generation,
             codec.CELL.dump_json(cell, exclude_defaults=True).decode(),
         )
-        for cell in found
+        for cell in known_cells
         if cell.issue in known.issues and cell.build in known.builds
     ]
     statements.insert(s, cells, rows)

@@ -1,4 +1,4 @@
-"""Counters, and when each machine was last seen: numbers kept beside the generation, in the table of numbers.
+"""Counters, and when each machine was last seen: numbers stored beside the generation, in the table of numbers.
 
 They are written with what they count, in one transaction, so that a scrape of the metrics reads a few dozen rows and
 no history, and so that pruning changes none of them. Whoever writes one holds the generation's row already (`touch`).
@@ -56,11 +56,11 @@ def named(kind: str, *of: str) -> str:
 
 def load_counters(s: Session) -> dict[str, dict[tuple[str, ...], int]]:
     """All counters and signs of life: by kind, then by what follows it in the name."""
-    found: dict[str, dict[tuple[str, ...], int]] = {}
+    numbers: dict[str, dict[tuple[str, ...], int]] = {}
     for name, value in s.execute(sa.select(meta.c.name, meta.c.value).order_by(meta.c.name)):
         kind, *rest = name.split(" ")
-        found.setdefault(kind, {})[tuple(rest)] = value
-    return found
+        numbers.setdefault(kind, {})[tuple(rest)] = value
+    return numbers
 
 
 def forget_unseen(s: Session, before: datetime) -> int:

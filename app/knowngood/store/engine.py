@@ -49,7 +49,7 @@ _MIGRATION_PATIENCE_S = 10  # while a change of a table waits for its readers, e
 
 # A web process answers in up to 40 threads, each with a connection for some milliseconds; two of them and a dispatcher
 # stay below the 100 connections that a PostgreSQL server takes unless told otherwise.
-_CONNECTIONS_KEPT, _CONNECTIONS_MORE, _CONNECTION_WAIT_S = 5, 15, 20
+_CONNECTIONS_OPEN, _CONNECTIONS_MORE, _CONNECTION_WAIT_S = 5, 15, 20
 
 # How long a PostgreSQL server lets one of ours hold others up. Whatever the address says in its own `options` wins.
 _LIMITS = {
@@ -143,10 +143,10 @@ def identity_of(engine: Engine) -> tuple[int, int] | None:
     if engine.dialect.name != "sqlite" or not engine.url.database:
         return None
     try:
-        found = Path(engine.url.database).stat()
+        status = Path(engine.url.database).stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def may_write(engine: Engine) -> bool:
@@ -176,7 +176,7 @@ def _postgresql(url: sa.URL) -> Engine:
             url,
             # A connection that the server closed, as when it was started anew, is replaced before it is used.
             pool_pre_ping=True,
-            pool_size=_CONNECTIONS_KEPT,
+            pool_size=_CONNECTIONS_OPEN,
             max_overflow=_CONNECTIONS_MORE,
             pool_timeout=_CONNECTION_WAIT_S,
             connect_args=_arguments(url),

@@ -1,5 +1,5 @@
-"""How the installation is: one reading for whoever watches it. Its cost grows with what waits and with the cells, never
-with the history: attempts are counted as they come in (`counters`) and are not looked at here.
+"""The state of the installation: one reading for whoever watches it. Its cost grows with what waits and with the cells,
+never with the history: attempts are counted as they come in (`counters`) and are not looked at here.
 """
 
 from collections.abc import Mapping
@@ -111,7 +111,9 @@ def _arms(s: Session) -> dict[str, int]:
 
 
 def _stale(s: Session, now: datetime) -> int:
-    """Builds that grow stale at one age are asked for together; there are two such ages, of nightlies and releases."""
+    """Count stale cells. Builds that grow stale at one age share a condition; there are two such ages, of nightlies and
+    releases.
+    """
     of_limit = grouped(load_builds(s), lambda build: stale_before(build, now))
     limits = [
         sa.and_(cells.c.measured_at < limit, cells.c.build.in_([build.id for build in builds]))
@@ -121,7 +123,7 @@ def _stale(s: Session, now: datetime) -> int:
 
 
 def _cell_ages(s: Session, now: datetime) -> dict[float, float]:
-    """By the index over times: the k-th newest of n, without reading the others' texts."""
+    """The ages of cells, read by the index over times: the k-th newest of n, without reading the others' texts."""
     measured = cells.c.measured_at.is_not(None)
     n = s.execute(sa.select(sa.func.count(cells.c.measured_at)).where(measured)).scalar_one()
     if not n:
@@ -135,7 +137,7 @@ def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple
     digests = sorted(key[0] for key in at)
     query = sa.select(machines.c.digest, machines.c.doc).where(machines.c.digest.in_(digests))
     rows = s.execute(query)
-    known = {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
+    known = {machine.digest: machine for machine in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
     return tuple(
         SeenMachine(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests
     )

@@ -91,7 +91,9 @@ _AT_ONCE = 500
 
 
 def _superseded(a: Any, before: datetime) -> sa.ColumnElement[bool]:  # noqa: ANN401 - a table or an alias of it
-    """Of the alias `a` of attempts: bound to what its repro no longer is, and not its cell's and machine's newest."""
+    """The condition for superseded attempts (`a` is their alias): bound to what the repro no longer is, and not the
+    newest of their cell and machine.
+    """
     newer = attempts.alias()
     same = sa.and_(*(newer.c[name] == a.c[name] for name in ("issue", "build", "hardware", "machine")))
     is_later = sa.or_(
@@ -109,7 +111,7 @@ def _superseded(a: Any, before: datetime) -> sa.ColumnElement[bool]:  # noqa: AN
 
 
 def _only_superseded(before: datetime) -> sa.ColumnElement[bool]:
-    """Logs of superseded attempts that no other attempt has; equal logs are kept once."""
+    """Logs of superseded attempts that no other attempt has; equal logs are stored once."""
     of, other = attempts.alias(), attempts.alias()
     theirs = sa.select(of.c.log_digest).where(of.c.log_digest != "", _superseded(of, before))
     others = sa.select(other.c.id).where(other.c.log_digest == logs.c.digest, sa.not_(_superseded(other, before)))
@@ -120,24 +122,26 @@ def _delete_superseded(s: Session, before: datetime) -> tuple[list[CellKey], Rem
     """All are looked for before the first goes: what is the newest of its machine depends on the others."""
     a = attempts.alias()
     query = sa.select(a.c.id, a.c.issue, a.c.build, a.c.hardware, a.c.machine, a.c.origin)
-    found = s.execute(query.where(_superseded(a, before))).all()
+    superseded = s.execute(query.where(_superseded(a, before))).all()
     removed = Removed()
-    for some in pieces(found, _AT_ONCE):
+    for some in pieces(superseded, _AT_ONCE):
         ids = [row.id for row in some]
         removed = _sum(removed, _delete(s, attempts, attempts.c.id.in_(ids), attempts.c.record))
-    machine_tallies.subtract(s, [(row.machine, row.hardware, row.origin) for row in found])
-    return sorted({CellKey(row.issue, row.build, row.hardware) for row in found}), removed
+    machine_tallies.subtract(s, [(row.machine, row.hardware, row.origin) for row in superseded])
+    return sorted({CellKey(row.issue, row.build, row.hardware) for row in superseded}), removed
 
 
 def _delete_locks(s: Session) -> Removed:
-    """Not while a job is held: its environment may be there, and its first attempt not yet."""
+    """Delete locks and environments without attempts, never while a job is held: its environment may be there, its
+    first attempt not yet.
+    """
     of_lock = _delete(s, locks, _unreferred(locks.c.digest, attempts.c.lock_digest), locks.c.zlib)
     unreferred = _unreferred(environments.c.lock_digest, attempts.c.lock_digest)
     return _sum(of_lock, _delete(s, environments, unreferred, environments.c.packages, environments.c.imported))
 
 
 def _delete_machines(s: Session, before: datetime) -> Removed:
-    """Not while a job is held, as with locks, and not those that were seen at work since."""
+    """Delete machines, never while a job is held, as with locks, and not those that were seen at work since."""
     seen = [key[0] for key, at in counters.load_counters(s).get(counters.SEEN, {}).items() if at >= before.timestamp()]
     gone = sa.and_(_unreferred(machines.c.digest, attempts.c.machine), machines.c.digest.not_in(seen))
     return _delete(s, machines, gone, machines.c.doc)
@@ -157,7 +161,7 @@ def _delete_steps(s: Session, before: datetime) -> Removed:
 
 
 def _delete_runs(s: Session, before: datetime) -> dict[str, Removed]:
-    """Runs that ended and that nothing which is told of a change names, with their jobs and arms."""
+    """Delete runs that ended and that no event of a change names, with their jobs and arms."""
     named = sa.select(events.c.id).where(events.c.run == runs.c.id, events.c.kind == CHANGED).exists()
     over = sa.and_(runs.c.finished_at.is_not(None), runs.c.finished_at < before, ~named)
     ids = sa.select(runs.c.id).where(over)
@@ -184,4 +188,4 @@ def _plain(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
 
 
 def _sum(*some: Removed) -> Removed:
-    return Removed(sum(one.rows for one in some), sum(one.size for one in some))
+    return Removed(sum(removed.rows for removed in some), sum(removed.size for removed in some))

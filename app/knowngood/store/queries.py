@@ -102,12 +102,12 @@ def load_generation(s: Session) -> int:
 def load_issues(s: Session) -> tuple[Issue, ...]:
     """The catalogue's issues by id, less those that cannot be read."""
     rows = s.execute(sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present))
-    found = unreadable.readable("issues", rows, documents.parse_issue)
-    return tuple(sorted(found, key=lambda issue: issue.id))
+    readable = unreadable.readable("issues", rows, documents.parse_issue)
+    return tuple(sorted(readable, key=lambda issue: issue.id))
 
 
 def load_issue(s: Session, id_: str) -> Issue:
-    """Raises UnknownIssue, also for one that has left the catalogue, and Unreadable."""
+    """Load an issue. Raises UnknownIssue, also for one that has left the catalogue, and Unreadable."""
     doc = s.execute(sa.select(issues.c.doc).where(issues.c.id == id_, issues.c.is_present)).scalar_one_or_none()
     if doc is None:
         raise UnknownIssue(f'no issue "{id_}" in the catalogue')
@@ -122,14 +122,14 @@ def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
 
 
 def load_readable_builds(s: Session, *, whole: bool) -> tuple[tuple[Build, ...], int]:
-    """The same, and how many cannot be read."""
+    """The builds that can be read, and how many cannot."""
     rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.is_present)).all()
-    found = list(unreadable.readable("builds", map(tuple, rows), documents.parse_build, whole=whole))
-    return tuple(sorted(found, key=lambda build: build.build_id)), len(rows) - len(found)
+    readable = list(unreadable.readable("builds", map(tuple, rows), documents.parse_build, whole=whole))
+    return tuple(sorted(readable, key=lambda build: build.build_id)), len(rows) - len(readable)
 
 
 def refuse_unreadable_build(s: Session, id_: str) -> None:
-    """Raises Unreadable where the catalogue has this build and it cannot be read."""
+    """Raise Unreadable where the catalogue has this build and it cannot be read."""
     rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.id == id_, builds.c.is_present))
     list(unreadable.readable("builds", rows, documents.parse_build, whole=True))
 
@@ -147,9 +147,9 @@ def load_cells(
     wanted = among(*zip(place_of(cells), (issues, builds, hardware), strict=True))
     query = sa.select(*place_of(cells), cells.c.doc).where(*wanted)
     rows: Sequence[Any] = s.execute(query).all()  # row by row takes twice as long
-    found = [documents.read_cell((issue, build, of), doc) for issue, build, of, doc in rows]
+    loaded = [documents.read_cell((issue, build, of), doc) for issue, build, of, doc in rows]
     # Sorted here, because PostgreSQL sorts text by its locale and SQLite by its bytes.
-    return tuple(sorted(found, key=attrgetter("issue", "build", "hardware")))
+    return tuple(sorted(loaded, key=attrgetter("issue", "build", "hardware")))
 
 
 def load_hardware(s: Session) -> tuple[str, ...]:
@@ -173,23 +173,23 @@ def load_attempts(
     if known is None:
         return ()
     bindings = attempt_codec.current_bindings(*known)
-    found = attempt_codec.load_evidence(s, *is_of((issue, build, hardware), attempts), newest=newest)
-    voids = load_named_voids(s, {one.void for one in found})
-    return tuple(_attempt_row(one, *known, bindings, voids) for one in found)
+    stored = attempt_codec.load_evidence(s, *is_of((issue, build, hardware), attempts), newest=newest)
+    voids = load_named_voids(s, {evidence.void for evidence in stored})
+    return tuple(_attempt_row(evidence, *known, bindings, voids) for evidence in stored)
 
 
 def _attempt_row(
-    one: attempt_codec.StoredAttempt,
+    evidence: attempt_codec.StoredAttempt,
     issue: Issue,
     build: Build,
     bindings: Mapping[tuple[str, str], str],
     voids: Mapping[int | None, Void],
 ) -> AttemptRow:
     return AttemptRow(
-        one.attempt,
-        attempt_codec.judgement_of(one.attempt, issue, build, one.log, one.searched),
-        one.void is None and attempt_codec.counts(one.attempt, bindings),
-        voids.get(one.void),
+        evidence.attempt,
+        attempt_codec.judgement_of(evidence.attempt, issue, build, evidence.log, evidence.searched),
+        evidence.void is None and attempt_codec.counts(evidence.attempt, bindings),
+        voids.get(evidence.void),
     )
 
 
@@ -207,7 +207,7 @@ def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
     given: then those that count with one of these outcomes. `after` is the (finished_at, id) of one to go on from.
     Raises UnknownIssue.
     """
-    one = load_issue(s, issue)
+    known_issue = load_issue(s, issue)
     known = {build.id: build for build in load_builds(s)}
     wanted = known.keys() if builds is None else known.keys() & set(builds)
     a = attempts.c
@@ -216,16 +216,19 @@ def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
     if after is not None:
         query = query.where(_older(attempts.c.finished_at, attempts.c.id, after))
     newest = query.order_by(attempts.c.finished_at.desc(), attempts.c.id).limit(limit)
-    found = attempt_codec.load_evidence(s, attempts.c.id.in_(newest))
-    bindings = {id_: attempt_codec.current_bindings(one, known[id_]) for id_ in {each.attempt.build for each in found}}
-    voids = load_named_voids(s, {each.void for each in found})
+    stored = attempt_codec.load_evidence(s, attempts.c.id.in_(newest))
+    bindings = {
+        id_: attempt_codec.current_bindings(known_issue, known[id_]) for id_ in {each.attempt.build for each in stored}
+    }
+    voids = load_named_voids(s, {each.void for each in stored})
     return tuple(
-        _attempt_row(each, one, known[each.attempt.build], bindings[each.attempt.build], voids) for each in found
+        _attempt_row(each, known_issue, known[each.attempt.build], bindings[each.attempt.build], voids)
+        for each in stored
     )
 
 
 def load_attempt(s: Session, id_: str) -> AttemptDetail:
-    """Raises UnknownAttempt and Unreadable."""
+    """Load an attempt with all that is stored of it. Raises UnknownAttempt and Unreadable."""
     row = s.execute(
         sa.select(
             attempts,
@@ -244,32 +247,32 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
         .join(cells, sa.and_(*map(eq, place_of(cells), place_of(attempts))), isouter=True)
         .where(attempts.c.id == id_)
     ).mappings()
-    found = row.one_or_none()
-    known = _issue_and_build(s, found["issue"], found["build"]) if found else None
-    if found is None or known is None:
+    values = row.one_or_none()
+    known = _issue_and_build(s, values["issue"], values["build"]) if values else None
+    if values is None or known is None:
         raise UnknownAttempt(f'no attempt "{id_}" of an issue and build in the catalogue')
-    attempt = unreadable.read("attempts", id_, attempt_codec.parse_attempt, found)
-    log = attempt_codec.unpack(found["zlib"])
+    attempt = unreadable.read("attempts", id_, attempt_codec.parse_attempt, values)
+    log = attempt_codec.unpack(values["zlib"])
     is_current = attempt_codec.counts(attempt, attempt_codec.current_bindings(*known))
     return AttemptDetail(
         attempt=attempt,
-        judgement=attempt_codec.judgement_of(attempt, *known, log, attempt_codec.parse_searched(found["searched"])),
-        counted=found["void"] is None and is_current,
-        void=load_named_voids(s, {found["void"]}).get(found["void"]),
+        judgement=attempt_codec.judgement_of(attempt, *known, log, attempt_codec.parse_searched(values["searched"])),
+        counted=values["void"] is None and is_current,
+        void=load_named_voids(s, {values["void"]}).get(values["void"]),
         log=log,
-        lock=attempt_codec.unpack(found["lock"]),
-        packages=found["packages"] or {},
-        machine=_machine(found["machine"], found["doc"]),
-        reception=ReceptionDetail(found["received_at"], found["token"], found["token_name"] or ""),
-        difference=_difference(attempt, found["cell"]),
+        lock=attempt_codec.unpack(values["lock"]),
+        packages=values["packages"] or {},
+        machine=_machine(values["machine"], values["doc"]),
+        reception=ReceptionDetail(values["received_at"], values["token"], values["token_name"] or ""),
+        difference=_difference(attempt, values["cell"]),
     )
 
 
 def _difference(attempt: Attempt, cell: str | None) -> Difference | None:
     """The cell's word on it: what an attempt is held against are others."""
     place = (attempt.issue, attempt.build, attempt.hardware)
-    told = documents.read_cell(place, cell).differences if cell else ()
-    return next((one for one in told if one.attempt == attempt.id), None)
+    differences = documents.read_cell(place, cell).differences if cell else ()
+    return next((difference for difference in differences if difference.attempt == attempt.id), None)
 
 
 def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] | None:
@@ -287,7 +290,7 @@ def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] 
 
 
 def _machine(digest: str, doc: str | None) -> Machine | None:
-    """None where it was pruned, or cannot be read."""
+    """The machine of a digest; None where it was pruned, or cannot be read."""
     return next(unreadable.readable("machines", [(digest, doc)] if doc else [], codec.MACHINE.validate_json), None)
 
 
@@ -309,29 +312,29 @@ def load_active_run(s: Session) -> RunRow | None:
     nothing is.
     """
     newest = sa.select(runs).where(runs.c.finished_at.is_(None)).order_by(runs.c.created_at.desc(), runs.c.id).limit(1)
-    found = s.execute(newest).mappings().all()
-    return _with_jobs(s, found)[0] if found else None
+    run_rows = s.execute(newest).mappings().all()
+    return _with_jobs(s, run_rows)[0] if run_rows else None
 
 
 def load_run(s: Session, id_: str) -> RunRow:
-    """Raises UnknownRun."""
-    found = s.execute(sa.select(runs).where(runs.c.id == id_)).mappings().all()
-    if not found:
+    """Load a run with its jobs. Raises UnknownRun."""
+    run_rows = s.execute(sa.select(runs).where(runs.c.id == id_)).mappings().all()
+    if not run_rows:
         raise UnknownRun(f'no run "{id_}" in this store')
-    return _with_jobs(s, found)[0]
+    return _with_jobs(s, run_rows)[0]
 
 
-def _with_jobs(s: Session, found: Sequence[Any]) -> tuple[RunRow, ...]:
+def _with_jobs(s: Session, run_rows: Sequence[Any]) -> tuple[RunRow, ...]:
     done = sa.func.count(sa.case((arms.c.state == ArmState.DONE, 1)))
     query = (
         sa.select(jobs, sa.func.count(arms.c.attempt).label("arms_total"), done.label("arms_done"))
         .join(arms, arms.c.job == jobs.c.id)
-        .where(jobs.c.run.in_([run["id"] for run in found]))
+        .where(jobs.c.run.in_([run["id"] for run in run_rows]))
         .group_by(jobs.c.id)
         .order_by(jobs.c.position)
     )
     by_run = grouped(s.execute(query).mappings(), lambda row: row["run"])
-    return tuple(_run_row(run, tuple(map(_job_row, by_run.get(run["id"], ())))) for run in found)
+    return tuple(_run_row(run, tuple(map(_job_row, by_run.get(run["id"], ())))) for run in run_rows)
 
 
 def _job_row(row: Any) -> JobRow:  # noqa: ANN401 - a row of the driver
@@ -372,15 +375,15 @@ def _run_state(finished_at: datetime | None, cancelled_at: datetime | None, of_r
 
 
 def load_troubles(s: Session, runs: Collection[str]) -> tuple[tuple[str, Trouble | None], ...]:
-    """Of each attempt of these runs, the oldest first: its build, and what of its host kept it from an answer (None:
+    """The build of each attempt of these runs, the oldest first, and what of its host prevented an answer (None:
     nothing). What did not apply is left out.
     """
     a = attempts.c
     record = sa.case((a.counts_as.in_([*INFRASTRUCTURE]), a.record), else_="")
     query = sa.select(a.build, record).select_from(jobs).join(arms, arms.c.job == jobs.c.id)
     query = query.join(attempts, a.id == arms.c.attempt).order_by(a.finished_at, a.id)
-    found = s.execute(query.where(jobs.c.run.in_(runs), a.counts_as != Outcome.NOT_APPLICABLE))
-    return tuple((build, codec.RECORD.validate_json(doc).trouble if doc else None) for build, doc in found)
+    rows = s.execute(query.where(jobs.c.run.in_(runs), a.counts_as != Outcome.NOT_APPLICABLE))
+    return tuple((build, codec.RECORD.validate_json(doc).trouble if doc else None) for build, doc in rows)
 
 
 def load_events(

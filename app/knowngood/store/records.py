@@ -65,8 +65,8 @@ class AttemptRow:
 
 @dataclass(frozen=True)
 class ReceptionDetail:
-    """How a result came in, by this server's own word: when (None: before that was kept), and through which token, by
-    its name and its id (both empty: made here, or imported at the command line).
+    """The way a result came in, by this server's own word: when (None: before that was kept), and through which token,
+    by its name and its id (both empty: made here, or imported at the command line).
     """
 
     at: datetime | None
@@ -118,7 +118,7 @@ class RunRow:
 
     @property
     def problems(self) -> int:
-        """How many jobs left arms undone."""
+        """The number of jobs that left arms undone."""
         return sum(1 for job in self.jobs if job.problem)
 
 
@@ -135,7 +135,7 @@ class EventRow:
 
 @dataclass(frozen=True)
 class Lease:
-    """Who does a thing that only one may do, and until when if it is not renewed."""
+    """The holder of a task that only one may do, and when the lease ends if it is not renewed."""
 
     holder: str
     until: datetime
@@ -155,11 +155,11 @@ class CellChange(OfCell):
     @property
     def is_news(self) -> bool:
         """True where the cell's verdict or that of a workaround is another one; not where evidence merely grew."""
-        return _said(self.before) != _said(self.after)
+        return _verdicts_of(self.before) != _verdicts_of(self.after)
 
     @property
     def turned_workarounds(self) -> Mapping[str, tuple[WorkaroundVerdict | None, WorkaroundVerdict | None]]:
-        """Those whose verdict is another one, by id: before and after, None where there was, or is, none."""
+        """The workarounds whose verdict changed, by id: before and after, None where there was, or is, none."""
         before, after = _workarounds(self.before), _workarounds(self.after)
         return {
             id_: (before.get(id_), after.get(id_))
@@ -168,7 +168,7 @@ class CellChange(OfCell):
         }
 
 
-def _said(cell: Cell | None) -> tuple[object, ...]:
+def _verdicts_of(cell: Cell | None) -> tuple[object, ...]:
     if cell is None:
         return ()
     return (cell.verdict, _workarounds(cell))
@@ -192,7 +192,7 @@ class ImportReport:
     """`added` attempts are new here, `known` were here before; of the added, `unknown` belong to issues or builds that
     this catalogue does not have: kept, and shown once it has them; `voided` are covered by a void and do not count;
     `replaced` took the place of another under their number. `refused` say something else than what is here. `changed`
-    are the cells that came out differently. `said` are the notes and voids of people that were new or ended.
+    are the cells that came out differently. `notes` are the notes and voids of people that were new or ended.
     """
 
     origin: str
@@ -204,12 +204,12 @@ class ImportReport:
     changed: tuple[CellChange, ...]
     replaced: int = 0
     refused: tuple[Clash, ...] = ()
-    said: int = 0
+    notes: int = 0
 
 
 @dataclass(frozen=True)
 class ExportSelection:
-    """Which evidence to export: of these issues, builds and hardware classes (None: all), superseded too or not."""
+    """The evidence to export: of these issues, builds and hardware classes (None: all), superseded too or not."""
 
     issues: frozenset[str] | None = None
     builds: frozenset[str] | None = None
@@ -241,4 +241,4 @@ class PruneReport:
     @property
     def size(self) -> int:
         removed: list[Removed] = list(vars(self).values())
-        return sum(one.size for one in removed)
+        return sum(part.size for part in removed)

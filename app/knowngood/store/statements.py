@@ -52,7 +52,7 @@ def counted(s: Session, *columns: sa.Column[Any], which: sa.ColumnElement[bool] 
 
 
 def pieces(values: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
-    """In their order, so many at once."""
+    """The values in their order, `size` at once."""
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
@@ -130,7 +130,7 @@ def _json(value: object) -> str:
 
 
 def _stored_time(value: datetime) -> str:
-    """As SQLAlchemy writes times into SQLite, where they are compared as text: UTC, without saying so."""
+    """A time as SQLAlchemy writes it into SQLite, where they are compared as text: UTC, without saying so."""
     return value.astimezone(UTC).isoformat(" ", "microseconds")[:26]
 
 

@@ -69,7 +69,7 @@ class UtcDateTime(sa.types.TypeDecorator[datetime]):
 
 
 class Json(sa.types.TypeDecorator[Any]):
-    """An object, or a list where that is said. What is stored otherwise is told, and reads as an empty one."""
+    """A column of an object, or a list where `kind` is that. Anything else is logged, and reads as an empty one."""
 
     impl = sa.JSON
     cache_ok = True
@@ -86,11 +86,11 @@ class Json(sa.types.TypeDecorator[Any]):
 
         def process(value: Any) -> Any:  # noqa: ANN401 - whatever is stored
             try:
-                found = decode(value)
+                decoded = decode(value)
             except ValueError:
-                found = value
-            if isinstance(found, self.kind) or value is None:
-                return found
+                decoded = value
+            if isinstance(decoded, self.kind) or value is None:
+                return decoded
             unreadable.tell("JSON", f"{value!s:.80}")
             return self.kind()
 

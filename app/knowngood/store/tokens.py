@@ -124,7 +124,7 @@ def find_token(s: Session, presented: str, now: datetime) -> TokenLookup:
     is_right = hmac.compare_digest(_digest(form[2]), row["digest"] if row else _NOBODY)
     if row is None or not is_right:
         return TokenLookup(None, "this token is not known here; it may belong to another installation")
-    return _found(row, now)
+    return _lookup_of(row, now)
 
 
 def open_session(s: Session, token: Token, now: datetime) -> tuple[str, datetime]:
@@ -145,7 +145,7 @@ def find_session(s: Session, presented: str, now: datetime) -> TokenLookup:
     query = _tokens().join(sessions, sessions.c.token == tokens.c.id)
     mine = sa.and_(sessions.c.digest == _digest(presented), sessions.c.expires_at > now)
     row = s.execute(query.where(mine)).mappings().first()
-    return _found(row, now) if row else TokenLookup(None, "the session is over; sign in again")
+    return _lookup_of(row, now) if row else TokenLookup(None, "the session is over; sign in again")
 
 
 def close_session(s: Session, presented: str, by: Actor, now: datetime) -> None:
@@ -168,7 +168,7 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _found(row: Any, now: datetime) -> TokenLookup:  # noqa: ANN401 - a row of the driver's
+def _lookup_of(row: Any, now: datetime) -> TokenLookup:  # noqa: ANN401 - a row of the driver's
     token = _token(row)
     ended = token.ended(now)
     return TokenLookup(None, f'the token "{token.name}" {ended}; ask for a new one') if ended else TokenLookup(token)

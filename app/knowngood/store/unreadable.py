@@ -1,5 +1,5 @@
-"""Rows that cannot be read: written by something else, or damaged. Whoever reads many leaves them out, and each is told
-once in the log and counted (`knowngood_unreadable_rows_total`), so that it costs no more than itself.
+"""Rows that cannot be read: written by something else, or damaged. Whoever reads many leaves them out, and each is
+logged once and counted (`knowngood_unreadable_rows_total`), so that it costs no more than itself.
 """
 
 import logging
@@ -39,7 +39,7 @@ def _tell(table: str, row: str) -> None:
 
 
 def take_met() -> Counter[str]:
-    """How many rows of each table this process told of since it was asked last."""
+    """The number of rows of each table that this process logged since the last call."""
     if not _met:
         return Counter()
     with _lock:
@@ -51,7 +51,7 @@ def take_met() -> Counter[str]:
 def readable(
     table: str, rows: Iterable[tuple[str, _Raw]], parse: Callable[[_Raw], _T], *, whole: bool = False
 ) -> Iterator[_T]:
-    """Those of these rows, each with its name, that can be read; with `whole` all of it, or Unreadable is raised."""
+    """The rows that can be read, of rows with their names; with `whole` all of them, or Unreadable is raised."""
     for row, raw in rows:
         try:
             value = parse(raw)
@@ -64,7 +64,7 @@ def readable(
 
 
 def read(table: str, row: str, parse: Callable[[_Raw], _T], raw: _Raw) -> _T:
-    """One row that somebody asked for. Raises Unreadable."""
+    """Read one row. Raises Unreadable."""
     return next(readable(table, [(row, raw)], parse, whole=True))
 
 

@@ -27,7 +27,9 @@ from knowngood.store.tables import watch_list_versions, watch_lists
 
 @dataclass(frozen=True)
 class ListOwner:
-    """Who changes a list; with `overrules` also lists of others: an administrator, or whoever has the command line."""
+    """Somebody who changes a list; with `overrules` also lists of others: an administrator, or whoever has the command
+    line.
+    """
 
     actor: Actor
     overrules: bool = False
@@ -51,12 +53,12 @@ def save_watch_list(  # noqa: PLR0913 - who keeps what, when, and in place of wh
     """
     touch(s)  # before the present version is read: of two who write at once the second sees the first
     checked_name(name)
-    said = checked(content, {issue.id: issue for issue in load_issues(s)})
+    checked_content = checked(content, {issue.id: issue for issue in load_issues(s)})
     last = _load(s, name)  # removed or not
     before = last if last and last["is_present"] else None
     _refuse_other_owner(before, by)
     _refuse_taken(name, before["version"] if before else 0, based_on)
-    if before and _says(before, said) and owner in {"", before["owner"]}:
+    if before and _says(before, checked_content) and owner in {"", before["owner"]}:
         return _listed(before)
     made = WatchList(
         name=name,
@@ -64,7 +66,7 @@ def save_watch_list(  # noqa: PLR0913 - who keeps what, when, and in place of wh
         version=(last["version"] if last else 0) + 1,
         changed_at=now,
         changed_by=by.actor.name,
-        content=said,
+        content=checked_content,
     )
     _store(s, made, is_new=last is None)
     audit_log.note(s, by.actor, "watch_list.save", name, now, version=made.version, owner=made.owner)
@@ -88,12 +90,12 @@ def remove_watch_list(s: Session, name: str, *, by: ListOwner, now: datetime, ba
 
 
 def load_watch_lists(s: Session) -> dict[str, WatchList]:
-    """All that can be read, by name and in the order of names: one that cannot must not keep the gate from following
-    the store. A gate that is asked about it says that there is none of its name.
+    """The watch lists that can be read, by name and in the order of names: one that cannot must not keep the gate from
+    following the store. A gate that a question sends there says that there is none of its name.
     """
-    found = s.execute(_query().where(watch_lists.c.is_present).order_by(watch_lists.c.name)).mappings()
+    rows = s.execute(_query().where(watch_lists.c.is_present).order_by(watch_lists.c.name)).mappings()
     listed = {}
-    for row in found:
+    for row in rows:
         with suppress(Unreadable):
             listed[row["name"]] = _listed(row)
     return listed
@@ -125,7 +127,7 @@ _COLUMNS = (
 
 
 def _listed(row: sa.RowMapping) -> WatchList:
-    """A list as its newest version has it. Raises Unreadable: such a list can be kept anew and removed all the same."""
+    """A list as its newest version has it. Raises Unreadable: such a list can be saved anew or removed all the same."""
     doc = row["doc"]
     content = (
         unreadable.read(_VERSIONS, row["name"], documents.CONTENT.validate_json, doc) if doc else WatchListContent()

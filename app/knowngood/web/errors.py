@@ -216,7 +216,7 @@ def install(app: FastAPI, show: ShowError) -> Callable[[Request, KnownGoodError]
     def misunderstood(request: Request, error: RequestValidationError) -> Response:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
         faults = _faults(error)
-        detail = "; ".join(f"{one.field}: {one.detail}" for one in faults)
+        detail = "; ".join(f"{fault.field}: {fault.detail}" for fault in faults)
         return answer(request, ErrorPage(status, status.phrase, detail, (), faults))
 
     @app.exception_handler(HTTPException)
@@ -303,7 +303,7 @@ def _problem(request: Request, page: ErrorPage) -> Response:
         detail=_sendable(page.detail),
         instance=request.url.path,
         suggestions=[one.address for one in page.nearest],
-        errors=[FieldFault(field=_sendable(one.field), detail=_sendable(one.detail)) for one in page.faults],
+        errors=[FieldFault(field=_sendable(fault.field), detail=_sendable(fault.detail)) for fault in page.faults],
         request_id=request.scope.get(REQUEST_ID, ""),
     )
     return Response(body.model_dump_json(), page.status, media_type=PROBLEM_MEDIA)

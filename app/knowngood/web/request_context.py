@@ -146,7 +146,7 @@ class RequestContext:
         return self.state.site is None or address in self.state.site.addresses
 
     def reachable(self, choices: Iterable[Choice]) -> list[Choice]:
-        return [one for one in choices if self.leads_to(one.address)]
+        return [choice for choice in choices if self.leads_to(choice.address)]
 
     def page(self, template: str, body: object = None, status: int = 200, **more: object) -> Response:
         """The template reads the answer as `page`, and `more` by its names."""

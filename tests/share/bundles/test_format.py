@@ -317,7 +317,7 @@ def test_a_bundle_of_too_many_lines_or_locks_is_refused(
 
 
 def test_what_a_bundle_says_a_second_time_takes_no_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(bundles_format, "_HELD_BYTES", 0)
     checked = check_bundle(write(packed([LogText(digest(""), "")] * 20_000)))
     tracemalloc.start()
     for _ in read_in_steps(checked, 1 << 20, lambda _: None):
@@ -330,7 +330,7 @@ def test_what_a_bundle_says_a_second_time_takes_no_memory(write: Any, monkeypatc
 def test_where_no_room_is_left_for_the_unpacked_lines_a_sentence_says_so(
     write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(bundles_format, "_HELD_BYTES", 0)
     text = "x" * 1_000_000
     checked = check_bundle(write(packed([LogText(digest(text), text)] * 3)))
     with no_file_larger_than(1 << 20), pytest.raises(StoreUnusable, match="no room to unpack"):

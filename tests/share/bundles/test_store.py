@@ -285,7 +285,7 @@ def test_a_result_nobody_planned_here_needs_no_job(engine: Engine, tmp_path: Pat
 @pytest.fixture
 def in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every bundle is too large to be held, and a step holds one cell."""
-    monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(bundles_format, "_HELD_BYTES", 0)
     monkeypatch.setattr(bundles_store, "_STEP_BYTES", 1500)
     monkeypatch.setattr(bundles_store, "_PAUSE_S", 0.0)
 
@@ -395,7 +395,7 @@ def test_nobody_waits_while_a_signature_is_looked_for(
     its transactions, however busy the host is.
     """
     if not whole:
-        monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
+        monkeypatch.setattr(bundles_format, "_HELD_BYTES", 0)
     issue = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(x+x+)+y"))
     given_catalogue(own_engine, [issue], [BUILD])
     endless = Raised("builtins.ValueError", "x" * 5_000, "Traceback")

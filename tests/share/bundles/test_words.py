@@ -75,13 +75,13 @@ def voids(engine: Engine) -> list[Void]:
 
 def test_notes_come_with_a_bundle_and_a_second_time_change_nothing(here: Engine, there: Engine, tmp_path: Path) -> None:
     bundle = exported(here, tmp_path / "results.jsonl.gz")
-    assert take_in(there, bundle).said == 2
+    assert take_in(there, bundle).notes == 2
     assert notes(there) == notes(here)
     assert verdict(there) is Verdict.INCONCLUSIVE  # voided there as it is here
-    assert take_in(there, bundle).said == 0
+    assert take_in(there, bundle).notes == 0
     with unit_of_work(here) as s:
         add_note(s, KEY, NoteKind.RESTORE, "it was the fan", by=ADA, now=LATER)
-    assert take_in(there, exported(here, tmp_path / "newer.jsonl.gz")).said == 1
+    assert take_in(there, exported(here, tmp_path / "newer.jsonl.gz")).notes == 1
     assert notes(there) == notes(here)
     assert verdict(there) is Verdict.AFFECTED
 
@@ -95,19 +95,19 @@ def test_voids_come_with_a_bundle_cover_what_is_there_and_end_as_they_ended(
     with unit_of_work(here) as s:
         void_results(s, ALWAYS, "it overheats", by=ADA, now=LATER)
     bundle = exported(here, tmp_path / "voided.jsonl.gz")
-    assert take_in(there, bundle).said == 1
+    assert take_in(there, bundle).notes == 1
     assert voids(there) == voids(here)
     assert verdict(there) is verdict(here) is Verdict.NOT_RUN
-    assert take_in(there, bundle).said == 0
+    assert take_in(there, bundle).notes == 0
     with unit_of_work(here) as s:
         unvoid_results(s, 1, "it does not", by=ADA, now=LATER)
-    assert take_in(there, exported(here, tmp_path / "ended.jsonl.gz")).said == 1
+    assert take_in(there, exported(here, tmp_path / "ended.jsonl.gz")).notes == 1
     assert [(void.ended_by, void.ended_reason) for void in voids(there)] == [("bob", "it does not")]
     assert verdict(there) is verdict(here) is Verdict.AFFECTED
 
 
 def test_who_sends_a_bundle_over_the_network_says_nothing_of_cells(here: Engine, there: Engine, tmp_path: Path) -> None:
-    assert take_in(there, exported(here, tmp_path / "results.jsonl.gz"), vouched=True).said == 0
+    assert take_in(there, exported(here, tmp_path / "results.jsonl.gz"), vouched=True).notes == 0
     assert notes(there) == ()
     assert verdict(there) is Verdict.AFFECTED
 

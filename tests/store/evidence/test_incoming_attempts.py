@@ -394,7 +394,7 @@ def test_however_results_came_in_cells_are_what_all_of_them_say(
     migrated_sqlite: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Step], step: int, held: int
 ) -> None:
     with TemporaryDirectory() as folder, monkeypatch.context() as limited:
-        limited.setattr(bundles_format, "_KEPT_BYTES", step)  # what is larger comes in step by step
+        limited.setattr(bundles_format, "_HELD_BYTES", step)  # what is larger comes in step by step
         limited.setattr(bundles_store, "_STEP_BYTES", step)
         limited.setattr(bundles_store, "_PAUSE_S", 0)
         limited.setattr(incoming_attempts, "_HELD_AT_ONCE", held)

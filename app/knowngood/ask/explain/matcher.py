@@ -327,7 +327,7 @@ def complete(
         explanation,
         known=any(match.strength is Strength.SURE for match in matches),
         build=resolved.build,
-        asked=resolved.asked,
+        asked=resolved.description,
         note=clauses(resolved.remarks) if resolved.remarks else NOTHING,
         wheel=_first_notes(explanation, resolved, known),
         matches=tuple(sorted(matches, key=lambda match: match.strength is not Strength.SURE)),

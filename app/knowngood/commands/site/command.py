@@ -60,7 +60,7 @@ def site(output: Path) -> None:
 
 
 def write_site(known: Known, recorded: Recorded, folder: Path, tell: Callable[[str], None]) -> None:
-    """The same knowledge gives the same bytes: pages are as of the newest measurement, not of today."""
+    """Write the site. The same knowledge gives the same bytes: pages are as of the newest measurement, not of today."""
     now = max((cell.measured_at for cell in known.cells.values() if cell.measured_at), default=known.as_of)
     pages, shared = tuple(pages_of(known)), _shared(known)
     builds = [build.id for build in shown_builds(known)]
@@ -107,7 +107,7 @@ def _write_shared(known: Known, now: datetime, links: SiteLinks, folder: Path) -
 
 @contextmanager
 def _application(known: Known, now: datetime, site: StaticSite) -> Iterator[FastAPI]:
-    """The application over a store that holds what is known and no attempts, for as long as it is asked."""
+    """The application over a store that holds what is known and no attempts, for as long as the block lasts."""
     with tempfile.TemporaryDirectory(prefix="knowngood-site-") as folder:
         engine = connect(f"sqlite:///{folder}/copy.sqlite3")
         bring_up(engine)

@@ -42,8 +42,8 @@ class SiteIssueBody(IssueBody):
 
 
 class LicencesBody(Body):
-    """By SPDX. `own` is of results and issues that did not come with Known Good (null: whoever made this site has not
-    said).
+    """Licences by their SPDX names. `own` is that of results and issues that did not come with Known Good (null:
+    whoever made this site has not said).
     """
 
     catalogue: Literal["Apache-2.0"] = "Apache-2.0"

@@ -33,7 +33,7 @@ class SitePage:
 
 def pages_of(known: Known) -> Iterator[SitePage]:
     """Every page, in the order in which they are made. The first file of a kind is that of the class that a page shows
-    where none is asked for.
+    where none is chosen.
     """
     first = one_class("", known.hardware)
     classes = dict.fromkeys([first, *known.hardware])
@@ -165,14 +165,14 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def key_of(address: str) -> Key:
-    """The same for every way to write an address."""
+    """The key of a page, the same for every way to write its address."""
     parts = urlsplit(address)
-    asked = tuple(sorted((name, value) for name, value in parse_qsl(parts.query) if name not in _VIEWS))
-    return unquote(parts.path), asked
+    parameters = tuple(sorted((name, value) for name, value in parse_qsl(parts.query) if name not in _VIEWS))
+    return unquote(parts.path), parameters
 
 
 class SiteLinks(Container[str]):
-    """Where the application's addresses are found among the files. `builds` and `classes` are those that the page of an
+    """The places of the application's addresses among the files. `builds` and `classes` are those that the page of an
     issue has sections of; `shared` are the files that both languages have in common, by their addresses.
     """
 
@@ -191,26 +191,26 @@ class SiteLinks(Container[str]):
             self._pages.setdefault(key, page.file)
             self._pages.setdefault((key[0], ()), page.file)  # where no class is named, the first one's
         self._builds, self._classes = frozenset(builds), frozenset(classes)
-        self._found = lru_cache(maxsize=65_536)(self._find)
+        self._cached_find = lru_cache(maxsize=65_536)(self._find)
         self._linked = lru_cache(maxsize=65_536)(self._link)
 
     def __contains__(self, address: object) -> bool:
-        return isinstance(address, str) and self._found(address) is not None
+        return isinstance(address, str) and self._cached_find(address) is not None
 
     def relative(self, address: str, file: str, language: Language) -> str | None:
         """The link from a file of a language to what the address shows; None where the site lacks it."""
         folder = posixpath.dirname(FOLDERS[language] + file) or "."
         if address.startswith("/preferences?"):
-            asked = dict(parse_qsl(urlsplit(address).query)).get("lang", "")
-            return _between(folder, FOLDERS[Language(asked)] + file) if asked in set(Language) else None
+            code = dict(parse_qsl(urlsplit(address).query)).get("lang", "")
+            return _between(folder, FOLDERS[Language(code)] + file) if code in set(Language) else None
         return self._linked(address, folder, FOLDERS[language])
 
     def _link(self, address: str, folder: str, below: str) -> str | None:
-        """From whatever file of a folder, to what is below the folder of a language."""
-        found = self._found(address)
-        if found is None:
+        """The link from any file of a folder to a file below the folder of a language; None where the site lacks it."""
+        target = self._cached_find(address)
+        if target is None:
             return None
-        to, fragment, is_shared = found
+        to, fragment, is_shared = target
         return _between(folder, to if is_shared else below + to) + (f"#{quote(fragment, safe='+')}" if fragment else "")
 
     def _find(self, address: str) -> tuple[str, str, bool] | None:
@@ -220,8 +220,8 @@ class SiteLinks(Container[str]):
             return self._shared[key], fragment, True
         if key in self._pages:
             return self._pages[key], fragment, False
-        path, asked = key
-        match path.split("/")[1:], dict(asked):
+        path, parameters = key
+        match path.split("/")[1:], dict(parameters):
             case ["cells", issue, build], {"hardware": hardware, **more} if not more:
                 return self._cell(issue, build, hardware, "")
             case ["builds", build], _ if build.startswith("torch-"):
@@ -255,9 +255,9 @@ _UNLINKED = re.compile(rf'<a(?: class="([^"]*)")?[^>]*{_NOWHERE}[^>]*>(.*?)</a>'
 def relinked(html: str, file: str, language: Language, links: SiteLinks) -> str:
     """The page with links to other files; one to what the site lacks is text."""
 
-    def link(found: re.Match[str]) -> str:
-        to = links.relative(unescape(found[2]), file, language)
-        return _NOWHERE if to is None else f' {found[1]}="{escape(to)}"'
+    def link(match: re.Match[str]) -> str:
+        to = links.relative(unescape(match[2]), file, language)
+        return _NOWHERE if to is None else f' {match[1]}="{escape(to)}"'
 
     return _UNLINKED.sub(r'<span class="\1">\2</span>', _LINK.sub(link, html))
 
@@ -268,5 +268,5 @@ _INDENT = re.compile(r"(<pre.*?</pre>)|\n\s+", re.DOTALL)
 
 def compacted(html: str) -> str:
     """The page without indentation, and without the symbols that nothing in it refers to."""
-    used = _SYMBOL.sub(lambda found: found[0] if f'"#{found[1]}"' in html else "", html)
-    return _INDENT.sub(lambda found: found[1] or "\n", used)
+    used = _SYMBOL.sub(lambda match: match[0] if f'"#{match[1]}"' in html else "", html)
+    return _INDENT.sub(lambda match: match[1] or "\n", used)

@@ -72,5 +72,5 @@ def worst_of(findings: list[Finding]) -> Finding:
     """Of several classes the one that decides, as in the gate: a class where the issue cannot exist decides nothing
     where it exists on another one.
     """
-    applicable = [one for one in findings if one.verdict != "not_applicable"]
+    applicable = [finding for finding in findings if finding.verdict != "not_applicable"]
     return min(applicable or findings, key=lambda one: _SEVEREST_FIRST.index(one.affected))

@@ -59,7 +59,7 @@ def _finding(reason: Reason, issue: Issue, resolved: ResolvedBuild) -> Finding:
         measured_at=reason.measured_at,
         silent=reason.silent,
         fixed_in=reason.fixed_in,
-        workarounds={one.id: one.verdict.value for one in reason.workarounds},
+        workarounds={workaround.id: workaround.verdict.value for workaround in reason.workarounds},
         note=resolved.note if resolved.build else "",
     )
 
@@ -72,4 +72,4 @@ def _is_affected(reason: Reason) -> bool | None:
 
 
 def workarounds_of(issue: str) -> tuple[str, ...]:
-    return tuple(one.id for one in find_issue(issue, _knowledge().known.issues).workarounds)
+    return tuple(workaround.id for workaround in find_issue(issue, _knowledge().known.issues).workarounds)

@@ -41,7 +41,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Asked of the controller alone where there are workers."""
     written = ",".join(config.getoption("--knowngood-watch")).split(",")
     findings = [_find(issue.strip(), "--knowngood-watch") for issue in written if issue.strip()]
-    return [f"knowngood: {one}" for one in findings]
+    return [f"knowngood: {finding}" for finding in findings]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -208,7 +208,9 @@ def other_workarounds(reason: Reason) -> str:
 
 def counts_in_words(ruling: Ruling) -> str:
     """`1 blocks, 2 leave it open, 10 pass, 3 do not apply`, the worst first, of what occurs."""
-    absent = [one for one in ruling.reasons if one.effect is Effect.PASS and one.verdict is Verdict.NOT_APPLICABLE]
+    absent = [
+        reason for reason in ruling.reasons if reason.effect is Effect.PASS and reason.verdict is Verdict.NOT_APPLICABLE
+    ]
     others = sum(1 for one in absent if one.concerns_others)
     numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
     numbers[Effect.PASS] -= len(absent)

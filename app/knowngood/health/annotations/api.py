@@ -233,5 +233,5 @@ def _report(report: VoidReport, *, is_rehearsal: bool) -> VoidReportBody:
         attempts=report.attempts,
         counted=report.counted,
         cells=report.cells,
-        changed=[VoidedCellBody.of(one) for one in report.changes if one.is_news],
+        changed=[VoidedCellBody.of(change) for change in report.changes if change.is_news],
     )

@@ -85,7 +85,7 @@ def unvoid(*, id_: int, reason: str, dry_run: bool, as_json: bool) -> None:
 
 
 def _tell(report: VoidReport, done: str, *, as_json: bool) -> None:
-    news = [one for one in report.changes if one.is_news]
+    news = [change for change in report.changes if change.is_news]
     if as_json:
         changed = [
             {"issue": one.issue, "build": one.build, "hardware": one.hardware, "before": before, "after": after}

@@ -158,7 +158,7 @@ def _decoys_that_help(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iter
 
 
 def _decoys(issue: Issue) -> set[str]:
-    return {one.id for one in issue.workarounds if one.is_decoy}
+    return {workaround.id for workaround in issue.workarounds if workaround.is_decoy}
 
 
 def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
@@ -231,11 +231,11 @@ class Gap(OfCell):
 def gaps_of(issue: Issue, cells: Iterable[Cell]) -> tuple[Gap, ...]:
     """In the order of `cells`, and of the issue's workarounds within one."""
     return tuple(
-        Gap(*cell.key, one.id, finding.note or NOT_RUN, cell_address(*cell.key))
+        Gap(*cell.key, workaround.id, finding.note or NOT_RUN, cell_address(*cell.key))
         for cell in cells
         if cell.verdict is Verdict.AFFECTED
-        for one in issue.workarounds
-        if (finding := cell.workarounds.get(one.id)) is not None and _is_open(issue, one.id, finding)
+        for workaround in issue.workarounds
+        if (finding := cell.workarounds.get(workaround.id)) is not None and _is_open(issue, workaround.id, finding)
     )
 
 

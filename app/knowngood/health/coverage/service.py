@@ -99,7 +99,7 @@ def coverage_of(known: Known, waiting: tuple[Waiting, ...] = ()) -> Coverage:
         doubtful=tuple(
             DoubtfulCell(*cell.key, cell.verdict, cell.reason, cell_address(*cell.key)) for cell in doubtful(every)
         ),
-        unproven=tuple(one for one in remarks if one.trouble is MismatchKind.NEVER_FAILED),
+        unproven=tuple(remark for remark in remarks if remark.trouble is MismatchKind.NEVER_FAILED),
         contradictions=tuple(one for one in remarks if one.trouble is MismatchKind.CONTRADICTED),
         waiting=waiting,
     )
@@ -112,7 +112,7 @@ def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverag
     return ClassCoverage(
         hardware=hardware,
         builds=tuple(build.id for build in chosen),
-        applicable=sum(one.applicable for one in rows),
+        applicable=sum(row.applicable for row in rows),
         measured=sum(one.measured for one in rows),
         conclusive=sum(one.conclusive for one in rows),
         rows=rows,

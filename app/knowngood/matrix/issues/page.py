@@ -215,8 +215,8 @@ def issue_page(
             )
         )[::-1],
         classes=tuple(
-            Choice(fromkey, issue_address(issue.id, build=wanted, hardware=fromkey), fromkey == hardware)
-            for fromkey in dict.fromkeys([*measured, hardware])
+            Choice(class_, issue_address(issue.id, build=wanted, hardware=class_), class_ == hardware)
+            for class_ in dict.fromkeys([*measured, hardware])
         ),
         word=whole_word(cell, issue, telling.known, context.language),
         workarounds=workarounds,

@@ -72,7 +72,9 @@ def comparison_of(request: CompareRequest, known: Known, now: datetime) -> Compa
         offered = near or [("choose two builds", _address(request, a="", b=""))]
         raise NotFound(f"{error.field}: {error.problem}", offered) from None
     if request.component:
-        refuse_unknown("component", [request.component], {one.component for one in known.issues.values()}, "component")
+        refuse_unknown(
+            "component", [request.component], {issue.component for issue in known.issues.values()}, "component"
+        )
     return _narrowed_to(compared, request.component, read_condition(request.q), now)
 
 

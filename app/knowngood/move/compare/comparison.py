@@ -93,7 +93,7 @@ def compare(
     pairs = [pair_of(issue, before, after, hardware, known) for issue in issues]
     if now is not None:
         pairs = [
-            replace(one, old=(is_stale(one.before, before, now), is_stale(one.after, after, now))) for one in pairs
+            replace(pair, old=(is_stale(pair.before, before, now), is_stale(pair.after, after, now))) for pair in pairs
         ]
     return Comparison(before, after, hardware, tuple(sorted(pairs, key=most_severe_first)))
 
@@ -166,7 +166,7 @@ def _counts(comparison: Comparison) -> Iterator[Message]:
     for group, forms in _COUNTED.items():
         pairs = comparison.of(group)
         remarks = [_counted(words, sum(map(holds, pairs))) for words, holds in _REMARKS.get(group, ())]
-        told = [one for one in remarks if one]
+        told = [remark for remark in remarks if remark]
         if count := _counted(forms, len(pairs)):
             yield aside(count, [joined("then", told)] if told else [])
 

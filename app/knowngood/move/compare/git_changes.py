@@ -41,12 +41,14 @@ class ChangedTorch:
         if self.before is None or self.after is None:
             return f"left out: {self.problem}"
         unclear = [side for side in (self.before, self.after) if side.build is None]
-        return "; ".join([f"{self.before.asked} becomes {self.after.asked}", *(_why_not(side) for side in unclear)])
+        return "; ".join(
+            [f"{self.before.description} becomes {self.after.description}", *(_why_not(side) for side in unclear)]
+        )
 
 
 def _why_not(side: ResolvedBuild) -> str:
     near = f"; nearest: {', '.join(side.nearest)}" if side.nearest else ""
-    return f"{side.asked} cannot be compared: {side.note or 'it is no build of the catalogue'}{near}"
+    return f"{side.description} cannot be compared: {side.note or 'it is no build of the catalogue'}{near}"
 
 
 def torch_changes(revision: str, knowledge: Knowledge) -> list[ChangedTorch]:
@@ -69,7 +71,7 @@ def _changed(root: Path, base: str, paths: list[str], knowledge: Knowledge) -> I
         except (BadEnvironment, OtherPython) as error:
             yield ChangedTorch(path, problem=str(error))
             continue
-        if before and after and before.asked != after.asked:
+        if before and after and before.description != after.description:
             yield ChangedTorch(path, before, after)
 
 

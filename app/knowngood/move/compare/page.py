@@ -95,8 +95,8 @@ def _page(
         "builds": {build.id: build.build_id.apart_from_python in tested for build in newest_first},
         "components": sorted({issue.component for issue in known.issues.values()}),
         "classes": [
-            Choice(one, _address(request, sort, hardware=one), one == hardware)
-            for one in dict.fromkeys([*known.hardware, hardware])
+            Choice(item, _address(request, sort, hardware=item), item == hardware)
+            for item in dict.fromkeys([*known.hardware, hardware])
         ],
         "pairing": PAIRING_WORDS,
         "json_address": f"{API}{compare_address(request.a, request.b, **narrowing)}" if compared else f"{API}/builds",

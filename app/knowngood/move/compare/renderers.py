@@ -78,7 +78,7 @@ def notes_of(
     yield from grounds_of(pair)
     yield from left_of(pair, left)
     sides = pair.packages.before, pair.packages.after
-    before, after = (" ".join(one) or Message("nothing_beside_torch") for one in sides)
+    before, after = (" ".join(side) or Message("nothing_beside_torch") for side in sides)
     if before != after:
         yield Message("with_packages", before=before, after=after)
     if pair.issue.requires.package:

@@ -123,9 +123,9 @@ def _violations(
     if wanted and build.python != wanted:
         yield Message("other_python_listed", found=build.python, wanted=wanted)
     yield from (
-        Message("no_companion", package=one.package, asked=str(one.asked))
-        for one in build.companions
-        if one.package in constraints.packages and not one.release
+        Message("no_companion", package=companion.package, asked=str(companion.asked))
+        for companion in build.companions
+        if companion.package in constraints.packages and not companion.release
     )
     yield from (_unlike(build, pin) for pin in constraints.pins if not _holds(build, pin))
     if build.is_mismatched and not constraints.names_triton:

@@ -179,7 +179,10 @@ def _ways(
         "classes": [choice(one, is_chosen=one in request.hardware, hardware=[one]) for one in known.hardware],
         "components": [
             choice(context.say("all"), is_chosen=not request.component, component=[]),
-            *(choice(one, is_chosen=one in request.component, component=[one]) for one in components),
+            *(
+                choice(component, is_chosen=component in request.component, component=[component])
+                for component in components
+            ),
         ],
     }
 

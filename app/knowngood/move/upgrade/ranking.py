@@ -95,23 +95,23 @@ class UpgradeAdvice:
     @property
     def best(self) -> Candidate | None:
         """The one that is recommended."""
-        return next((one for one in self.candidates if one.rating is Rating.RECOMMENDED), None)
+        return next((candidate for candidate in self.candidates if candidate.rating is Rating.RECOMMENDED), None)
 
     def chosen(self, named: str) -> Candidate | None:
         """The candidate that is named, else the recommended one. Raises UnknownBuild."""
         if not named:
             return self.best
-        candidates = {one.build.id: one for one in self.candidates}
+        candidates = {candidate.build.id: candidate for candidate in self.candidates}
         return candidates[find_build(named, {id_: one.build for id_, one in candidates.items()}).id]
 
     @property
     def compared(self) -> tuple[Candidate, ...]:
         """The build one is on, then the candidates of which anything is known."""
-        return (self.base, *(one for one in self.candidates if one.answered_by))
+        return (self.base, *(candidate for candidate in self.candidates if candidate.answered_by))
 
     @property
     def unmeasured(self) -> tuple[Candidate, ...]:
-        return tuple(one for one in self.candidates if not one.answered_by)
+        return tuple(candidate for candidate in self.candidates if not candidate.answered_by)
 
 
 RANKING_WORDS = (
@@ -219,9 +219,9 @@ def _outside(build: Build, question: UpgradeQuestion, known: Known) -> Candidate
     """The build by all issues that are not watched and concern the environment."""
     watched, packages = {one.id for one in question.watched}, dict.fromkeys(question.constraints.packages, "")
     others = tuple(
-        one
-        for one in known.issues.values()
-        if one.id not in watched and not one.is_smoke and concerns(one, packages, named=False)
+        issue
+        for issue in known.issues.values()
+        if issue.id not in watched and not issue.is_smoke and concerns(issue, packages, named=False)
     )
     asked = replace(question, watched=others)
     return _candidate(build, _places(asked, known), asked, known)

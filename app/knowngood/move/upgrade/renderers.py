@@ -87,8 +87,12 @@ def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
     width = max(len(one.build.id) for one in candidates)
     heads = [*COLUMN_WORDS.values(), MEASURED_WORDS, REPORTED_WORDS]
     rows = [
-        [*figures(one, untried="{n}?", eased="{n}'"), english(measured(one)), str(one.age.reported) if one.age else "?"]
-        for one in candidates
+        [
+            *figures(candidate, untried="{n}?", eased="{n}'"),
+            english(measured(candidate)),
+            str(candidate.age.reported) if candidate.age else "?",
+        ]
+        for candidate in candidates
     ]
     widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
     yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
@@ -119,7 +123,7 @@ def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
     if candidate.missing.count:
         yield from wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
-        yield from (f"  {one}" for one in candidate.missing.commands)
+        yield from (f"  {command}" for command in candidate.missing.commands)
 
 
 LONGEST = 80
@@ -185,9 +189,9 @@ def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
 def _table(rows: Sequence[Candidate]) -> str:
     heads = ["", *COLUMN_WORDS.values(), MEASURED_WORDS]
     lines = [f"| {' | '.join(heads)} |", f"| --- {'| ---: ' * (len(heads) - 1)}|"]
-    for one in rows:
-        counts = figures(one, untried="{n} with a workaround not tried", eased="{n} with a workaround")
-        lines.append(f"| {' | '.join([escaped(one.build.id), *counts, english(measured(one))])} |")
+    for row in rows:
+        counts = figures(row, untried="{n} with a workaround not tried", eased="{n} with a workaround")
+        lines.append(f"| {' | '.join([escaped(row.build.id), *counts, english(measured(row))])} |")
     return "\n".join(lines)
 
 

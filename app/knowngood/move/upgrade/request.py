@@ -134,7 +134,7 @@ def start_name(found: ResolvedBuild) -> str:
 
 def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
     """The GPUs of an environment that may be asked about, by name."""
-    return tuple(one for one in found.gpus if parse_capability(class_named(one, ())))
+    return tuple(gpu for gpu in found.gpus if parse_capability(class_named(gpu, ())))
 
 
 def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[Message, ...]]:
@@ -152,7 +152,7 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    said = resolve_build(written, knowledge.known.build_names, builds, python=known).said
+    said = resolve_build(written, knowledge.known.build_names, builds, python=known).notes
     return start, (*([clauses(said)] if said else []), *([] if platforms else [TAKEN]))
 
 
@@ -161,7 +161,7 @@ def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Buil
     if not python:
         return start
     same = start.build_id.apart_from_python
-    alike = (one for one in builds.values() if one.build_id.apart_from_python == same and one.python == python)
+    alike = (build for build in builds.values() if build.build_id.apart_from_python == same and build.python == python)
     return next(alike, start)
 
 
@@ -188,7 +188,7 @@ def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[st
     what `has` may name.
     """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
-    bound = {one.package for build in knowledge.known.builds.values() for one in build.companions}
+    bound = {companion.package for build in knowledge.known.builds.values() for companion in build.companions}
     return tuple(sorted(name for name in packages if name in concerned | bound)) or (NO_PACKAGE,)
 
 
@@ -222,7 +222,7 @@ def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequenc
     names = {
         class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in request.hardware
     }
-    gpus = [one for one in names if parse_capability(one)]
+    gpus = [name for name in names if parse_capability(name)]
     with about("python"):
         python = read_python(request.python.strip())
     with about("cuda"):
@@ -232,5 +232,7 @@ def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequenc
     with about("pin"):
         pins = tuple(read_pin(text) for text in request.pin)
     with about("hardware"):
-        hardware = measured_classes(list(names) or [one for one in classes if one in measured], [*measured, *gpus])
+        hardware = measured_classes(
+            list(names) or [class_ for class_ in classes if class_ in measured], [*measured, *gpus]
+        )
     return Constraints(python, driver, hardware, (*cuda, *pins), names, tuple(sorted(request.packages or ())))

@@ -123,9 +123,9 @@ def _packages(advice: UpgradeAdvice) -> Iterator[Message]:
     for which newer releases there is none.
     """
     python = advice.constraints.python or advice.start.python
-    candidates = [one.build for one in advice.candidates]
+    candidates = [candidate.build for candidate in advice.candidates]
     newer = [one for one in advice.newer if one in candidates or one.python == python]
-    bound = {one.package: one.asked for build in newer for one in build.companions}
+    bound = {companion.package: companion.asked for build in newer for companion in build.companions}
     for name in (name for name in advice.constraints.packages if name in bound):
         pairs = [
             Message("release_of_package", torch=build.requirement, package=name, release=release)
@@ -138,7 +138,7 @@ def _packages(advice: UpgradeAdvice) -> Iterator[Message]:
         minors = list(dict.fromkeys(build.minor for build in newer))
         held = [build.minor for build in newer if coming_along(build, (name,))]
         above = minors[minors.index(held[-1]) + 1 :] if held else minors
-        lacking = (*(one for one in minors if one not in (*held, *above)), *above[:1])
+        lacking = (*(minor for minor in minors if minor not in (*held, *above)), *above[:1])
         if lacking:
             key, for_python = "no_package_from" if len(above) > 1 else "no_package_for", python or DEFAULT_PYTHON
             yield Message(key, package=name, minors=lacking, python=for_python, asked=str(bound[name]))
@@ -161,7 +161,10 @@ def told_of(advice: UpgradeAdvice) -> Candidate | None:
     """
     if advice.best or advice.decision is UpgradeDecision.STAY:
         return advice.best or next(iter(advice.candidates), None)
-    return next((one for one in advice.candidates if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
+    return next(
+        (candidate for candidate in advice.candidates if candidate.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}),
+        None,
+    )
 
 
 def left_out_by_reason(advice: UpgradeAdvice) -> dict[Message, list[str]]:
@@ -246,11 +249,11 @@ def _step(item: IssuePair) -> WorkaroundStep | None:
 
 def _turned(items: Iterable[IssuePair], wanted: Mapping[WorkaroundTurn, Message | None]) -> Iterator[WorkaroundStep]:
     for item in items:
-        for one in item.issue.workarounds:
-            turn = item.turns.get(one.id)
+        for workaround in item.issue.workarounds:
+            turn = item.turns.get(workaround.id)
             if turn is not None and turn in wanted:
-                finding = item.after.workarounds.get(one.id)
+                finding = item.after.workarounds.get(workaround.id)
                 why = wanted[turn]
                 if why and finding and finding.note:
                     why = Message("because", first=why, said=finding.note)
-                yield WorkaroundStep(item, one, why)
+                yield WorkaroundStep(item, workaround, why)

@@ -32,7 +32,7 @@ _needs = RequireScope(Scope.SUBMIT)
 
 
 async def _submitter(request: Request) -> Actor:
-    """Who sends it, counted against how many bundles their token may send; all before the body is read."""
+    """The sender, counted against how many bundles their token may send; all before the body is read."""
     actor = await _needs(request)
     state_of(request.app).results_buckets.take(actor.token)
     return actor
@@ -60,7 +60,7 @@ class TakenBody(Body):
     refused: Annotated[int, BeforeValidator(len)] = 0
     clashes: Annotated[
         list[str],
-        BeforeValidator(lambda refused: [one.id for one in refused[:20]]),
+        BeforeValidator(lambda refused: [clash.id for clash in refused[:20]]),
         Field(validation_alias="refused", default_factory=list),
     ]
 

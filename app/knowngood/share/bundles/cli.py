@@ -32,7 +32,7 @@ from knowngood.share.bundles.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, reading
 from knowngood.store.records import ExportSelection
 
-_CLASHES_TOLD = 20
+_CLASHES_SHOWN = 20
 
 
 @command(
@@ -55,13 +55,13 @@ def import_bundle(engine: Engine, file: Path, *, alone: bool = False) -> int:
     notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
     notes += [f"{report.voided} voided (of a worker and a time whose results do not count)"] if report.voided else []
     notes += [f"{report.replaced} in the place of others"] if report.replaced else []
-    notes += [f"{report.said} notes and voids of people"] if report.said else []
+    notes += [f"{report.notes} notes and voids of people"] if report.notes else []
     out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
-    for one in report.refused[:_CLASHES_TOLD]:
-        words = f"attempt {one.id} says something else than the one that is here, which came from {one.origin}"
+    for clash in report.refused[:_CLASHES_SHOWN]:
+        words = f"attempt {clash.id} says something else than the one that is here, which came from {clash.origin}"
         err.print(f"{file.name}: refused: {words}", markup=False, soft_wrap=True)
-    if len(report.refused) > _CLASHES_TOLD:
-        err.print(f"{file.name}: refused: {len(report.refused) - _CLASHES_TOLD} more", markup=False, soft_wrap=True)
+    if len(report.refused) > _CLASHES_SHOWN:
+        err.print(f"{file.name}: refused: {len(report.refused) - _CLASHES_SHOWN} more", markup=False, soft_wrap=True)
     return len(report.refused)
 
 
@@ -121,7 +121,7 @@ def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int
     refused = False
     for file in files:
         report = _push(address, token, file, tries)
-        click.echo(f"{file.name}: {_told(report)}")
+        click.echo(f"{file.name}: {_describe_report(report)}")
         refused = refused or bool(report["refused"])
     return Exit.UNUSABLE if refused else Exit.OK
 
@@ -152,7 +152,7 @@ def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]
         except HTTPError as error:
             if not left or error.code not in BUSY:
                 raise _refusal(address, file, error) from None
-            wait_s = max(wait_s, _asked_wait_s(error.headers))
+            wait_s = max(wait_s, _wait_s(error.headers))
         except (URLError, HTTPException, OSError) as error:
             if not left:
                 reason = getattr(error, "reason", error)
@@ -178,22 +178,24 @@ def _post(address: str, token: str, file: Path) -> dict[str, object]:
         request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
         with opener.open(request, timeout=_TIMEOUT_S) as answer:
             try:
-                told = json.loads(answer.read(1 << 20))
-                named = {name: told[name] for name in ("added", "known", "voided", "superseded", "unknown", "changed")}
-                return {**named, **{name: told.get(name, 0) for name in ("replaced", "refused")}}
+                report = json.loads(answer.read(1 << 20))
+                named = {
+                    name: report[name] for name in ("added", "known", "voided", "superseded", "unknown", "changed")
+                }
+                return {**named, **{name: report.get(name, 0) for name in ("replaced", "refused")}}
             except (ValueError, TypeError, KeyError):
                 raise ServerUnusable(
                     f"{place_of(address)} does not answer as a Known Good server would; is the address right?"
                 ) from None
 
 
-_TOLD = ("superseded", "unknown", "voided", "replaced", "refused")
+_FURTHER_COUNTS = ("superseded", "unknown", "voided", "replaced", "refused")
 
 
-def _told(report: dict[str, object]) -> str:
-    said = [f"{report['added']} attempts added", f"{report['known']} were there already"]
-    said += [f"{report[what]} {what}" for what in _TOLD if report[what]]
-    return ", ".join([*said, f"{report['changed']} cells changed"])
+def _describe_report(report: dict[str, object]) -> str:
+    parts = [f"{report['added']} attempts added", f"{report['known']} were there already"]
+    parts += [f"{report[what]} {what}" for what in _FURTHER_COUNTS if report[what]]
+    return ", ".join([*parts, f"{report['changed']} cells changed"])
 
 
 def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
@@ -205,6 +207,6 @@ def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
     return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
 
 
-def _asked_wait_s(headers: Message) -> float:
-    asked = headers.get("Retry-After", "")
-    return min(float(asked), _MOST_WAIT_S) if asked.isdigit() else 0.0
+def _wait_s(headers: Message) -> float:
+    retry_after = headers.get("Retry-After", "")
+    return min(float(retry_after), _MOST_WAIT_S) if retry_after.isdigit() else 0.0

@@ -1,4 +1,4 @@
-"""The result bundle: evidence on its way from one store to another. JSON Lines, gzipped, told apart by `kind`.
+"""The result bundle: evidence on its way from one store to another. JSON Lines, gzipped, distinguished by `kind`.
 
     {"kind": "header", "format": "knowngood-bundle", "version": 1, "product": "knowngood", ...}
     machines, locks, environments, logs, attempts: what is referred to stands before what refers to it
@@ -60,7 +60,7 @@ NEEDS = "0.1"
 
 _LINE_LIMIT_BYTES = 8 * LOG_LIMIT_BYTES
 _TOTAL_LIMIT_BYTES = 16 << 30
-_KEPT_BYTES = 8 << 20  # of lines, as they stand in the file; about 5,000 attempts
+_HELD_BYTES = 8 << 20  # of lines, as they stand in the file; about 5,000 attempts
 _MOST_ORDINAL = 1_000_000  # the next one is planned from it, and its column ends at two thousand million
 _MOST_ISSUES = 100_000
 _LONGEST_NAMES = {"issue": 100, "build": 100, "hardware": 40, "machine": 32, "token": 16, "actor": 100, "ended_by": 100}
@@ -168,20 +168,20 @@ def check_bundle(path: Path) -> CheckedBundle:
     header = _header(path, first)
     read.update(first)
     counts: Counter[str] = Counter()
-    said: dict[tuple[type[Item], str], str] = {}
-    kept: list[bytes] = []
+    keys: dict[tuple[type[Item], str], str] = {}
+    held_lines: list[bytes] = []
     size = 0
     for number, line in enumerate(lines, start=2):
-        kind, found = _parsed(path, number, line)
+        kind, content = _parsed(path, number, line)
         if kind == "footer":
             if next(lines, None) is not None:
                 raise BadBundle(f"{_named(path)} goes on after its last line; it was put together from several files")
             sha256 = read.hexdigest()
             _check_footer(path, counts, sha256, orjson.loads(line))
-            held = tuple(kept) if size <= _KEPT_BYTES else None
-            return CheckedBundle(path, header, dict(counts), sha256, _lock_keys(said), held)
+            held = tuple(held_lines) if size <= _HELD_BYTES else None
+            return CheckedBundle(path, header, dict(counts), sha256, _lock_keys(keys), held)
         if kind in {"lock", "environment"}:
-            _note_lock(said, path, number, _item(path, number, kind, found))
+            _note_lock(keys, path, number, _item(path, number, kind, content))
         read.update(line)
         counts[kind] += 1
         if number - 1 > MOST_LINES or counts["lock"] + counts["environment"] > MOST_LOCKS:
@@ -189,13 +189,13 @@ def check_bundle(path: Path) -> CheckedBundle:
                 f"{_named(path)} holds more than {MOST_LINES:,} lines, or {MOST_LOCKS:,} of locks; export it in parts"
             )
         size += len(line)
-        if size <= _KEPT_BYTES:
-            kept.append(line)
+        if size <= _HELD_BYTES:
+            held_lines.append(line)
     raise _cut_off(path)
 
 
-def _note_lock(said: dict[tuple[type[Item], str], str], path: Path, number: int, item: Item) -> None:
-    """Of a lock a bundle says at most one text and one environment."""
+def _note_lock(keys: dict[tuple[type[Item], str], str], path: Path, number: int, item: Item) -> None:
+    """Note what a bundle says of a lock: at most one text and one environment. Raises BadBundle."""
     match item:
         case LockText():
             name, key = item.digest, text_key(item.text)
@@ -203,14 +203,14 @@ def _note_lock(said: dict[tuple[type[Item], str], str], path: Path, number: int,
             name, key = item.lock_digest, environment_key(item)
         case _:
             return
-    if said.setdefault((type(item), name), key) != key:
+    if keys.setdefault((type(item), name), key) != key:
         raise BadBundle(f"{_named(path)}, line {number}: says of the lock {name} what it said otherwise before")
 
 
-def _lock_keys(said: Mapping[tuple[type[Item], str], str]) -> Mapping[str, str]:
+def _lock_keys(keys: Mapping[tuple[type[Item], str], str]) -> Mapping[str, str]:
     return {
-        name: joined(said.get((LockText, name), ""), said.get((InstalledEnvironment, name), ""))
-        for name in {name for _, name in said}
+        name: joined(keys.get((LockText, name), ""), keys.get((InstalledEnvironment, name), ""))
+        for name in {name for _, name in keys}
     }
 
 
@@ -221,16 +221,18 @@ def read_items(checked: CheckedBundle) -> Iterator[Item]:
     """
     lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
     for number, line in enumerate(lines, start=2):
-        kind, found = _parsed(checked.path, number, line)
+        kind, content = _parsed(checked.path, number, line)
         if kind in _KINDS:
-            yield _item(checked.path, number, kind, found)
+            yield _item(checked.path, number, kind, content)
 
 
 _UNNAMED = Path("/proc/self/fd")
 
 
 def _named(path: Path) -> str:
-    """As sentences call it. A file that is written as it comes over the network has no name that says anything."""
+    """The file as sentences call it. A file that is written as it comes over the network has no name that says
+    anything.
+    """
     return "the bundle" if path.parent == _UNNAMED else path.name
 
 
@@ -247,9 +249,9 @@ def read_in_steps(checked: CheckedBundle, step_bytes: int, look: Callable[[Item]
             unpacked = _Unpacked(checked.path, file)
             lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
             for number, line in enumerate(lines, start=2):
-                kind, found = _parsed(checked.path, number, line)
+                kind, content = _parsed(checked.path, number, line)
                 if kind in _KINDS:
-                    item = _item(checked.path, number, kind, found)
+                    item = _item(checked.path, number, kind, content)
                     look(item)
                     unpacked.put(item, line)
             yield from unpacked.steps(step_bytes)
@@ -313,7 +315,7 @@ class _Unpacked:
             yield tuple(step.values())
 
     def _referred_by(self, attempt: Attempt) -> list[int]:
-        """Where that stands which an attempt refers to, as far as it is in the bundle."""
+        """The places of what an attempt refers to, as far as it is in the bundle."""
         names = (attempt.machine, attempt.lock_digest, attempt.lock_digest, attempt.log_digest)
         pairs = zip(self._referred.values(), names, strict=True)
         return [places[name] for places, name in pairs if name in places]
@@ -387,20 +389,20 @@ def _header(path: Path, line: bytes) -> BundleHeader:
         raise BadBundle(f"{_named(path)}, line 1: {first_problem(error)}") from None
     problem = None if _ORIGIN.match(header.origin) else f'"{header.origin[:40]}" is no origin'
     words: list[Note | Void] = [*header.notes, *header.voids]
-    problem = problem or next((wrong for said in words if (wrong := _problem_of_words(said))), None)
+    problem = problem or next((wrong for word in words if (wrong := _problem_of_words(word))), None)
     if problem or len(header.catalogue) > _MOST_ISSUES:
         raise BadBundle(f"{_named(path)}, line 1: {problem or f'it names more than {_MOST_ISSUES} issues'}")
     return header
 
 
-def _problem_of_words(said: Note | Void) -> str | None:
+def _problem_of_words(remark: Note | Void) -> str | None:
     """Find what a store could not hold, or a page not show in one line."""
-    names = vars(said) if isinstance(said, Note) else vars(said) | vars(said.span)
+    names = vars(remark) if isinstance(remark, Note) else vars(remark) | vars(remark.span)
     for name, limit in _LONGEST_NAMES.items():
         if len(named := str(names.get(name, ""))) > limit or not named.isprintable():
             return f'"{named[:40]}" is no {name} of a note or void'
     try:
-        checked_reason(said.reason)
+        checked_reason(remark.reason)
     except BadRequest as error:
         return str(error)
     return None
@@ -432,10 +434,10 @@ def _check_footer(path: Path, counts: Counter[str], sha256: str, footer: Mapping
 _BEGINS = re.compile(rb'\{"kind":"([a-z]{1,20})",')
 
 
-def _valid(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) -> Item:
+def _valid(path: Path, number: int, kind: str, content: bytes | Mapping[str, Any]) -> Item:
     """Straight from JSON: half the time of reading fields first and then making a value of them."""
     try:
-        return _READ_JSON[kind](found) if isinstance(found, bytes) else _KINDS[kind].validate_python(found)
+        return _READ_JSON[kind](content) if isinstance(content, bytes) else _KINDS[kind].validate_python(content)
     except ValidationError as error:
         if error.errors(include_url=False, include_context=False)[0]["type"] == "json_invalid":
             raise BadBundle(
@@ -444,8 +446,8 @@ def _valid(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any])
         raise BadBundle(f"{_named(path)}, line {number}, {kind}: {first_problem(error)}") from None
 
 
-def _item(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) -> Item:
-    item = _valid(path, number, kind, found)
+def _item(path: Path, number: int, kind: str, content: bytes | Mapping[str, Any]) -> Item:
+    item = _valid(path, number, kind, content)
     problem = _problem(item)
     if problem:
         raise BadBundle(f"{_named(path)}, line {number}, {kind}: {problem}")
@@ -472,8 +474,8 @@ def _problem(item: Item) -> str | None:
         case LockText():
             return _text_problem(item.text) or _digest_problem(item.digest)
         case InstalledEnvironment():
-            found = entries_problem(item.packages) or entries_problem(item.imported)
-            return _digest_problem(item.lock_digest) or found
+            problem = entries_problem(item.packages) or entries_problem(item.imported)
+            return _digest_problem(item.lock_digest) or problem
 
 
 def _text_problem(text: str) -> str | None:

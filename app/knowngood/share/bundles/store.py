@@ -42,7 +42,7 @@ from knowngood.store.tables import arms, attempts, environments, imports, issues
 
 _CLOCKS_DIFFER = timedelta(days=1)
 _ROWS_AT_ONCE = 200
-_CLASHES_TOLD = 20
+_CLASHES_NOTED = 20
 _STEP_BYTES = 1 << 20  # of a large bundle in one transaction: a tenth of a second of one core
 _PAUSE_S = 0.15  # SQLite has no queue: who waits for the lock asks for it every tenth of a second
 _IDS_AT_ONCE = 10_000
@@ -192,7 +192,7 @@ def _import_whole(engine: Engine, coming: _Coming) -> ImportReport:
 @dataclass(frozen=True)
 class _Step:
     """Items of one transaction, with what can be known of them before that begins: whoever writes meanwhile does
-    not wait for it. `packed` are the logs as they are kept.
+    not wait for it. `packed` are the logs as they are stored.
     """
 
     items: tuple[bundles_format.Item, ...]
@@ -232,19 +232,19 @@ def _import_in_steps(engine: Engine, coming: _Coming, *, pause_s: float) -> Impo
         return _end(s, coming, total)
 
 
-def _sum(one: ImportReport, other: ImportReport) -> ImportReport:
+def _sum(report: ImportReport, other: ImportReport) -> ImportReport:
     names = ("added", "known", "unknown", "superseded", "voided", "changed", "replaced", "refused")
-    return replace(one, **{name: getattr(one, name) + getattr(other, name) for name in names})
+    return replace(report, **{name: getattr(report, name) + getattr(other, name) for name in names})
 
 
 def _end(s: Session, coming: _Coming, report: ImportReport) -> ImportReport:
     if not report.refused:
         row = {"digest": coming.checked.sha256, "at": coming.now, "origin": report.origin, "attempts": report.added}
         insert_missing(s, imports, [row])
-    report = replace(report, said=0 if coming.vouched else _take_in_words(s, coming))
-    told = {"added": report.added, "known": report.known, "replaced": report.replaced, "refused": len(report.refused)}
-    clashes = [vars(one) for one in report.refused[:_CLASHES_TOLD]]
-    _note(s, coming, "results.import", origin=report.origin, **told, **({"clashes": clashes} if clashes else {}))
+    report = replace(report, notes=0 if coming.vouched else _take_in_words(s, coming))
+    counts = {"added": report.added, "known": report.known, "replaced": report.replaced, "refused": len(report.refused)}
+    clashes = [vars(clash) for clash in report.refused[:_CLASHES_NOTED]]
+    _note(s, coming, "results.import", origin=report.origin, **counts, **({"clashes": clashes} if clashes else {}))
     return report
 
 
@@ -261,8 +261,8 @@ def _known_already(s: Session, coming: _Coming) -> ImportReport:
     return ImportReport(origin, added=0, known=n, unknown=0, superseded=0, voided=0, changed=())
 
 
-def _note(s: Session, coming: _Coming, action: str, **told: object) -> None:
-    audit_log.note(s, coming.by, action, coming.checked.sha256, coming.now, **told)
+def _note(s: Session, coming: _Coming, action: str, **details: object) -> None:
+    audit_log.note(s, coming.by, action, coming.checked.sha256, coming.now, **details)
 
 
 def _is_known(s: Session, digest: str) -> bool:
@@ -284,9 +284,9 @@ def _refuse_planned(s: Session, coming: _Coming, ids: Collection[str]) -> None:
         return
     given = statements.given(s, ["id"], [(id_,) for id_ in sorted(ids)])
     planned = sa.select(arms.c.attempt).join_from(given, arms, arms.c.attempt == given.c.id)
-    found = s.execute(planned.where(arms.c.state != ArmState.DONE).limit(1)).scalar()
-    if found is not None:
-        raise BadBundle(f"attempt {found} is planned here and its result is still to come from our own dispatcher")
+    attempt = s.execute(planned.where(arms.c.state != ArmState.DONE).limit(1)).scalar()
+    if attempt is not None:
+        raise BadBundle(f"attempt {attempt} is planned here and its result is still to come from our own dispatcher")
 
 
 class _Intake:
@@ -343,7 +343,7 @@ class _Intake:
         )
 
     def _under_its_own_key(self, item: bundles_format.Item) -> bundles_format.Item:
-        """A lock is kept under what its contents say, and so is what was found by it: not under what a bundle says."""
+        """Give a lock, and what was installed by it, the key of its contents instead of the one that a bundle names."""
         match item:
             case Attempt() if item.lock_digest in self._coming.checked.locks:
                 return replace(item, lock_digest=self._coming.checked.locks[item.lock_digest])
@@ -355,16 +355,18 @@ class _Intake:
                 return item
 
     def _settle(self, came: Sequence[bundles_format.Item]) -> set[str]:
-        """Of attempts whose number is taken, those that take the place of what stands under it, which is gone."""
-        some = [one for one in came if isinstance(one, Attempt)]
+        """Settle attempts whose number is taken: return the ids of those that replace what stood under it."""
+        some = [item for item in came if isinstance(item, Attempt)]
         voided = {
-            one.id for one in some if void_over(one, self._coming.token, self._coming.now, self._voids) is not None
+            attempt.id
+            for attempt in some
+            if void_over(attempt, self._coming.token, self._coming.now, self._voids) is not None
         }
         settled = incoming_attempts.settle(self._s, some, token=self._coming.token, voided=voided)
         self._arrivals.keys |= settled.left
         self._refused += settled.refused
         self._replaced += len(settled.replaced)
-        return {one.id for one in settled.replaced}
+        return {clash.id for clash in settled.replaced}
 
     def _known(self, table: sa.Table, ids: Collection[str]) -> set[str]:
         if not ids:
@@ -396,8 +398,8 @@ class _Intake:
                 return (item.digest, attempt_codec.pack(item.text))
 
     def _attempt_rows(self, came: Sequence[Attempt]) -> list[statements.Row]:
-        """Of so few that their logs can be held together, unpacked."""
-        texts = self._texts({one.log_digest for one in came if self._arrivals.wants_log(one)})
+        """The rows of new attempts, so few that their logs can be held together, unpacked."""
+        texts = self._texts({attempt.log_digest for attempt in came if self._arrivals.wants_log(attempt)})
         return [self._attempt_row(attempt, texts) for attempt in came]
 
     def _texts(self, digests: Collection[str]) -> Mapping[str, str]:
@@ -413,8 +415,8 @@ class _Intake:
         row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(coming.now, coming.token, void))
         if coming.vouched or attempt.origin == LOCAL:
             row["origin"] = coming.origin
-        kept = self._step.searched.get((attempt.id, attempt.log_digest))
-        row |= vars(self._arrivals.take(attempt, texts, is_voided=void is not None, kept=kept))
+        searched = self._step.searched.get((attempt.id, attempt.log_digest))
+        row |= vars(self._arrivals.take(attempt, texts, is_voided=void is not None, searched=searched))
         self._added += 1
         return _COLUMNS(row)
 

@@ -58,6 +58,4 @@ def changes(context: Context, query: Annotated[ChangesQuery, Query()]) -> Respon
 
     First measurements are no changes: `first=true` adds them, marked as such.
     """
-    return context.answer(
-        lambda session: load_changes(session, query), lambda found: context.json(ChangesBody.of(found))
-    )
+    return context.answer(lambda session: load_changes(session, query), lambda news: context.json(ChangesBody.of(news)))

@@ -47,7 +47,9 @@ def atom_feed(
 
 
 def _id(name: str) -> str:
-    """The same for the same name, for good; a server's own address may change, and its entries stay what they are."""
+    """An id that is the same for the same name, for good; a server's own address may change, and its entries stay what
+    they are.
+    """
     return uuid.uuid5(uuid.NAMESPACE_URL, name).urn
 
 
@@ -70,9 +72,11 @@ def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: s
 
 def title_of(change: Change) -> Message:
     """`pytorch-151290: fails on 2 builds`; several issues by their number."""
-    named, said = change.issues, summary(change.turns)
+    named, sentence = change.issues, summary(change.turns)
     return (
-        Message("issue", issue=named[0], said=said) if len(named) == 1 else Message("issues", n=len(named), said=said)
+        Message("issue", issue=named[0], said=sentence)
+        if len(named) == 1
+        else Message("issues", n=len(named), said=sentence)
     )
 
 
@@ -82,10 +86,10 @@ def summary(turns: Iterable[CellTurn]) -> Message:
     First measurements come last, and are said to be that.
     """
     turned = [turn for turn in turns if turn.is_turned]
-    cures = [(id_, one) for turn in turns for id_, one in turn.workarounds.items()]
-    told = Counter(cure_words(id_, one) for id_, one in cures if one.news in _WORTH_A_TITLE)
-    helped = [Message("on_cells", said=words, n=n) for words, n in told.items()]
-    tried = len({id_ for id_, one in cures if one.news is CureNews.FIRST_MEASURED})
+    cures = [(id_, cure) for turn in turns for id_, cure in turn.workarounds.items()]
+    counts = Counter(cure_words(id_, cure) for id_, cure in cures if cure.news in _WORTH_A_TITLE)
+    helped = [Message("on_cells", said=words, n=n) for words, n in counts.items()]
+    tried = len({id_ for id_, cure in cures if cure.news is CureNews.FIRST_MEASURED})
     first = [
         *_counted(turn.after for turn in turned if turn.is_first),
         *([Message("workarounds", n=tried)] if tried else []),
@@ -115,7 +119,11 @@ def cure_words(id_: str, turn: CureTurn) -> Message:
 
 def _counted(verdicts: Iterable[Verdict]) -> list[Message]:
     counts = Counter(verdicts)
-    return [Message("on_cells", said=Message(f"it_{one}"), n=n) for one in map(Verdict, VERDICTS) if (n := counts[one])]
+    return [
+        Message("on_cells", said=Message(f"it_{verdict}"), n=n)
+        for verdict in map(Verdict, VERDICTS)
+        if (n := counts[verdict])
+    ]
 
 
 def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:
@@ -130,7 +138,7 @@ def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Itera
         for turn in turns[:left]:
             address = links.cell(id_, turn.build, turn.hardware)
             place = f"{escape(turn.build)} on {escape(turn.hardware)}"
-            yield f'<li><a href="{escape(address)}">{place}</a>: {_told(turn)}</li>'
+            yield f'<li><a href="{escape(address)}">{place}</a>: {_describe_turn(turn)}</li>'
         yield "</ul>"
         left -= len(turns)
     if left < 0 or len(change.turns) > _LINES:
@@ -153,12 +161,12 @@ _CAUSE_WORDS: Mapping[Cause, str] = {
 }
 
 
-def _told(turn: CellTurn) -> str:
-    said = []
+def _describe_turn(turn: CellTurn) -> str:
+    parts = []
     if turn.is_first:
-        said.append(f"measured for the first time: <b>{VERDICTS[turn.after].as_clause}</b>")
+        parts.append(f"measured for the first time: <b>{VERDICTS[turn.after].as_clause}</b>")
     elif turn.is_turned:
         was = f" (it last said: {VERDICTS[turn.earlier].as_clause})" if turn.earlier else ""
-        said.append(f"{VERDICTS[turn.before].as_clause}{was} → <b>{VERDICTS[turn.after].as_clause}</b>")
-    said += [escape(english(cure_words(id_, one))) for id_, one in turn.workarounds.items()]
-    return "; ".join(said) + (f". {escape(english(turn.reason))}" if turn.reason else "")
+        parts.append(f"{VERDICTS[turn.before].as_clause}{was} → <b>{VERDICTS[turn.after].as_clause}</b>")
+    parts += [escape(english(cure_words(id_, cure))) for id_, cure in turn.workarounds.items()]
+    return "; ".join(parts) + (f". {escape(english(turn.reason))}" if turn.reason else "")

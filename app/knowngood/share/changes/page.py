@@ -30,21 +30,21 @@ NEWS_WORDS = {
 def changes(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
     return context.answer(
         lambda session: load_changes(session, query),
-        lambda found: _page(context, query, found),
+        lambda news: _page(context, query, news),
     )
 
 
-def _page(context: RequestContext, query: ChangesQuery, found: News) -> Response:
-    without = found.query.removesuffix("first=true").rstrip("?&")
-    other = without if query.first else f"{found.query}{'&' if found.query else '?'}first=true"
+def _page(context: RequestContext, query: ChangesQuery, news: News) -> Response:
+    without = news.query.removesuffix("first=true").rstrip("?&")
+    other = without if query.first else f"{news.query}{'&' if news.query else '?'}first=true"
     return context.page(
         "changes.html",
-        found,
+        news,
         most=_LINES,
         title_of=title_of,
         workarounds=partial(_workarounds, context),
         other_address=f"/changes{other}",
-        feed=feed_of(found.asked, found.query),
+        feed=feed_of(news.question, news.query),
     )
 
 
@@ -74,14 +74,14 @@ def watch_list_feed(context: Context, name: str) -> Response:
 
 
 def _feed(context: RequestContext, query: ChangesQuery, file_name: str) -> Response:
-    def show(found: News) -> Response:
+    def show(news: News) -> Response:
         body = atom_feed(
-            found.changes,
-            found.issues,
+            news.changes,
+            news.issues,
             links_at(context.base),
-            address=f"{context.base}{feed_of(found.asked, found.query)}",
-            page=f"{context.base}/changes{found.query}",
-            about=found.about,
+            address=f"{context.base}{feed_of(news.question, news.query)}",
+            page=f"{context.base}/changes{news.query}",
+            about=news.about,
         )
         return context.text(body, f"{MEDIA}; charset=utf-8", file_name)
 
@@ -91,11 +91,11 @@ def _feed(context: RequestContext, query: ChangesQuery, file_name: str) -> Respo
 def _workarounds(context: RequestContext, turn: CellTurn) -> tuple[str, ...]:
     """The news that matters to users first, each by itself; all others that turned alike in one line."""
     ordered = sorted(turn.workarounds.items(), key=lambda item: (list(CureNews).index(item[1].news), item[0]))
-    stated = [(id_, one) for id_, one in ordered if one.news in NEWS_WORDS]
-    others = ((id_, one) for id_, one in ordered if one.news not in NEWS_WORDS)
+    stated = [(id_, cure) for id_, cure in ordered if cure.news in NEWS_WORDS]
+    others = ((id_, cure) for id_, cure in ordered if cure.news not in NEWS_WORDS)
     alike = grouped(others, lambda item: _steps(context, item[1]))
     return (
-        *(f"{context.say(NEWS_WORDS[one.news], id=id_)} ({_steps(context, one)})" for id_, one in stated),
+        *(f"{context.say(NEWS_WORDS[cure.news], id=id_)} ({_steps(context, cure)})" for id_, cure in stated),
         *(f"{', '.join(id_ for id_, _ in some)}: {steps}" for steps, some in alike.items()),
     )
 

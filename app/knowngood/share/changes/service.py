@@ -39,19 +39,21 @@ class ChangesQuery(BaseModel):
 
 @dataclass(frozen=True)
 class News:
-    """The changes, newest first, the catalogue's issues by id, and what they were asked of (issues by their ids), also
-    in words and as a query.
+    """The changes, newest first, the catalogue's issues by id, and the question (issues by their ids), also in words
+    and as a query.
     """
 
     changes: tuple[Change, ...]
     issues: Mapping[str, Issue]
-    asked: ChangesQuery
+    question: ChangesQuery
     about: str
     query: str
 
 
 def load_changes(session: Session, query: ChangesQuery) -> News:
-    """Raises InvalidParameter for names we do not have, NotFound for a watch list there is not."""
+    """Load the changes that a query asks for. Raises InvalidParameter for unknown names, NotFound for an unknown watch
+    list.
+    """
     issues = {issue.id: issue for issue in load_issues(session)}
     query = query.model_copy(update={"issues": _named(query.issues, issues)})
     if query.component:
@@ -59,15 +61,17 @@ def load_changes(session: Session, query: ChangesQuery) -> News:
     wanted, hardware = _wanted(session, query, issues)
     line = _line(session, query.line)
     steps = load_news(session, _STEPS, issues=wanted, line=line)
-    found = changes_of(steps, load_earlier(session, steps), first=query.first)
-    return News(only(found, hardware=hardware)[: query.limit], issues, query, _about(query, line), _asked(query, line))
+    changes = changes_of(steps, load_earlier(session, steps), first=query.first)
+    return News(
+        only(changes, hardware=hardware)[: query.limit], issues, query, _about(query, line), _write_query(query, line)
+    )
 
 
-def _named(asked: Sequence[str], issues: Mapping[str, Issue]) -> list[str]:
-    """By their ids; none where all are asked for, because changes are told of issues that left the catalogue too."""
-    if not asked or any(map(is_all, asked)):
+def _named(names: Sequence[str], issues: Mapping[str, Issue]) -> list[str]:
+    """The ids of the named issues; none where all are wanted: issues that left the catalogue have changes too."""
+    if not names or any(map(is_all, names)):
         return []
-    return [issue.id for issue in named_issues(tuple(issues.values()), asked)]
+    return [issue.id for issue in named_issues(tuple(issues.values()), names)]
 
 
 def _wanted(
@@ -84,7 +88,7 @@ def _wanted(
         content = find_watch_list(session, query.watch).content
         hardware = content.hardware
         try:
-            parts.append({one.id for one in watched_issues(content.watch, issues, names_of(issues))[0]})
+            parts.append({issue.id for issue in watched_issues(content.watch, issues, names_of(issues))[0]})
         except BadRequest as error:  # the catalogue went on since the list was written
             raise InvalidParameter(
                 f'the watch list "{query.watch}" cannot be read any more: {error}', "watch"
@@ -96,14 +100,14 @@ def _line(session: Session, text: str) -> str:
     """`2.8` of `2.8`, `2.8.x` or `torch-2.8.x`."""
     if not text:
         return ""
-    found = _LINE.match(text)
-    line = found[1] if found else text
+    match = _LINE.match(text)
+    line = match[1] if match else text
     refuse_unknown("line of torch", [line], {build.minor for build in load_builds(session)}, "line")
     return line
 
 
 def _about(query: ChangesQuery, line: str) -> str:
-    """`pytorch-151290 on torch 2.8.x`; empty where everything was asked for."""
+    """`pytorch-151290 on torch 2.8.x`; empty where the question names nothing."""
     named = [
         ", ".join(query.issues),
         query.component,
@@ -113,7 +117,7 @@ def _about(query: ChangesQuery, line: str) -> str:
     return ", ".join(part for part in named if part)
 
 
-def _asked(query: ChangesQuery, line: str) -> str:
+def _write_query(query: ChangesQuery, line: str) -> str:
     """The question as a query, `?` included; empty where nothing was named."""
     parts = [
         *(("issues", issue) for issue in query.issues),
@@ -125,7 +129,7 @@ def _asked(query: ChangesQuery, line: str) -> str:
     return f"?{urlencode(parts)}" if parts else ""
 
 
-def feed_of(query: ChangesQuery, asked: str) -> str:
+def feed_of(query: ChangesQuery, query_text: str) -> str:
     """The feed's address for a question: by its own name where one thing is named, else by the query."""
     match (query.issues, query.component, query.line, query.watch, query.first):
         case ([], "", "", "", False):
@@ -134,9 +138,9 @@ def feed_of(query: ChangesQuery, asked: str) -> str:
             return issue_feed(issue)
         case ([], component, "", "", False):
             return component_feed(component)
-        case ([], "", line, "", False) if found := _LINE.match(line):
-            return line_feed(found[1])
+        case ([], "", line, "", False) if minor := _LINE.match(line):
+            return line_feed(minor[1])
         case ([], "", "", watch, False):
             return watch_list_feed(watch)
         case _:
-            return f"{CHANGES_FEED}{asked}"
+            return f"{CHANGES_FEED}{query_text}"

@@ -60,10 +60,10 @@ def export(
         )
         return _bundle(context, session, query, selection) if form is Format.BUNDLE else selection
 
-    def show(found: Response | Selection) -> Response:
-        if isinstance(found, Response):
-            return found
-        pieces = WRITERS[form](extract_of(found, context.now, context.base))
+    def show(result: Response | Selection) -> Response:
+        if isinstance(result, Response):
+            return result
+        pieces = WRITERS[form](extract_of(result, context.now, context.base))
         headers = context.attached(_file_name(context, form))
         return StreamingResponse(pieces, media_type=FORMATS[form].media, headers=headers)
 

@@ -73,14 +73,14 @@ def _marked(marks: list[str], *, is_stale: bool) -> str:
 
 
 def unmeasured_badge(name: str) -> Badge:
-    """For an issue, or a watch list, of which nobody measured anything on any build."""
+    """The badge of an issue, or a watch list, of which nobody measured anything on any build."""
     term = VERDICTS[Verdict.NOT_RUN]
     return Badge(name, term.word, _COLOURS[term.role])
 
 
 @dataclass(frozen=True)
 class WatchListStanding:
-    """How the watched issues stand on one build, each by the worst of the hardware classes that count.
+    """The standing of the watched issues on one build, each by the worst of the hardware classes that count.
 
     What cannot exist there is in none of the three. `unknown` has no answer: not run, doubtful, or cannot be built. Of
     those that fail or pass, `inferred` rest on a cell that was not measured.
@@ -124,7 +124,9 @@ def watch_list_standing(issues: Iterable[Iterable[Cell]], *, is_stale: bool) -> 
 
 
 def list_badge(name: str, standing: WatchListStanding, release: str, hardware: str = "") -> Badge:
-    """Of a watch list on one build; `hardware` is named where it is one class. Green where all are known to pass."""
+    """The badge of a watch list on one build; `hardware` is named where it is one class. Green where all are known to
+    pass.
+    """
     label = f"{name} ({hardware})" if hardware else name
     marks = [f"{standing.inferred} inferred"] if standing.inferred else []
     old = _marked(marks, is_stale=standing.is_stale)
@@ -132,8 +134,8 @@ def list_badge(name: str, standing: WatchListStanding, release: str, hardware: s
     if not standing.watched:
         return Badge(label, f"nothing to watch on {release}", grey)
     if standing.failing:
-        told = f"{standing.failing} of {standing.watched} fail{unknown} on {release}{old}"
-        return Badge(label, told, _COLOURS[Role.BAD])
+        message = f"{standing.failing} of {standing.watched} fail{unknown} on {release}{old}"
+        return Badge(label, message, _COLOURS[Role.BAD])
     if standing.unknown:
         return Badge(label, f"{standing.passing} of {standing.watched} pass{unknown} on {release}{old}", grey)
     return Badge(label, f"all {standing.watched} pass on {release}{old}", _COLOURS[Role.GOOD])
@@ -172,8 +174,13 @@ def badge_svg(badge: Badge) -> bytes:
     for x, width, color in ((0, left, "#3b3f45"), (left, right, badge.color)):
         box = {"x": str(x), "width": str(width), "height": str(_HEIGHT_PX), "fill": color}
         ET.SubElement(svg, "rect", box)
-    told = {"fill": "#fff", "font-family": "Verdana,DejaVu Sans,sans-serif", "font-size": "11", "text-anchor": "middle"}
-    group = ET.SubElement(svg, "g", told)
+    style = {
+        "fill": "#fff",
+        "font-family": "Verdana,DejaVu Sans,sans-serif",
+        "font-size": "11",
+        "text-anchor": "middle",
+    }
+    group = ET.SubElement(svg, "g", style)
     for middle, text in ((left / 2, label), (left + right / 2, message)):
         ET.SubElement(group, "text", {"x": f"{middle:g}", "y": "14"}).text = text
     return cast("bytes", ET.tostring(svg, encoding="utf-8"))
@@ -181,7 +188,7 @@ def badge_svg(badge: Badge) -> bytes:
 
 router = APIRouter(include_in_schema=False)
 
-_KEPT_S = 300
+_BROWSER_CACHE_S = 300
 
 Asked = Annotated[Words, Query()]
 
@@ -201,19 +208,23 @@ def badge(context: Context, issue: str, build: Asked = "", hardware: Asked = "")
 
 
 def _shown(context: RequestContext, badge: Badge) -> Response:
-    """As the address ends. Private ones stay with their reader. A badge has no language: all readers get the same."""
+    """The badge in the form that the address ends in. Private ones stay with their reader. A badge has no language: all
+    readers get the same.
+    """
     if context.request.url.path.endswith(".svg"):
         response = context.text(badge_svg(badge), "image/svg+xml", "badge.svg")
     else:
         response = context.text(shields_endpoint(badge), "application/json", "badge.json")
     if response.headers["Cache-Control"] == "no-cache":
-        response.headers["Cache-Control"] = f"public, max-age={_KEPT_S}"
+        response.headers["Cache-Control"] = f"public, max-age={_BROWSER_CACHE_S}"
         del response.headers["Vary"]
     return response
 
 
 def _badge(context: RequestContext, session: Session, id_: str, build: str, hardware: str) -> Badge:
-    """Without a build, that of the newest release with an answer; without a class, the CPU's or the first with one."""
+    """The badge of an issue: without a build, on the newest release with an answer; without a class, on the CPU's or
+    the first with one.
+    """
     issue = find_issue(session, id_)
     known = context.known(session)
     cells = known.stored(issue.id)
@@ -227,14 +238,16 @@ def _badge(context: RequestContext, session: Session, id_: str, build: str, hard
 
 
 def _list_badge(context: RequestContext, session: Session, name: str, build: str, hardware: str) -> Badge:
-    """Without a build, the newest release with any answer; without a class, those of the list, else all measured."""
+    """The badge of a watch list: without a build, on the newest release with any answer; without a class, on those of
+    the list, else all measured.
+    """
     watch_list = find_watch_list(session, name)
     known = context.known(session)
     watched = _watched(known, watch_list.content.watch)
     measured = known.hardware
-    asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
-    classes = known_classes(asked, measured)
-    cells = [cell for one in watched for cell in known.stored(one.id) if cell.hardware in classes]
+    wanted = [hardware] if hardware else [class_ for class_ in watch_list.content.hardware if class_ in measured]
+    classes = known_classes(wanted, measured)
+    cells = [cell for issue in watched for cell in known.stored(issue.id) if cell.hardware in classes]
     named = _named_or_newest(session, known, build, cells)
     if named is None:
         return unmeasured_badge(name)
@@ -245,7 +258,9 @@ def _list_badge(context: RequestContext, session: Session, name: str, build: str
 
 
 def _watched(known: Known, watch: Watch) -> tuple[Issue, ...]:
-    """None where the list names what has left the catalogue: half of a list must not pass for the whole."""
+    """The watched issues; none where the list names what has left the catalogue: half of a list must not pass for the
+    whole.
+    """
     try:
         return watched_issues(watch, known.issues, known.names)[0]
     except BadRequest:
@@ -256,9 +271,11 @@ def _in_short(build: Build) -> str:
     return build.id.removeprefix("torch-")
 
 
-def _named_or_newest(session: Session, known: Known, asked: str, cells: Sequence[Cell]) -> Build | None:
-    """The build that is asked for, else the newest release among `cells` with an answer."""
-    if asked:
-        return find_build(session, asked)[0]
+def _named_or_newest(session: Session, known: Known, name: str, cells: Sequence[Cell]) -> Build | None:
+    """The build of that name, else the newest release among `cells` with an answer."""
+    if name:
+        return find_build(session, name)[0]
     answered = {cell.build for cell in cells if cell.verdict in CONCLUSIVE}
-    return next((one for one in reversed(tuple(known.builds.values())) if one.id in answered and is_release(one)), None)
+    return next(
+        (build for build in reversed(tuple(known.builds.values())) if build.id in answered and is_release(build)), None
+    )

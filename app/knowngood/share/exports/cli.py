@@ -74,7 +74,7 @@ def export(
 
 
 def _format(name: str) -> Format:
-    """Raises BadRequest for a name that is none, with those that are."""
+    """The format of a name. Raises BadRequest for an unknown one, naming those that there are."""
     if name == "kcidb":
         raise BadRequest(
             "--format kcidb is no more: bundle has the evidence, and `knowngood matrix --json` the verdicts"
@@ -103,7 +103,7 @@ def _extract(engine: Engine, issues: Sequence[str], builds: Sequence[str], hardw
 
 
 def _write(pieces: Iterable[bytes], output: Path) -> Literal["standard output"] | Path:
-    """Where the document went. A file is there whole or not at all."""
+    """Write the document and return where it went. A file is there whole or not at all."""
     if output == _STDOUT:
         for piece in pieces:
             sys.stdout.buffer.write(piece)

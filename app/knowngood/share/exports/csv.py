@@ -58,8 +58,8 @@ def table(extract: Extract) -> Iterator[bytes]:
     issues = {issue.id: issue for issue in extract.issues}
     rows: list[tuple[str, ...]] = []
     for cell in extract.cells:
-        told = _row(extract, issues[cell.issue], extract.builds[cell.build], cell)
-        rows.append(tuple(_safe(told[name]) for name in COLUMNS))
+        values = _row(extract, issues[cell.issue], extract.builds[cell.build], cell)
+        rows.append(tuple(_safe(values[name]) for name in COLUMNS))
         if len(rows) == _LINES_AT_ONCE:
             yield _lines(rows)
             rows = []

@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.verdict import Cell, CellPlace
 
 @dataclass(frozen=True)
 class Links:
-    """Absolute addresses of things on the server that an export was asked of."""
+    """Absolute addresses of things on the server that made the export."""
 
     issue: Callable[[str], str]
     cell: Callable[[str, str, str], str]
@@ -23,7 +23,7 @@ class Links:
 
 @dataclass(frozen=True)
 class Extract:
-    """Issues, all that is known, and every cell that was asked for, not_run ones too.
+    """Issues, all that is known, and every selected cell, not_run ones too.
 
     `links` is None where no server is known (the command line): exports then carry no addresses of ours. `columns` are
     those of a table, one cell of each row in each, where they are more than a build each; empty: they are not.
@@ -46,7 +46,7 @@ class Extract:
         return cell.key in self.stale
 
     def evidence_address(self, cell: Cell) -> str:
-        """Where the attempt that says most is shown; empty where there is none, or no server."""
+        """The address of the attempt that says most; empty where there is none, or no server."""
         return self.links.attempt(cell.evidence) if self.links and cell.evidence else ""
 
 

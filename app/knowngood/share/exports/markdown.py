@@ -27,7 +27,7 @@ SILENT = VerdictMark("∆", "wrong numbers without an error")
 def matrix_markdown(extract: Extract) -> Iterator[bytes]:
     """A table of each hardware class, in pieces. Rows that apply to none of its columns are left out and counted."""
     columns = extract.columns or tuple(
-        Column((extract.builds[id_],)) for id_ in dict.fromkeys(one.build for one in extract.cells)
+        Column((extract.builds[id_],)) for id_ in dict.fromkeys(cell.build for cell in extract.cells)
     )
     for class_, of_class in grouped(extract.cells, lambda cell: cell.hardware).items():
         rows = grouped(of_class, lambda cell: cell.issue)
@@ -87,7 +87,7 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
 
 
 def _legend(extract: Extract, rows: Rows) -> str:
-    """The signs of this table alone, in a fixed order; no sign at all is said to be "not run"."""
+    """The signs of this table alone, in a fixed order; an empty place is explained as "not run"."""
     cells = [cell for _, row in rows for cell in row]
     marks = legend_of(cells)
     marks += [STALE] if any(extract.is_stale(cell) for cell in cells) else []

@@ -77,7 +77,7 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
         "modified": utc(max(cell.measured_at for cell in measured if cell.measured_at is not None)),
         "summary": issue.title,
         "details": issue.summary,
-        "affected": [one for one in affected if one is not None],
+        "affected": [entry for entry in affected if entry is not None],
         "references": [*({"type": _REFERENCES[link.kind], "url": link.url} for link in issue.links), *ours],
         "database_specific": {
             "rules": RULES,
@@ -88,8 +88,13 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
             "silent": issue.silent,
             "status": issue.status,
             "workarounds": [
-                {"id": one.id, "title": one.title, "body": one.body, "trade_off": one.trade_off}
-                for one in issue.workarounds
+                {
+                    "id": workaround.id,
+                    "title": workaround.title,
+                    "body": workaround.body,
+                    "trade_off": workaround.trade_off,
+                }
+                for workaround in issue.workarounds
             ],
             "measured": [_measured(extract, cell) for cell in measured],
         },
@@ -97,7 +102,7 @@ def _record(extract: Extract, issue: Issue, measured: Sequence[Cell]) -> dict[st
 
 
 def _measured(extract: Extract, cell: Cell) -> dict[str, Any]:
-    told = {
+    record = {
         "build": cell.build,
         "hardware": cell.hardware,
         "verdict": cell.verdict,
@@ -107,7 +112,7 @@ def _measured(extract: Extract, cell: Cell) -> dict[str, Any]:
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
     }
     address = extract.evidence_address(cell)
-    return {**told, "evidence": address} if address else told
+    return {**record, "evidence": address} if address else record
 
 
 def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[Cell]) -> dict[str, Any] | None:
@@ -147,14 +152,16 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
 
 def _interval(span: FailingSpan) -> dict[str, Any]:
     silent = {"before": span.before, "within": span.within, "after": span.after}
-    named = {where: {one.name: one.answer for one in releases} for where, releases in silent.items() if releases}
+    named = {
+        where: {release.name: release.answer for release in releases} for where, releases in silent.items() if releases
+    }
     return {"broke_in": span.broke_in, "fixed_in": span.fixed_in, "unanswered": named}
 
 
 def _versions(failing: Iterable[Build]) -> list[str]:
-    found = {build.torch for build in failing}
-    found |= {build.requirement for build in failing if build.origin == "default"}
-    return sorted(found, key=lambda text: (Version(text), text))
+    versions = {build.torch for build in failing}
+    versions |= {build.requirement for build in failing if build.origin == "default"}
+    return sorted(versions, key=lambda text: (Version(text), text))
 
 
 def _is_proven(span: FailingSpan, possible: Iterable[Build], cells: Mapping[str, Cell]) -> bool:

@@ -1,1 +1,1 @@
-"""Attempts, the cells they make, and what was said about them later."""
+"""Attempts, the cells they make, and the notes and voids on them."""

@@ -34,8 +34,11 @@ def parse_attempt(row: sa.RowMapping) -> Attempt:
     return Attempt(record=codec.RECORD.validate_json(row["record"]), **fields)
 
 
-TOLD = (*(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels"), attempts.c.searched)
-"""The columns of `parse_told`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
+VERDICT_COLUMNS = (
+    *(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels"),
+    attempts.c.searched,
+)
+"""The columns of `parse_stored`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
 
 
 class StoredAttempt(NamedTuple):
@@ -49,18 +52,18 @@ class StoredAttempt(NamedTuple):
     void: int | None = None
 
 
-_RECORD_AT = [column.name for column in TOLD].index("record")
+_RECORD_AT = [column.name for column in VERDICT_COLUMNS].index("record")
 
 
-def parse_told(row: Sequence[Any]) -> StoredAttempt:
-    """An attempt from the columns TOLD, without its log: a hundred thousand of these are judged at once."""
+def parse_stored(row: Sequence[Any]) -> StoredAttempt:
+    """An attempt from the columns VERDICT_COLUMNS, without its log: a hundred thousand of these are judged at once."""
     *values, searched = row
     values[_RECORD_AT] = codec.RECORD.validate_json(values[_RECORD_AT])
     return StoredAttempt(Attempt(*values), "", parse_searched(searched))
 
 
 def parse_searched(doc: str | None) -> Searched | None:
-    """None too for what cannot be read: somebody looks once more."""
+    """Read the result of a search; None too for what cannot be read: somebody looks once more."""
     try:
         return codec.SEARCHED.validate_json(doc) if doc else None
     except unreadable.FAULTS:
@@ -69,13 +72,13 @@ def parse_searched(doc: str | None) -> Searched | None:
 
 
 def dump_searched(searched: Searched | None) -> str | None:
-    """The text that `parse_searched` reads. Of an issue without a pattern nothing is kept: nothing was looked for."""
+    """The text that `parse_searched` reads. Nothing is stored for an issue without a pattern: nothing was searched."""
     return codec.SEARCHED.dump_json(searched, exclude_defaults=True).decode() if searched and searched.of else None
 
 
 @dataclass(frozen=True)
 class Reception:
-    """How a result came in, by this server's own word, which no worker can claim: when it came, through which
+    """The way a result came in, by this server's own word, which no worker can claim: when it came, through which
     token (its id; empty: none), and the void that keeps it from counting (None: there is none).
     """
 
@@ -102,7 +105,7 @@ def pack(text: str) -> bytes:
 
 
 def unpack(data: bytes | None) -> str:
-    """Empty for what cannot be unpacked, as for what is not kept any more: verdicts say where they miss a log."""
+    """Unpack a text; empty where it cannot be, or is not stored any more: verdicts say where they miss a log."""
     try:
         return zlib.decompress(data).decode() if data else ""
     except (zlib.error, UnicodeDecodeError):
@@ -111,7 +114,7 @@ def unpack(data: bytes | None) -> str:
 
 
 def cut(log: str) -> str:
-    """At most LOG_LIMIT_BYTES of UTF-8, with the middle left out: beginnings name versions, ends name causes."""
+    """Cut a log to LOG_LIMIT_BYTES of UTF-8 by leaving its middle out: beginnings name versions, ends name causes."""
     data = log.encode()
     if len(data) <= LOG_LIMIT_BYTES:
         return log
@@ -121,12 +124,12 @@ def cut(log: str) -> str:
 
 
 def log_digest(log: str) -> str:
-    """The digest that a log is kept under; empty for an empty one, which is not kept."""
+    """The digest that a log is stored under; empty for an empty one, which is not stored."""
     return digest(log) if log else ""
 
 
 def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
-    """By (arm, variant), what a result must be bound to for it to count today."""
+    """The bindings, by (arm, variant), that a result must have to count today."""
     request = environment_request(issue, build)
     return {
         (arm.id, variant.id): binding(arm, variant, request)
@@ -166,28 +169,35 @@ def _stored(row: sa.RowMapping) -> StoredAttempt:
     return StoredAttempt(parse_attempt(row), unpack(row["zlib"]), parse_searched(row["searched"]), row["void"])
 
 
-def load_told(s: Session, ids: Sequence[str], issues: Mapping[str, Issue]) -> dict[str, StoredAttempt]:
+def load_stored(s: Session, ids: Sequence[str], issues: Mapping[str, Issue]) -> dict[str, StoredAttempt]:
     """These attempts by id as far as verdicts rest on them, less those that cannot be read. `issues` are
     theirs as they stand today: where the signature was looked for already, the log is left out.
     """
     if not ids:
         return {}
     given = statements.given(s, ["id"], [(id_,) for id_ in ids])
-    query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
-    told = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_told))
+    query = sa.select(*VERDICT_COLUMNS).join_from(given, attempts, attempts.c.id == given.c.id)
+    stored = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_stored))
     texts = load_texts(
-        s, logs, sorted({one.attempt.log_digest for one in told if _wants_log(one, issues[one.attempt.issue])} - {""})
+        s,
+        logs,
+        sorted(
+            {evidence.attempt.log_digest for evidence in stored if _wants_log(evidence, issues[evidence.attempt.issue])}
+            - {""}
+        ),
     )
-    return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
+    return {
+        evidence.attempt.id: evidence._replace(log=texts.get(evidence.attempt.log_digest, "")) for evidence in stored
+    }
 
 
-def _wants_log(one: StoredAttempt, issue: Issue) -> bool:
-    kept = one.searched and one.searched.of == search_key(issue)
-    return not kept and heeds_log(one.attempt.record, issue.signature)
+def _wants_log(evidence: StoredAttempt, issue: Issue) -> bool:
+    is_searched = evidence.searched and evidence.searched.of == search_key(issue)
+    return not is_searched and heeds_log(evidence.attempt.record, issue.signature)
 
 
 def load_texts(s: Session, table: sa.Table, digests: Collection[str]) -> dict[str, str]:
-    """Logs, or locks, of these digests that are kept, by digest."""
+    """The stored logs, or locks, of these digests, by digest."""
     if not digests:
         return {}
     given = statements.given(s, ["digest"], [(digest,) for digest in digests])

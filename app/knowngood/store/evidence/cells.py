@@ -75,7 +75,7 @@ def _issue_on_build(docs: tuple[str, str]) -> IssueOnBuild:
 
 
 class StoredCatalogue:
-    """The present catalogue by key; each document is asked for at most once."""
+    """The present catalogue by key; each document is read at most once."""
 
     def __init__(self, s: Session) -> None:
         self._s = s
@@ -87,11 +87,11 @@ class StoredCatalogue:
         for table, ids in ((issues, {key.issue for key in keys}), (builds, {key.build for key in keys})):
             given = statements.given(self._s, ["id"], [(id_,) for id_ in sorted(ids)])
             query = sa.select(table.c.id, table.c.doc).join_from(given, table, table.c.id == given.c.id)
-            found = dict(self._s.execute(query.where(table.c.is_present)).all())
-            self._docs |= {(table.name, id_): found.get(id_) for id_ in ids}
+            texts = dict(self._s.execute(query.where(table.c.is_present)).all())
+            self._docs |= {(table.name, id_): texts.get(id_) for id_ in ids}
 
     def find(self, key: CellKey) -> IssueOnBuild | None:
-        """None where the catalogue does not know issue or build, or cannot read one of them until it is loaded anew."""
+        """Find an issue on a build; None where the catalogue lacks one, or cannot read it until it is loaded anew."""
         named = (key.issue, key.build)
         if named not in self._places:
             self._places[named] = self._read(key)
@@ -162,15 +162,18 @@ def _in_turn(catalogue: StoredCatalogue, keys: Iterable[CellKey]) -> tuple[list[
 
 
 def _load_of_isas(s: Session, keys: Mapping[CellKey, Sequence[CellKey]]) -> Mapping[CellKey, Sequence[Cell]]:
-    wanted = [one for of in keys.values() for one in of]
+    wanted = [isa_key for of in keys.values() for isa_key in of]
     docs = _load_docs(s, wanted) if wanted else {}
-    return {key: [documents.read_cell(one, docs[one]) for one in of if one in docs] for key, of in keys.items()}
+    return {
+        key: [documents.read_cell(isa_key, docs[isa_key]) for isa_key in of if isa_key in docs]
+        for key, of in keys.items()
+    }
 
 
 def _isa_keys(catalogue: StoredCatalogue, key: CellKey) -> list[CellKey]:
     place = catalogue.find(key)
     depends = place is not None and place.issue.requires.vector_isas
-    return [key._replace(hardware=one) for one in isa_classes(key.hardware)] if depends else []
+    return [key._replace(hardware=class_) for class_ in isa_classes(key.hardware)] if depends else []
 
 
 def _rederive_some(
@@ -179,7 +182,7 @@ def _rederive_some(
     before = _load_docs(s, keys)
     derived = dict(_derive_each(s, catalogue, keys, arrived))
     _mark(s, derived.values())
-    count(s, Counter(name for one in derived.values() for name in one.counters))
+    count(s, Counter(name for result in derived.values() for name in result.counters))
     others = [key for key in keys if before.get(key) != derived[key].doc]
     _delete(s, [key for key in others if key in before])
     _insert(s, {key: derived[key] for key in others})
@@ -194,16 +197,19 @@ def _change(key: CellKey, before: str | None, derived: "_Derived") -> CellChange
 def _derive_each(
     s: Session, catalogue: StoredCatalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
 ) -> Iterator[tuple[CellKey, "_Derived"]]:
-    said = load_notes(s, keys)
+    cell_notes = load_notes(s, keys)
     of_isas = _load_of_isas(s, {key: _isa_keys(catalogue, key) for key in keys})
     numbers = _load_numbers(s, [key for key in keys if key in arrived])
     whole = {key for key, number in numbers.items() if number == len(arrived[key].ids)}
     for key in whole:
-        yield key, _derive(catalogue, key, _Held(), said[key], arrived[key], of_isas[key])
+        yield key, _derive(catalogue, key, _Held(), cell_notes[key], arrived[key], of_isas[key])
     for some in pieces([key for key in keys if key not in whole], _READ_AT_ONCE):
         held = _load_held(s, catalogue, some, arrived=arrived)
         for key in some:
-            yield key, _derive(catalogue, key, held[key], said[key], arrived.get(key, _NOTHING_ARRIVED), of_isas[key])
+            yield (
+                key,
+                _derive(catalogue, key, held[key], cell_notes[key], arrived.get(key, _NOTHING_ARRIVED), of_isas[key]),
+            )
 
 
 def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[Cell, ...]:
@@ -212,17 +218,17 @@ def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[
     """
     catalogue = StoredCatalogue(s)
     keys = set(keys)
-    first, resting = _in_turn(catalogue, {*keys, *(one for key in keys for one in _isa_keys(catalogue, key))})
-    found: dict[CellKey, Cell] = {}
+    first, resting = _in_turn(catalogue, {*keys, *(isa_key for key in keys for isa_key in _isa_keys(catalogue, key))})
+    derived_cells: dict[CellKey, Cell] = {}
     for known in (first, resting):
         for some in pieces(known, _READ_AT_ONCE):
             held = _load_held(s, catalogue, some, until=until)
-            said = load_notes(s, some, until)
+            cell_notes = load_notes(s, some, until)
             for key in some:
-                of_isas = [found[one] for one in _isa_keys(catalogue, key) if one in found]
-                derived = _derive(catalogue, key, held[key], said[key], _NOTHING_ARRIVED, of_isas).cell
-                found |= {key: derived} if derived is not None else {}
-    return tuple(found.values())
+                of_isas = [derived_cells[isa_key] for isa_key in _isa_keys(catalogue, key) if isa_key in derived_cells]
+                derived = _derive(catalogue, key, held[key], cell_notes[key], _NOTHING_ARRIVED, of_isas).cell
+                derived_cells |= {key: derived} if derived is not None else {}
+    return tuple(derived_cells.values())
 
 
 @dataclass(frozen=True)
@@ -262,7 +268,7 @@ def _derive(
     catalogue: StoredCatalogue,
     key: CellKey,
     held: _Held,
-    said: Sequence[Note],
+    cell_notes: Sequence[Note],
     arrived: IncomingForCell,
     of_isas: Sequence[Cell],
 ) -> _Derived:
@@ -270,9 +276,11 @@ def _derive(
     is_measured = bool(held.listed or arrived.ids)
     if place is None or not (is_measured or of_isas):
         return _Derived(None, None, ())
-    judged = [judge(one.attempt, place.issue, place.build, one.log, one.searched) for one in held.counted]
-    outcomes = {one.attempt: one.outcome.value for one in judged}
-    not_counted = sum(one.void is not None for one in held.listed)
+    judged = [
+        judge(evidence.attempt, place.issue, place.build, evidence.log, evidence.searched) for evidence in held.counted
+    ]
+    outcomes = {judgement.attempt: judgement.outcome.value for judgement in judged}
+    not_counted = sum(entry.void is not None for entry in held.listed)
     own = derive_cell(
         place.issue,
         place.build,
@@ -282,15 +290,15 @@ def _derive(
         voided=not_counted + arrived.voided,
     )
     cell = over_isas(place.issue, own if is_measured else None, of_isas) or own
-    void = standing_void(said)
+    void = standing_void(cell_notes)
     cell = voided(cell, void) if void else cell
     return _Derived(
         cell=cell,
         doc=codec.CELL.dump_json(cell, exclude_defaults=True).decode(),
         marks=tuple(
-            {"key": one.id, "outcome": outcomes.get(one.id)}
-            for one in held.listed
-            if outcomes.get(one.id) != one.counts_as
+            {"key": entry.id, "outcome": outcomes.get(entry.id)}
+            for entry in held.listed
+            if outcomes.get(entry.id) != entry.counts_as
         ),
         searched=tuple(_new_searches(place.issue, held, judged)),
         counters=_new_counters(held, judged),
@@ -298,16 +306,20 @@ def _derive(
 
 
 def _new_counters(held: _Held, judged: Sequence[Judged]) -> tuple[str, ...]:
-    new = {one.id for one in held.listed if one.counts_as is None}
+    new = {entry.id for entry in held.listed if entry.counts_as is None}
     pairs = zip(held.counted, judged, strict=True)
-    return tuple(attempt_counter(told.attempt, one.outcome) for told, one in pairs if told.attempt.id in new)
+    return tuple(
+        attempt_counter(evidence.attempt, judgement.outcome)
+        for evidence, judgement in pairs
+        if evidence.attempt.id in new
+    )
 
 
 def _new_searches(issue: Issue, held: _Held, judged: Sequence[Judged]) -> Iterator[dict[str, str | None]]:
-    for told, one in zip(held.counted, judged, strict=True):
-        found = attempt_codec.searched_whole(told.attempt, issue, told.log, one)
-        if one.searched is not told.searched and found:
-            yield {"key": told.attempt.id, "found": found}
+    for evidence, judgement in zip(held.counted, judged, strict=True):
+        text = attempt_codec.searched_whole(evidence.attempt, issue, evidence.log, judgement)
+        if judgement.searched is not evidence.searched and text:
+            yield {"key": evidence.attempt.id, "found": text}
 
 
 def _given(s: Session, keys: Sequence[CellKey]) -> sa.FromClause:
@@ -319,7 +331,7 @@ def _is_given(table: sa.Table, given: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def _load_numbers(s: Session, keys: Sequence[CellKey]) -> Mapping[CellKey, int]:
-    """How many attempts there are of each of these cells. An index tells it: no row is read."""
+    """The number of attempts of each of these cells, by an index: no row is read."""
     if not keys:
         return {}
     given = _given(s, keys)
@@ -341,11 +353,13 @@ def _load_held(
     for key in keys:
         place = catalogue.find(key)
         bindings = place.bindings if place else {}
-        counting[key] = [one.id for one in listed[key] if one.void is None and attempt_codec.counts(one, bindings)]
+        counting[key] = [
+            entry.id for entry in listed[key] if entry.void is None and attempt_codec.counts(entry, bindings)
+        ]
     places = [place for place in map(catalogue.find, keys) if place]
     issues = {place.issue.id: place.issue for place in places}
-    told = attempt_codec.load_told(s, [id_ for ids in counting.values() for id_ in ids], issues)
-    return {key: _Held(listed[key], [told[id_] for id_ in counting[key] if id_ in told]) for key in keys}
+    by_id = attempt_codec.load_stored(s, [id_ for ids in counting.values() for id_ in ids], issues)
+    return {key: _Held(listed[key], [by_id[id_] for id_ in counting[key] if id_ in by_id]) for key in keys}
 
 
 def _load_listed(
@@ -358,9 +372,9 @@ def _load_listed(
     if until is not None:
         query = query.where(attempts.c.finished_at <= until)
     for issue, build, hardware, *rest in s.execute(query):
-        key, one = CellKey(issue, build, hardware), _Listed(*rest)
-        if key not in arrived or one.id not in arrived[key].ids:
-            listed[key].append(one)
+        key, entry = CellKey(issue, build, hardware), _Listed(*rest)
+        if key not in arrived or entry.id not in arrived[key].ids:
+            listed[key].append(entry)
     return listed
 
 
@@ -377,7 +391,7 @@ def load_notes(
     s: Session, keys: Sequence[CellKey], until: datetime | None = None
 ) -> Mapping[CellKey, tuple[Note, ...]]:
     """The notes on these cells (until then), the oldest first."""
-    said: dict[CellKey, tuple[Note, ...]] = dict.fromkeys(keys, ())
+    by_cell: dict[CellKey, tuple[Note, ...]] = dict.fromkeys(keys, ())
     columns = [notes.c[field.name] for field in fields(Note)]
     given = _given(s, keys)
     query = sa.select(*columns).join_from(given, notes, _is_given(notes, given)).order_by(notes.c.id)
@@ -385,8 +399,8 @@ def load_notes(
         query = query.where(notes.c.at <= until)
     for row in s.execute(query).mappings():
         note = Note(**{**row, "kind": NoteKind(row["kind"])})
-        said[note.key] = (*said[note.key], note)
-    return said
+        by_cell[note.key] = (*by_cell[note.key], note)
+    return by_cell
 
 
 def _load_docs(s: Session, keys: Sequence[CellKey]) -> dict[CellKey, str]:
@@ -397,9 +411,9 @@ def _load_docs(s: Session, keys: Sequence[CellKey]) -> dict[CellKey, str]:
 
 def _mark(s: Session, derived: Collection[_Derived]) -> None:
     update = sa.update(attempts).where(attempts.c.id == sa.bindparam("key"))
-    if marks := [mark for one in derived for mark in one.marks]:
+    if marks := [mark for result in derived for mark in result.marks]:
         s.execute(update.values(counts_as=sa.bindparam("outcome")), marks)
-    if searched := [each for one in derived for each in one.searched]:
+    if searched := [each for result in derived for each in result.searched]:
         s.execute(update.values(searched=sa.bindparam("found")), searched)
 
 
@@ -412,9 +426,9 @@ def _insert(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
     generation = sa.select(meta.c.value).where(meta.c.name == "generation")
     changed = s.execute(generation).scalar_one() if derived else 0
     rows = [
-        (*key, one.cell.verdict.value, one.cell.measured_at, changed, one.doc)
-        for key, one in derived.items()
-        if one.cell is not None
+        (*key, result.cell.verdict.value, result.cell.measured_at, changed, result.doc)
+        for key, result in derived.items()
+        if result.cell is not None
     ]
     statements.insert(s, cells, rows)
 

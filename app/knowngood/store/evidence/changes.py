@@ -1,4 +1,4 @@
-"""Changes of the matrix, read back from the events that told them."""
+"""Changes of the matrix, read back from the events that announced them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -36,28 +36,28 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, 
     """
     wanted = [events.c.kind == CHANGED] if issues is None else [_steps_of(issues)]
     if line:
-        wanted.append(_said(s, "build").startswith(f"torch-{line}.", autoescape=True))
+        wanted.append(_event_value(s, "build").startswith(f"torch-{line}.", autoescape=True))
     newest = sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit + 1)
     news = _all_news(s, s.execute(newest).all()[::-1])
     if len(news) <= limit:
         return news
-    whole = tuple(one for one in news if one.belongs_to != news[0].belongs_to)
+    whole = tuple(step for step in news if step.belongs_to != news[0].belongs_to)
     return whole or news[1:]
 
 
 def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int) -> tuple[CellNews, ...]:
     """The newest steps of one cell, in the order in which they happened."""
-    of_cell = sa.and_(_steps_of([issue]), _said(s, "build") == build, _said(s, "hardware") == hardware)
+    of_cell = sa.and_(_steps_of([issue]), _event_value(s, "build") == build, _event_value(s, "hardware") == hardware)
     newest = sa.select(events).where(of_cell).order_by(events.c.id.desc()).limit(limit)
     return _all_news(s, s.execute(newest).all()[::-1])
 
 
-def _said(s: Session, name: str) -> sa.ColumnElement[str]:
+def _event_value(s: Session, name: str) -> sa.ColumnElement[str]:
     """The value that an event has under a name. SQLite gives the whole question up at the first row that is no JSON."""
-    found: sa.ColumnElement[str] = events.c.data[name].as_string()
+    value: sa.ColumnElement[str] = events.c.data[name].as_string()
     if s.dialect.name != "sqlite":
-        return found
-    return sa.case((sa.func.json_valid(events.c.data) == 1, found))
+        return value
+    return sa.case((sa.func.json_valid(events.c.data) == 1, value))
 
 
 def _steps_of(issues: Collection[str]) -> sa.ColumnElement[bool]:
@@ -72,11 +72,13 @@ def load_earlier(s: Session, news: Sequence[CellNews]) -> Earlier:
 
     Asks nothing where there is no such cell.
     """
-    unmeasured = {one.place for one in news if _begins(one)}
+    unmeasured = {step.place for step in news if _begins(step)}
     if not unmeasured:
         return Earlier()
     issues = sorted({place[0] for place in unmeasured})
-    query = sa.select(events.c.id, events.c.data).where(_steps_of(issues), events.c.id < min(one.event for one in news))
+    query = sa.select(events.c.id, events.c.data).where(
+        _steps_of(issues), events.c.id < min(step.event for step in news)
+    )
     earlier = Earlier()
     rows = ((str(id_), data) for id_, data in s.execute(query.order_by(events.c.id)))
     for place, after, turned in unreadable.readable("events", rows, _step):
@@ -89,17 +91,19 @@ def _step(data: Mapping[str, Any]) -> tuple[Place, Any, dict[str, Any]]:
     return (data["issue"], data["hardware"], data["build"]), _verdict(data["after"]), _turned(data)
 
 
-def _begins(one: CellNews) -> bool:
+def _begins(step: CellNews) -> bool:
     """Whether it says of a cell, or of a workaround, that there was no verdict."""
-    if one.before in {None, Verdict.NOT_RUN}:
+    if step.before in {None, Verdict.NOT_RUN}:
         return True
-    return any(before in {None, WorkaroundVerdict.UNVERIFIED} for before, _ in one.workarounds.values())
+    return any(before in {None, WorkaroundVerdict.UNVERIFIED} for before, _ in step.workarounds.values())
 
 
 def _all_news(s: Session, rows: Sequence[Any]) -> tuple[CellNews, ...]:
-    told = _commits(s, {row.at for row in rows if not row.run})
+    commits = _commits(s, {row.at for row in rows if not row.run})
     named = ((str(row.id), row) for row in rows)
-    return tuple(unreadable.readable("events", named, lambda row: _news(row, *told.get(row.at, ("", Cause.DERIVED)))))
+    return tuple(
+        unreadable.readable("events", named, lambda row: _news(row, *commits.get(row.at, ("", Cause.DERIVED))))
+    )
 
 
 def _commits(s: Session, moments: Iterable[datetime]) -> Mapping[datetime, tuple[str, Cause]]:
@@ -187,8 +191,8 @@ def load_cells_at(
         )
     resting = {key._replace(hardware=whole_class(key.hardware)) for key in moved} - moved.keys()
     past = {cell.key: cell for cell in derive_until(s, {*resting, *(key for key, n in moved.items() if n)}, at)}
-    found = (past.get(cell.key) if cell.key in moved or cell.key in resting else cell for cell in live)
-    return tuple(cell for cell in found if cell is not None)
+    cells_then = (past.get(cell.key) if cell.key in moved or cell.key in resting else cell for cell in live)
+    return tuple(cell for cell in cells_then if cell is not None)
 
 
 def _moved_since(s: Session, at: datetime, wanted: Collection[sa.ColumnElement[bool]]) -> dict[CellKey, int]:
@@ -197,8 +201,8 @@ def _moved_since(s: Session, at: datetime, wanted: Collection[sa.ColumnElement[b
     """
     earlier = sa.select(sa.func.count()).where(_of_cell(attempts), attempts.c.finished_at <= at).scalar_subquery()
     measured = sa.select(attempts.c.id).where(_of_cell(attempts), attempts.c.finished_at > at).exists()
-    said = sa.select(notes.c.id).where(_of_cell(notes), notes.c.at > at).exists()
-    query = sa.select(*place_of(cells), earlier).where(sa.or_(measured, said), *wanted)
+    noted = sa.select(notes.c.id).where(_of_cell(notes), notes.c.at > at).exists()
+    query = sa.select(*place_of(cells), earlier).where(sa.or_(measured, noted), *wanted)
     return {CellKey(*place): n for *place, n in s.execute(query)}
 
 

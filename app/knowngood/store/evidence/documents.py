@@ -59,5 +59,5 @@ def read_cell(place: tuple[str, str, str], doc: str) -> Cell:
 
 def flaky_places(docs: Mapping[CellPlace, str]) -> frozenset[CellPlace]:
     """The places of flaky cells. Only texts that speak of it are decoded: all of them take seconds in a large store."""
-    told = ((place, doc) for place, doc in docs.items() if any(word in doc for word in FLAKY_WORDS))
-    return frozenset(place for place, doc in told if is_flaky(read_cell(place, doc)))
+    candidates = ((place, doc) for place, doc in docs.items() if any(word in doc for word in FLAKY_WORDS))
+    return frozenset(place for place, doc in candidates if is_flaky(read_cell(place, doc)))

@@ -46,19 +46,19 @@ def look(
     """Results of looking for signatures in attempts that are to come in, by attempt and log: it takes most of the
     time, and nobody need wait for it. Where another signature is asked for by then, somebody looks once more.
     """
-    found: dict[tuple[str, str], Searched] = {}
+    results: dict[tuple[str, str], Searched] = {}
     catalogue.read_ahead({cell_of(attempt) for attempt in coming})
     for attempt in coming:
         key = (attempt.id, attempt.log_digest)
         place = catalogue.find(cell_of(attempt))
-        if place is None or key in found or not attempt_codec.counts(attempt, place.bindings):
+        if place is None or key in results or not attempt_codec.counts(attempt, place.bindings):
             continue
         if attempt.log_digest not in logs and _wants_log(attempt, place.issue):
             continue
         searched = judge(attempt, place.issue, place.build, logs.get(attempt.log_digest, "")).searched
         if searched is not None:
-            found[key] = searched
-    return found
+            results[key] = searched
+    return results
 
 
 def _wants_log(attempt: Attempt, issue: Issue) -> bool:
@@ -82,10 +82,10 @@ class IncomingAttempts:
         self._held = 0
 
     def take(
-        self, attempt: Attempt, logs: Mapping[str, str], *, is_voided: bool, kept: Searched | None = None
+        self, attempt: Attempt, logs: Mapping[str, str], *, is_voided: bool, searched: Searched | None = None
     ) -> CountedAs:
-        """The columns to store beside a new attempt. `logs` are those at hand, by digest; `kept` is what looking for
-        the signature came to, where somebody looked before.
+        """The columns to store beside a new attempt. `logs` are those at hand, by digest; `searched` is what looking
+        for the signature came to, where somebody looked before.
         """
         key = cell_of(attempt)
         place = self._catalogue.find(key)
@@ -107,7 +107,7 @@ class IncomingAttempts:
             self._left_out.add(key)
             return CountedAs()
         log = logs.get(attempt.log_digest, "")
-        judged = judge(attempt, place.issue, place.build, log, kept)
+        judged = judge(attempt, place.issue, place.build, log, searched)
         if judged.measured_at.utcoffset():
             judged = replace(judged, measured_at=judged.measured_at.astimezone(UTC))  # as it comes back from the store
         arrived.judged.append(judged)
@@ -120,7 +120,7 @@ class IncomingAttempts:
         return place is not None and _wants_log(attempt, place.issue)
 
     def _arrived(self, key: CellKey) -> IncomingForCell:
-        """Where to note what is said of a cell; of one that is left out, where nobody looks."""
+        """The place to note what arrives for a cell; for a cell that is left out, one that nobody reads."""
         self._held += 1
         if self._held == _HELD_AT_ONCE:
             self.arrived.clear()
@@ -137,8 +137,8 @@ class IncomingAttempts:
 # has no second copy of it. Everything else stays, and what says otherwise is refused and told.
 
 
-_UNSAID = {"id", "origin", "labels", "received_at", "token", "void", "counts_as", "searched"}
-_SAID = tuple(column for column in attempts.columns if column.name not in _UNSAID)
+_NOT_COMPARED = {"id", "origin", "labels", "received_at", "token", "void", "counts_as", "searched"}
+_COMPARED = tuple(column for column in attempts.columns if column.name not in _NOT_COMPARED)
 _AT_ONCE = 500
 
 
@@ -161,7 +161,7 @@ def settle(
     outcome, keys = Settled(), _LockKeys(s)
     gone: list[sa.RowMapping] = []
     for some in pieces(came, _AT_ONCE):
-        standing = _load_standing(s, [one.id for one in some])
+        standing = _load_standing(s, [attempt.id for attempt in some])
         for attempt in some:
             row = standing.get(attempt.id)
             if row is None or _is_known(attempt, row, keys, voided):
@@ -188,14 +188,14 @@ def _is_known(attempt: Attempt, row: sa.RowMapping, keys: "_LockKeys", voided: C
 
 def _load_standing(s: Session, ids: Sequence[str]) -> Mapping[str, sa.RowMapping]:
     given = statements.given(s, ["id"], [(id_,) for id_ in ids])
-    columns = (attempts.c.id, attempts.c.origin, attempts.c.token, attempts.c.void, *_SAID)
+    columns = (attempts.c.id, attempts.c.origin, attempts.c.token, attempts.c.void, *_COMPARED)
     rows = s.execute(sa.select(*columns).join_from(given, attempts, attempts.c.id == given.c.id)).mappings()
     return {row["id"]: row for row in rows}
 
 
 def _is_same(attempt: Attempt, row: sa.RowMapping, keys: "_LockKeys") -> bool:
     """Whether both say the same. A lock is the same where its contents are, whatever it is called."""
-    plain = [column.name for column in _SAID if column.name not in {"record", "lock_digest"}]
+    plain = [column.name for column in _COMPARED if column.name not in {"record", "lock_digest"}]
     if any(getattr(attempt, name) != row[name] for name in plain):
         return False
     if keys.of(attempt.lock_digest) != keys.of(row["lock_digest"]):
@@ -205,21 +205,21 @@ def _is_same(attempt: Attempt, row: sa.RowMapping, keys: "_LockKeys") -> bool:
 
 
 class _LockKeys:
-    """Keys of the locks in the store, as other stores know them, each asked for once."""
+    """Keys of the locks in the store, as other stores know them, each loaded once."""
 
     def __init__(self, s: Session) -> None:
         self._s = s
-        self._found: dict[str, str] = {"": ""}
+        self._known: dict[str, str] = {"": ""}
 
     def of(self, name: str) -> str:
-        """Of one that is not here, its own name."""
-        if name not in self._found:
-            self._found[name] = self._load(name) or name
-        return self._found[name]
+        """The key of a lock; of one that is not here, its own name."""
+        if name not in self._known:
+            self._known[name] = self._load(name) or name
+        return self._known[name]
 
     def _load(self, name: str) -> str:
         text = self._s.execute(sa.select(locks.c.zlib).where(locks.c.digest == name)).scalar_one_or_none()
         query = sa.select(environments.c.packages, environments.c.imported).where(environments.c.lock_digest == name)
         row = self._s.execute(query).one_or_none()
-        found = InstalledEnvironment(name, row.packages, row.imported) if row else None
-        return lock_key(attempt_codec.unpack(text) or None, found)
+        environment = InstalledEnvironment(name, row.packages, row.imported) if row else None
+        return lock_key(attempt_codec.unpack(text) or None, environment)

@@ -1,5 +1,6 @@
-"""How many attempts each machine made, and the last of them: kept beside the attempts, in their transactions, because
-counting ten million takes seconds. Whoever writes here holds the generation's row (`cells.touch`).
+"""The number of attempts that each machine made, and the last of them: stored beside the attempts, in their
+transactions, because counting ten million takes seconds. Whoever writes here holds the generation's row
+(`cells.touch`).
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +18,7 @@ Tallied = tuple[str, str, str]
 
 
 def add(s: Session, came: Iterable[tuple[str, str, str, datetime]]) -> None:
-    """Of attempts that were stored: what they count under, and when they ended. Those of no machine are passed over."""
+    """Add stored attempts, by what they count under and when they ended. Those of no machine are passed over."""
     ended: dict[Tallied, list[datetime]] = defaultdict(list)
     for machine, hardware, origin, finished_at in came:
         if machine:
@@ -34,7 +35,7 @@ def add(s: Session, came: Iterable[tuple[str, str, str, datetime]]) -> None:
 
 
 def subtract(s: Session, gone: Iterable[Tallied]) -> None:
-    """Of attempts that were removed, one for each."""
+    """Subtract attempts that were removed, one for each."""
     t, a = machine_tallies.c, attempts.c
     same = sa.and_(a.machine == t.machine, a.hardware == t.hardware, a.origin == t.origin)
     last = sa.select(sa.func.max(a.finished_at)).where(same).correlate(machine_tallies).scalar_subquery()

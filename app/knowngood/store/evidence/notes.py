@@ -20,13 +20,13 @@ from knowngood.store.tables import cells, notes
 
 def add_note(s: Session, key: CellKey, kind: NoteKind, reason: str, *, by: Actor, now: datetime) -> Note:
     """Say something of a cell that has evidence; voiding and restoring derive it anew. Raises BadRequest."""
-    said = checked_reason(reason)
+    words = checked_reason(reason)
     touch(s)
     _refuse_meaningless(s, key, kind)
-    made = Note(*key, kind, said, by.name, now)
+    made = Note(*key, kind, words, by.name, now)
     s.execute(sa.insert(notes).values(**vars(made)))
     subject = f"{key.issue} on {key.build} ({key.hardware})"
-    audit_log.note(s, by, f"cell.{kind}", subject, now, reason=said)
+    audit_log.note(s, by, f"cell.{kind}", subject, now, reason=words)
     announce(s, "cell_noted", now, issue=key.issue, build=key.build, hardware=key.hardware, note=kind, by=by.name)
     if kind in {NoteKind.VOID, NoteKind.RESTORE}:
         rederive(s, [key], now)
@@ -38,8 +38,8 @@ def load_all_notes(s: Session, selection: ExportSelection) -> tuple[Note, ...]:
     words = (selection.issues, selection.builds, selection.hardware)
     which = among(*zip(place_of(notes), words, strict=True))
     keys = s.execute(sa.select(*place_of(notes)).where(*which).distinct()).all()
-    found = load_notes(s, [CellKey(*key) for key in keys])
-    return tuple(sorted((note for said in found.values() for note in said), key=lambda note: note.at))
+    by_cell = load_notes(s, [CellKey(*key) for key in keys])
+    return tuple(sorted((note for cell_notes in by_cell.values() for note in cell_notes), key=lambda note: note.at))
 
 
 def take_in_notes(s: Session, came: Sequence[Note], now: datetime) -> int:

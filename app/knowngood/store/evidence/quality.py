@@ -1,4 +1,4 @@
-"""Statistics of the store's own evidence: what was asked twice, what said nothing, where the time went."""
+"""Statistics of the store's own evidence: what ran twice, what gave no answer, where the time went."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -69,12 +69,12 @@ def _trial(row: Any) -> Trial:  # noqa: ANN401 - a row of the driver
 
 
 def load_outcomes(s: Session) -> dict[str, dict[Outcome, int]]:
-    """How many attempts count as each outcome, by hardware class."""
+    """The number of attempts that count as each outcome, by hardware class."""
     a = attempts.c
-    found: dict[str, dict[Outcome, int]] = defaultdict(dict)
+    counts: dict[str, dict[Outcome, int]] = defaultdict(dict)
     for hardware, outcome, n in counted(s, a.hardware, a.counts_as, which=a.counts_as.is_not(None)):
-        found[hardware][Outcome(outcome)] = n
-    return {hardware: found[hardware] for hardware in sorted(found)}
+        counts[hardware][Outcome(outcome)] = n
+    return {hardware: counts[hardware] for hardware in sorted(counts)}
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ def load_times(s: Session, newest: int = NEWEST) -> dict[str, tuple[AttemptTime,
     """The times of the newest attempts that ran, by hardware class."""
     a = attempts.c
     query = sa.select(a.id, a.hardware, a.record).where(a.counts_as.is_not(None)).order_by(a.finished_at.desc(), a.id)
-    found: dict[str, list[AttemptTime]] = defaultdict(list)
+    times: dict[str, list[AttemptTime]] = defaultdict(list)
     rows = ((row.id, row) for row in s.execute(query.limit(newest)))
     for hardware, took in unreadable.readable("attempts", rows, _took):
         if took.wall_s:
-            found[hardware].append(took)
-    return {hardware: tuple(found[hardware]) for hardware in sorted(found)}
+            times[hardware].append(took)
+    return {hardware: tuple(times[hardware]) for hardware in sorted(times)}
 
 
 def _took(row: Any) -> tuple[str, AttemptTime]:  # noqa: ANN401 - a row of the driver
@@ -108,13 +108,14 @@ def _took(row: Any) -> tuple[str, AttemptTime]:  # noqa: ANN401 - a row of the d
 
 
 def load_provisioned(s: Session) -> ProvisioningTime:
-    """Of the jobs that ran through this store and have an attempt that counts: imported ones bring no time of theirs.
+    """The time of jobs that ran through this store and have an attempt that counts: imported ones bring no time of
+    theirs.
 
     What is superseded stays out, with the jobs that made nothing else: pruning may have removed it, or not yet.
     """
     ready = s.execute(sa.select(events.c.data).where(events.c.kind == "environment_ready")).scalars().all()
-    told = unreadable.readable("events", (("environment_ready", data) for data in ready), _ready)
-    jobs: Mapping[str, float] = dict(told)
+    durations = unreadable.readable("events", (("environment_ready", data) for data in ready), _ready)
+    jobs: Mapping[str, float] = dict(durations)
     if not jobs:
         return ProvisioningTime(0, 0.0, 0, 0.0)
     a = attempts.c
@@ -135,12 +136,16 @@ def _ready(data: Mapping[str, Any]) -> tuple[str, float]:
 
 def load_judged(s: Session, issue: Issue, build: Build, hardware: str) -> tuple[tuple[int, str, Judged], ...]:
     """All attempts of a cell as judged today, each with its ordinal and binding; voided ones are left out."""
-    found = [
-        one
-        for one in attempt_codec.load_evidence(s, *is_of((issue.id, build.id, hardware), attempts))
-        if one.void is None
+    stored = [
+        evidence
+        for evidence in attempt_codec.load_evidence(s, *is_of((issue.id, build.id, hardware), attempts))
+        if evidence.void is None
     ]
     return tuple(
-        (one.attempt.ordinal, one.attempt.binding, judge(one.attempt, issue, build, one.log, one.searched))
-        for one in found
+        (
+            evidence.attempt.ordinal,
+            evidence.attempt.binding,
+            judge(evidence.attempt, issue, build, evidence.log, evidence.searched),
+        )
+        for evidence in stored
     )

@@ -46,13 +46,13 @@ def void_results(s: Session, span: VoidSpan, reason: str, *, by: Actor, now: dat
     What is voided already stays with the older void. A span that covers nothing yet is a void all the same: it covers
     what comes in later.
     """
-    said, span = checked_reason(reason), checked_span(span, now)
+    words, span = checked_reason(reason), checked_span(span, now)
     touch(s)
-    report = _mark(s, Void(0, span, said, by.name, now), now)
-    told = {"attempts": report.attempts, "cells": report.cells, "changed": len(report.changes), "reason": said}
-    told |= {"span": _told(span)}
-    audit_log.note(s, by, "results.void", str(report.void.id), now, **told)
-    announce(s, VOIDED, now, run="", void=report.void.id, by=by.name, **told)
+    report = _mark(s, Void(0, span, words, by.name, now), now)
+    details = {"attempts": report.attempts, "cells": report.cells, "changed": len(report.changes), "reason": words}
+    details |= {"span": _describe_span(span)}
+    audit_log.note(s, by, "results.void", str(report.void.id), now, **details)
+    announce(s, VOIDED, now, run="", void=report.void.id, by=by.name, **details)
     return report
 
 
@@ -92,21 +92,21 @@ def unvoid_results(s: Session, id_: int, reason: str, *, by: Actor, now: datetim
 
     The cells are then what they would be had it never been said.
     """
-    said = checked_reason(reason)
+    words = checked_reason(reason)
     touch(s)
     void = load_named_voids(s, {id_}).get(id_)
     if void is None or void.ended_at is not None:
         state = f"was ended by {void.ended_by} on {void.ended_at:%Y-%m-%d}" if void and void.ended_at else "is not here"
         raise UnknownVoid(f"void {id_} {state}; `knowngood void --list` shows those that stand")
-    ended = {"ended_at": now, "ended_by": by.name, "ended_reason": said}
+    ended = {"ended_at": now, "ended_by": by.name, "ended_reason": words}
     s.execute(sa.update(voids).where(voids.c.id == id_).values(**ended))
     n, places = _concerned(s, attempts.c.void == id_)
     s.execute(sa.update(attempts).where(attempts.c.void == id_).values(void=_oldest(load_standing_voids(s))))
     changes = rederive(s, places, now)
     counted = number_of(s, sa.select(attempts.c.id).where(_covered(void.span), attempts.c.counts_as.is_not(None)))
-    told = {"attempts": n, "cells": len(places), "changed": len(changes), "reason": said}
-    audit_log.note(s, by, "results.unvoid", str(id_), now, **told)
-    announce(s, UNVOIDED, now, run="", void=id_, by=by.name, **told)
+    details = {"attempts": n, "cells": len(places), "changed": len(changes), "reason": words}
+    audit_log.note(s, by, "results.unvoid", str(id_), now, **details)
+    announce(s, UNVOIDED, now, run="", void=id_, by=by.name, **details)
     return VoidReport(Void(**{**vars(void), **ended}), n, counted, len(places), changes)
 
 
@@ -116,9 +116,9 @@ def load_voids(s: Session) -> tuple[Void, ...]:
 
 
 def load_named_voids(s: Session, ids: Collection[int | None]) -> Mapping[int | None, Void]:
-    """Those of these numbers; nothing is asked where there is none."""
+    """The voids of these numbers; no query is made where there is none."""
     wanted = {id_ for id_ in ids if id_ is not None}
-    return {one.id: one for one in _all_voids(s, *among((voids.c.id, wanted)))} if wanted else {}
+    return {void.id: void for void in _all_voids(s, *among((voids.c.id, wanted)))} if wanted else {}
 
 
 def load_standing_voids(s: Session) -> tuple[Void, ...]:
@@ -143,7 +143,7 @@ def _void(row: sa.RowMapping) -> Void:
     return Void(span=VoidSpan(**{**fields_of_span, "clock": Clock(row["clock"])}), **rest)
 
 
-def _told(span: VoidSpan) -> dict[str, object]:
+def _describe_span(span: VoidSpan) -> dict[str, object]:
     return {
         "machine": span.machine,
         "token": span.token,
@@ -168,7 +168,7 @@ def _covered(span: VoidSpan) -> sa.ColumnElement[bool]:
 
 
 def _concerned(s: Session, which: sa.ColumnElement[bool]) -> tuple[int, list[CellKey]]:
-    """How many attempts, and the cells that they are in."""
+    """The number of attempts, and the cells that they are in."""
     place = place_of(attempts)
     rows = s.execute(sa.select(*place, sa.func.count()).where(which).group_by(*place)).all()
     return sum(n for *_, n in rows), [CellKey(*key) for *key, _ in rows]
@@ -191,10 +191,10 @@ def known_worker(s: Session, machine: str, token: str) -> tuple[str, str]:
 
 def _token_id(s: Session, wanted: str) -> str:
     named = sa.or_(tokens.c.name == wanted, tokens.c.id == wanted.removeprefix(PREFIX))
-    found: Sequence[str] = s.execute(sa.select(tokens.c.id).where(named).order_by(tokens.c.created_at)).scalars().all()
-    if not found:
+    ids: Sequence[str] = s.execute(sa.select(tokens.c.id).where(named).order_by(tokens.c.created_at)).scalars().all()
+    if not ids:
         raise BadRequest(f'no token is or was called "{wanted[:80]}"; `knowngood token list` shows all')
-    if len(found) > 1:
-        several = ", ".join(f"{PREFIX}{id_}" for id_ in found)
-        raise BadRequest(f'{len(found)} tokens were called "{wanted}"; say which: {several}')
-    return found[0]
+    if len(ids) > 1:
+        several = ", ".join(f"{PREFIX}{id_}" for id_ in ids)
+        raise BadRequest(f'{len(ids)} tokens were called "{wanted}"; say which: {several}')
+    return ids[0]

@@ -29,7 +29,7 @@ def load_environment_s(s: Session, before: datetime | None = None) -> float | No
 
 
 def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
-    """How far each job of a run is, in seconds since the run was asked for."""
+    """The progress of each job of a run, in seconds since the run was requested."""
 
     def at(moment: datetime) -> float:
         return (moment - run.created_at).total_seconds()
@@ -55,11 +55,11 @@ def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
             is_over=job.state not in {JobState.QUEUED, JobState.LEASED},
             is_ready=job.id in ready,
             environment=(at(job.started_at), at(ready.get(job.id, job.finished_at or now))) if job.started_at else None,
-            to_do=[one.key for one in by_job[job.id] if not one.is_running and one.span is None],
+            to_do=[arm.key for arm in by_job[job.id] if not arm.is_running and arm.span is None],
             running=[
-                (one.key, (at(started.get(one.attempt, now)), at(now))) for one in by_job[job.id] if one.is_running
+                (arm.key, (at(started.get(arm.attempt, now)), at(now))) for arm in by_job[job.id] if arm.is_running
             ],
-            done=[(one.key, (at(one.span[0]), at(one.span[1]))) for one in by_job[job.id] if one.span],
+            done=[(arm.key, (at(arm.span[0]), at(arm.span[1]))) for arm in by_job[job.id] if arm.span],
         )
         for job in run.jobs
     )
@@ -76,8 +76,8 @@ class _ArmAt:
 
 
 def _arms_of(s: Session, run: str) -> Mapping[str, list[_ArmAt]]:
-    """By job; without those that have ended and left nothing."""
-    found = defaultdict[str, list[_ArmAt]](list)
+    """The arms of a run by job, without those that have ended and left nothing."""
+    by_job = defaultdict[str, list[_ArmAt]](list)
     query = (
         sa.select(arms.c.job, arms.c.attempt, arms.c.issue, arms.c.arm, arms.c.variant, arms.c.state)
         .add_columns(attempts.c.started_at, attempts.c.finished_at)
@@ -90,8 +90,8 @@ def _arms_of(s: Session, run: str) -> Mapping[str, list[_ArmAt]]:
         span = (row.started_at, row.finished_at) if is_done and row.started_at is not None else None
         if span or not is_done:
             key = (row.issue, row.arm, row.variant)
-            found[row.job].append(_ArmAt(row.attempt, key, row.state == ArmState.RUNNING, span))
-    return found
+            by_job[row.job].append(_ArmAt(row.attempt, key, row.state == ArmState.RUNNING, span))
+    return by_job
 
 
 def load_locks(s: Session, issues: Iterable[Issue], builds: Iterable[Build]) -> dict[EnvironmentRequest, str]:
@@ -105,10 +105,10 @@ def load_locks(s: Session, issues: Iterable[Issue], builds: Iterable[Build]) -> 
     counted = sa.and_(a.counts_as.is_not(None), a.lock_digest != "")
     newest = sa.func.max(a.finished_at)
     query = sa.select(a.issue, a.build, a.lock_digest).where(counted).group_by(a.issue, a.build, a.lock_digest)
-    found = {
+    digests = {
         environment_request(by_id[issue], columns[build]): digest
         for issue, build, digest in s.execute(query.order_by(newest, a.lock_digest))
         if issue in by_id and build in columns
     }
-    texts = attempt_codec.load_texts(s, locks, set(found.values()))
-    return {request: texts[digest] for request, digest in found.items() if digest in texts}
+    texts = attempt_codec.load_texts(s, locks, set(digests.values()))
+    return {request: texts[digest] for request, digest in digests.items() if digest in texts}

@@ -177,8 +177,8 @@ def _keep(
     settled = incoming_attempts.settle(
         s, [attempt], token="", voided=[attempt.id] if void is not None else [], is_ours=True
     )
-    for one in settled.replaced:
-        audit_log.note(s, _DISPATCHER, "results.replace", one.id, now, origin=one.origin, token=one.token)
+    for clash in settled.replaced:
+        audit_log.note(s, _DISPATCHER, "results.replace", clash.id, now, origin=clash.origin, token=clash.token)
     also = {*also, *settled.left}
     catalogue = StoredCatalogue(s)
     arrivals = IncomingAttempts(catalogue)
@@ -196,10 +196,10 @@ def _keep(
 
 
 def _planned(s: Session, job: HeldJob, attempt: str) -> _RecordedArm:
-    found = _load_arms(s, job, arms.c.attempt == attempt)
-    if not found:
+    recorded = _load_arms(s, job, arms.c.attempt == attempt)
+    if not recorded:
         raise StaleEvent(f"attempt {attempt} was never planned for job {job.id}")
-    return found[0]
+    return recorded[0]
 
 
 def _load_arms(s: Session, job: HeldJob, which: sa.ColumnElement[bool]) -> list[_RecordedArm]:

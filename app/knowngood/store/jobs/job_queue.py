@@ -157,24 +157,24 @@ def claim_job(
 
 def _waiting(hardware: Collection[str] | None, run: str | None) -> sa.Select[tuple[str]]:
     """The queued job that has waited longest."""
-    found = sa.select(jobs.c.id).where(jobs.c.state == JobState.QUEUED)
+    query = sa.select(jobs.c.id).where(jobs.c.state == JobState.QUEUED)
     if hardware is not None:
         # The state in so many words, or neither database uses the index of what is queued.
-        found = found.where(jobs.c.hardware.in_(sorted(hardware)), sa.text("jobs.state = 'queued'"))
+        query = query.where(jobs.c.hardware.in_(sorted(hardware)), sa.text("jobs.state = 'queued'"))
     if run is not None:
-        found = found.where(jobs.c.run == run)
-    return found.order_by(jobs.c.queued_at, jobs.c.position, jobs.c.id).limit(1)
+        query = query.where(jobs.c.run == run)
+    return query.order_by(jobs.c.queued_at, jobs.c.position, jobs.c.id).limit(1)
 
 
 def _waits_longest(s: Session, hardware: Collection[str], run: str | None) -> str | None:
-    """The class whose first job has waited longest; None where none waits. One look into an index for each: asked for
-    all at once, what waits for another class is read first, however much that is.
+    """The class whose first job has waited longest; None where none waits. One look into an index for each: in
+    one query, what waits for another class is read first, however much that is.
     """
     first: list[tuple[datetime, int, str, str]] = []
-    for one in sorted(hardware):
+    for class_ in sorted(hardware):
         columns = (jobs.c.queued_at, jobs.c.position, jobs.c.id, jobs.c.hardware)
-        found = s.execute(_waiting([one], run).with_only_columns(*columns)).one_or_none()
-        first += [tuple(found)] if found is not None else []
+        row = s.execute(_waiting([class_], run).with_only_columns(*columns)).one_or_none()
+        first += [tuple(row)] if row is not None else []
     return min(first)[3] if first else None
 
 
@@ -256,33 +256,35 @@ def load_orphans(s: Session, holder: str, now: datetime) -> tuple[tuple[str, int
 def held_job(s: Session, job: str, try_no: int, holder: str | None = None) -> HeldJob:
     """The job that this try still holds. Raises StaleEvent for any other."""
     row = s.execute(sa.select(jobs, runs.c.cancelled_at).join(runs, runs.c.id == jobs.c.run).where(jobs.c.id == job))
-    found = row.one_or_none()
-    if found is None:
+    job_row = row.one_or_none()
+    if job_row is None:
         raise StaleEvent(f"job {job} is not in this store")
-    if found.state != JobState.LEASED or found.try_no != try_no:
-        raise StaleEvent(f"try {try_no} of job {job} no longer holds it: it is {found.state}, at try {found.try_no}")
-    if holder is not None and found.holder != holder:
-        raise StaleEvent(f"job {job} is held by {found.holder}, not by {holder}")
+    if job_row.state != JobState.LEASED or job_row.try_no != try_no:
+        raise StaleEvent(
+            f"try {try_no} of job {job} no longer holds it: it is {job_row.state}, at try {job_row.try_no}"
+        )
+    if holder is not None and job_row.holder != holder:
+        raise StaleEvent(f"job {job} is held by {job_row.holder}, not by {holder}")
     return HeldJob(
-        id=found.id,
-        run=found.run,
-        build=found.build,
-        hardware=found.hardware,
-        machine=found.machine,
-        try_no=found.try_no,
-        losses=found.losses,
-        is_cancelled=found.cancelled_at is not None,
+        id=job_row.id,
+        run=job_row.run,
+        build=job_row.build,
+        hardware=job_row.hardware,
+        machine=job_row.machine,
+        try_no=job_row.try_no,
+        losses=job_row.losses,
+        is_cancelled=job_row.cancelled_at is not None,
     )
 
 
 def release_job(s: Session, job: str, try_no: int, now: datetime) -> None:
-    """Give a job back unharmed, because its dispatcher was asked to stop: what is left of it is queued again."""
+    """Give a job back unharmed, because its dispatcher has to stop: what is left of it is queued again."""
     touch(s)
     settle(s, held_job(s, job, try_no), JobState.QUEUED, now)
 
 
 def settle(s: Session, job: HeldJob, state: JobState, now: datetime, problem: str = "") -> None:
-    """Take a job out of its lease. Queued is asked for where arms may be left: a cancelled run ends instead."""
+    """Take a job out of its lease. Callers pass queued where arms may be left: a cancelled run ends instead."""
     interrupted = sa.and_(arms.c.job == job.id, arms.c.state == ArmState.RUNNING)
     s.execute(sa.update(arms).where(interrupted).values(state=ArmState.PLANNED))
     if state is JobState.QUEUED and not arms_left(s, job.id):
@@ -320,10 +322,10 @@ def cancel_run(s: Session, run: str, now: datetime) -> None:
     Cancelling what has ended changes nothing. Raises UnknownRun.
     """
     touch(s)
-    found = s.execute(sa.select(runs.c.finished_at, runs.c.cancelled_at).where(runs.c.id == run)).one_or_none()
-    if found is None:
+    times = s.execute(sa.select(runs.c.finished_at, runs.c.cancelled_at).where(runs.c.id == run)).one_or_none()
+    if times is None:
         raise UnknownRun(f'no run "{run}" in this store')
-    if found.finished_at is not None or found.cancelled_at is not None:
+    if times.finished_at is not None or times.cancelled_at is not None:
         return
     s.execute(sa.update(runs).where(runs.c.id == run).values(cancelled_at=now))
     waiting = sa.and_(jobs.c.run == run, jobs.c.state == JobState.QUEUED)

@@ -1,4 +1,4 @@
-"""Who measured, and who does now: what machines have left in jobs and attempts."""
+"""The machines that measured, and those that do now, by what they have left in jobs and attempts."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -38,7 +38,7 @@ def load_tallies(s: Session) -> tuple[MachineTally, ...]:
 def load_machines(s: Session) -> dict[str, Machine]:
     """Every machine that is still described here, by its digest."""
     rows = s.execute(sa.select(machines.c.digest, machines.c.doc))
-    return {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
+    return {machine.digest: machine for machine in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
 
 
 def load_stays(s: Session, since: datetime) -> tuple[AttemptStay, ...]:
@@ -79,7 +79,7 @@ def load_doing(s: Session, now: datetime) -> tuple[HeldJobProgress, ...]:
 
 
 def load_queued(s: Session) -> dict[str, int]:
-    """How many jobs wait, by hardware class."""
+    """The number of waiting jobs, by hardware class."""
     return dict(sorted(counted(s, jobs.c.hardware, which=jobs.c.state == JobState.QUEUED)))
 
 

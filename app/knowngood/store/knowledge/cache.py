@@ -1,4 +1,4 @@
-"""Everything known, kept in memory by each server process and brought up to date when the store moves."""
+"""Everything known, held in memory by each server process and brought up to date when the store moves."""
 
 import threading
 import time
@@ -55,7 +55,7 @@ class KnowledgeCache:
 
     @property
     def known_at(self) -> datetime | None:
-        """When the store was last seen to say what is known here; None before anything was."""
+        """The time at which the store last held what is known here; None before anything was."""
         return self._snapshot.known_at if self._snapshot else None
 
     @property
@@ -64,18 +64,19 @@ class KnowledgeCache:
         return self._failing_since is not None
 
     def at_hand(self) -> KnowledgeSnapshot | None:
-        """The newest snapshot; None where the store is to be asked first. Never waits."""
+        """The newest snapshot; None where the store has to be read first. Never waits."""
         return self._snapshot if self._monotonic() < self._look_at and not self.is_behind else None
 
     def now(self) -> KnowledgeSnapshot:
-        """The newest snapshot. Raises StoreUnusable where the store cannot be asked or followed for too long."""
+        """The newest snapshot. Raises StoreUnusable where the store cannot be read, or followed for too long."""
         snapshot = self._look(self._snapshot or self._load_first())
         if self._failing_since is not None and self._monotonic() - self._failing_since > _STALE_S:
             raise StoreUnusable(f"what the gate knows is of {snapshot.known_at} and cannot be brought up to date")
         return snapshot
 
     def load(self, s: Session, now: datetime) -> KnowledgeSnapshot:
-        """As of the transaction that `s` is in, less what cannot be read; only what was written since is read.
+        """The snapshot as of the transaction that `s` is in, less what cannot be read; only what was written since is
+        read.
 
         It stays the very same value until something is written. Whoever makes something of it may keep that for as
         long. A store that went backwards is read anew.
@@ -106,7 +107,7 @@ class KnowledgeCache:
             return self._snapshot or self._load(None)
 
     def _load(self, before: KnowledgeSnapshot | None) -> KnowledgeSnapshot:
-        """Raises StoreUnusable, whatever it was that could not be read."""
+        """Load the snapshot. Raises StoreUnusable, whatever it was that could not be read."""
         now = self._clock()
         try:
             with reading(self._engine) as session:

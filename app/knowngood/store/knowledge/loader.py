@@ -60,7 +60,7 @@ def load_knowledge(
         return before
     if before is not None and before.generation > generation:
         before = None
-    found, verdicts, flaky = _cells(s, before)
+    known_cells, verdicts, flaky = _cells(s, before)
     revisions, known_issues = _issues(s, before, whole=whole)
     readable, left_out = load_readable_builds(s, whole=whole)
     number = count_environments(s)
@@ -69,33 +69,35 @@ def load_knowledge(
     known = Known(
         issues=known_issues,
         builds={build.id: build for build in readable},
-        cells=found,
-        hardware=whole_classes(hardware for _, _, hardware in found),
+        cells=known_cells,
+        hardware=whole_classes(hardware for _, _, hardware in known_cells),
         as_of=now,
         flaky=flaky,
         verdicts=verdicts,
         wheels=wheels,
     )
-    tested = frozenset(build for _, build, _ in found)
+    tested = frozenset(build for _, build, _ in known_cells)
     knowledge = Knowledge(known, tested, load_watch_lists(s))
     is_whole = not left_out and len(known_issues) == len(revisions)
-    return KnowledgeSnapshot(generation, knowledge, revisions, found, now, verdicts, flaky, number, is_whole)
+    return KnowledgeSnapshot(generation, knowledge, revisions, known_cells, now, verdicts, flaky, number, is_whole)
 
 
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
     """Revision and issue by id; only what has another revision than before is read."""
     listed = s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all()
     revisions = {row.id: row.revision for row in sorted(listed)}
-    kept = {
+    unchanged = {
         id_: before.knowledge.known.issues[id_]
         for id_, revision in revisions.items()
         if before is not None and before.revisions.get(id_) == revision and id_ in before.knowledge.known.issues
     }
     query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
-    wanted = sorted(revisions.keys() - kept.keys())
-    read = s.execute(query.where(issues.c.id.in_(wanted)) if kept else query) if wanted else ()
-    found = kept | {one.id: one for one in unreadable.readable("issues", read, documents.parse_issue, whole=whole)}
-    return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
+    wanted = sorted(revisions.keys() - unchanged.keys())
+    read = s.execute(query.where(issues.c.id.in_(wanted)) if unchanged else query) if wanted else ()
+    readable = unchanged | {
+        issue.id: issue for issue in unreadable.readable("issues", read, documents.parse_issue, whole=whole)
+    }
+    return revisions, {id_: readable[id_] for id_ in revisions if id_ in readable}
 
 
 def _cells(
@@ -108,11 +110,11 @@ def _cells(
     flaky = documents.flaky_places(texts)
     if before is None:
         return LazyCells(documents.read_cell, texts), verdicts, flaky
-    found = before.cells.with_changes(texts)
+    current = before.cells.with_changes(texts)
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
-    if len(found) != number:
+    if len(current) != number:
         return _cells(s, None)
-    return found, {**before.verdicts, **verdicts}, (before.flaky - texts.keys()) | flaky
+    return current, {**before.verdicts, **verdicts}, (before.flaky - texts.keys()) | flaky
 
 
 def _texts(s: Session, *, since: int | None) -> tuple[dict[CellPlace, str], dict[CellPlace, Verdict]]:
@@ -136,17 +138,17 @@ def load_known(s: Session, now: datetime) -> Known:
 
 
 def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) -> Known:
-    """The same as it was known at a past moment, of the issues, builds or classes that are `wanted`: what was measured.
+    """The knowledge as of a past moment, of the issues, builds or classes that are `wanted`: only what was measured.
 
     Nothing is inferred of the past, because the evidence that rules rest on is not at hand. Raises BadRequest where too
     many attempts would have to be judged anew.
     """
-    found: dict[CellPlace, Cell] = {cell.key: cell for cell in load_cells_at(s, at, **wanted)}
+    cells_then: dict[CellPlace, Cell] = {cell.key: cell for cell in load_cells_at(s, at, **wanted)}
     return Known(
         issues={issue.id: issue for issue in load_issues(s)},
         builds={build.id: build for build in load_builds(s)},
-        cells=found,
-        hardware=whole_classes(hardware for _, _, hardware in found),
+        cells=cells_then,
+        hardware=whole_classes(hardware for _, _, hardware in cells_then),
         as_of=at,
         infers=False,
     )
@@ -162,21 +164,21 @@ def count_environments(s: Session) -> int:
 
 
 def load_wheel_code(s: Session) -> dict[str, WheelCode]:
-    """By torch's version with its variant, from the environments of attempts. Two lists of one version that differ
-    are not those of one wheel: none of them counts.
+    """The code in wheels by torch's version with its variant, from the environments of attempts. Two lists of one
+    version that differ are not those of one wheel: none of them counts.
     """
     first = sa.select(attempts.c.lock_digest, sa.func.min(attempts.c.finished_at).label("at"))
     dated = first.group_by(attempts.c.lock_digest).subquery()
     query = sa.select(environments.c.imported, dated.c.lock_digest, dated.c.at).join(
         dated, dated.c.lock_digest == environments.c.lock_digest
     )
-    found: dict[str, list[WheelCode]] = defaultdict(list)
+    codes: dict[str, list[WheelCode]] = defaultdict(list)
     for imported, lock, at in s.execute(query):
         if imported.get("arch"):
             torch = imported.get("torch", "")
-            found[torch].append(WheelCode(torch, tuple(imported["arch"].split()), at, lock))
+            codes[torch].append(WheelCode(torch, tuple(imported["arch"].split()), at, lock))
     return {
-        torch: min(lists, key=lambda one: (one.read_at, one.lock))
-        for torch, lists in sorted(found.items())
-        if len({one.architectures for one in lists}) == 1
+        torch: min(lists, key=lambda code: (code.read_at, code.lock))
+        for torch, lists in sorted(codes.items())
+        if len({code.architectures for code in lists}) == 1
     }

@@ -1,4 +1,4 @@
-"""All that an answer is made of."""
+"""The knowledge that every answer is made of."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -54,10 +54,10 @@ class LazyCells(Mapping[CellPlace, Cell], Generic[_Raw]):
         return made
 
     def __getitem__(self, place: CellPlace) -> Cell:
-        found = self._cells[place]
-        if isinstance(found, Cell):
-            return found
-        cell = self._decode(place, found)
+        stored = self._cells[place]
+        if isinstance(stored, Cell):
+            return stored
+        cell = self._decode(place, stored)
         self._cells[place] = cell
         return cell
 

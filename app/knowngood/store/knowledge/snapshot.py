@@ -91,7 +91,7 @@ def write_unsigned(knowledge: Knowledge, recorded: Recorded | None = None) -> by
 def make_parts(knowledge: Knowledge, recorded: Recorded | None, key: str) -> tuple[bytes, bytes]:
     """Line 1 with its end, to be signed by `key`, and what comes after line 2."""
     lines = (_body(knowledge), _beside(recorded or Recorded()))
-    text = b"\n".join(_dumped(one).encode() for one in lines)
+    text = b"\n".join(_dumped(line).encode() for line in lines)
     payload = gzip.compress(text, compresslevel=9, mtime=0)
     header = {
         "format": FORMAT,
@@ -111,7 +111,7 @@ def read_unsigned(data: bytes) -> Snapshot:
 
 
 def open_parts(data: bytes) -> Opened:
-    """Raises BadSnapshot for what is none, and for one that is damaged."""
+    """Open the parts of a snapshot. Raises BadSnapshot for what is none, and for one that is damaged."""
     line, _, rest = data.partition(b"\n")
     signature, _, payload = rest.partition(b"\n")
     header = _header(line)
@@ -121,7 +121,7 @@ def open_parts(data: bytes) -> Opened:
 
 
 def read_contents(opened: Opened, key: str, *, is_trusted: bool) -> Snapshot:
-    """Raises BadSnapshot for what this release cannot read."""
+    """Read the contents of a snapshot. Raises BadSnapshot for what this release cannot read."""
     try:
         body, _, beside = _unpacked(opened.payload).partition(b"\n")
         made_at = datetime.fromisoformat(opened.header["made_at"])
@@ -196,7 +196,7 @@ def _body(knowledge: Knowledge) -> dict[str, Any]:
 
 
 def _cell_row(cell: Cell, messages: dict[Message, int]) -> list[Any]:
-    """Place, verdict, and the text of the rest, which nobody parses before the cell is asked for. Without the names of
+    """Place, verdict, and the text of the rest, which nobody parses before the cell is read. Without the names of
     fields, which would be most of it before it is packed, and with the numbers of its messages: few are its own.
     """
 
@@ -225,7 +225,9 @@ def _beside(recorded: Recorded) -> dict[str, Any]:
 def _fields(value: Any) -> Any:  # noqa: ANN401 - a domain value: what JSON has no word for
     """A date as ISO 8601 has it, any other domain value as its fields."""
     return (
-        value.isoformat() if isinstance(value, date) else {one.name: getattr(value, one.name) for one in fields(value)}
+        value.isoformat()
+        if isinstance(value, date)
+        else {field.name: getattr(value, field.name) for field in fields(value)}
     )
 
 
@@ -253,18 +255,18 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime, version: int) -> Knowle
 
     @cache
     def message(at: int) -> Message:
-        found: Message = read_value(Message, messages[at])
-        return found
+        value: Message = read_value(Message, messages[at])
+        return value
 
     def read_cell(_place: CellPlace, row: Sequence[Any]) -> Cell:
         *first, rest = row
-        told = json.loads(rest, object_hook=lambda one: message(one[_MESSAGE]) if _MESSAGE in one else one)
-        cell: Cell = read_value(Cell, dict(zip(_FIELDS, [*first, *told], strict=False)))
+        others = json.loads(rest, object_hook=lambda item: message(item[_MESSAGE]) if _MESSAGE in item else item)
+        cell: Cell = read_value(Cell, dict(zip(_FIELDS, [*first, *others], strict=False)))
         return cell
 
     if version < VERSION:
-        rows = [[*one[:_KNOWN_AT_ONCE], _dumped(one[_KNOWN_AT_ONCE:])] for one in rows]
-    cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in rows}
+        rows = [[*row[:_KNOWN_AT_ONCE], _dumped(row[_KNOWN_AT_ONCE:])] for row in rows]
+    cells: dict[CellPlace, list[Any]] = {(row[0], row[1], row[2]): row for row in rows}
     known = Known(
         issues={fields["id"]: read_value(Issue, {**_LEFT_OUT, **_BEFORE, **fields}) for fields in body["issues"]},
         builds={fields["id"]: read_value(Build, fields) for fields in body["builds"]},
@@ -272,8 +274,8 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime, version: int) -> Knowle
         hardware=tuple(body["hardware"]),
         as_of=as_of,
         flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
-        wheels={one["torch"]: read_value(WheelCode, one) for one in body.get("wheels", ())},
-        verdicts={place: _VERDICTS[one[_KNOWN_AT_ONCE - 1]] for place, one in cells.items()},
+        wheels={code["torch"]: read_value(WheelCode, code) for code in body.get("wheels", ())},
+        verdicts={place: _VERDICTS[row[_KNOWN_AT_ONCE - 1]] for place, row in cells.items()},
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}
     return Knowledge(known, frozenset(build for _, build, _ in cells), lists)
@@ -298,7 +300,7 @@ _OLD = timedelta(days=180)
 
 @cache
 def read_shipped() -> Snapshot:
-    """Raises BadSnapshot where the file of this installation is damaged, or cannot be read."""
+    """Read the snapshot that comes with this release. Raises BadSnapshot where it is damaged, or cannot be read."""
     try:
         return read_unsigned(FILE.read_bytes())
     except OSError as error:
@@ -306,7 +308,7 @@ def read_shipped() -> Snapshot:
 
 
 def recorded_with_shipped(own: Recorded) -> Recorded:
-    """With what was timed before this release, for a guess at what nobody has timed here: no answer depends on it."""
+    """Add what was timed before this release, for a guess at what nobody has timed here: no answer depends on it."""
     try:
         return recorded_together(own, read_shipped().recorded)
     except BadSnapshot:

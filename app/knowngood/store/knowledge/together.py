@@ -37,7 +37,7 @@ def together(own: Knowledge, other: Knowledge) -> Knowledge:
     cells = _cells(own.known.cells, other.known.cells, alike)
     known = Known(
         issues=dict(sorted({**other.known.issues, **own.known.issues}.items())),
-        builds={build.id: build for build in sorted(builds.values(), key=lambda one: one.build_id)},
+        builds={build.id: build for build in sorted(builds.values(), key=lambda build: build.build_id)},
         cells=cells,
         hardware=whole_classes(hardware for _, _, hardware in cells),
         as_of=own.known.as_of,
@@ -55,9 +55,9 @@ def recorded_together(own: Recorded, other: Recorded) -> Recorded:
     )
 
 
-def runs_the_same(one: Issue, other: Issue) -> bool:
+def runs_the_same(issue: Issue, other: Issue) -> bool:
     """Whether results of one are results of the other: what a result is bound to is equal (`binding`)."""
-    return _run(one) == _run(other)
+    return _run(issue) == _run(other)
 
 
 def _run(issue: Issue) -> tuple[object, ...]:

@@ -24,9 +24,9 @@ def remember_taken_in(s: Session, source: bytes) -> None:
 
 
 def _state(s: Session, source: bytes) -> int:
-    """Of a catalogue's files and of all that is stored of it, as a number that the table `meta` can hold."""
-    found = blake2b(source, digest_size=7)
+    """A digest of a catalogue's files and of all that is stored of it, as a number that the table `meta` can hold."""
+    hasher = blake2b(source, digest_size=7)
     for table in (issues, builds):
         for id_, doc in sorted(s.execute(sa.select(table.c.id, table.c.doc).where(table.c.is_present)).all()):
-            found.update(f"{id_}\0{doc}\0".encode())
-    return int.from_bytes(found.digest())
+            hasher.update(f"{id_}\0{doc}\0".encode())
+    return int.from_bytes(hasher.digest())

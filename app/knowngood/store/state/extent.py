@@ -9,7 +9,7 @@ from knowngood.sqlite_file import open_to_read
 
 
 def read_extent(file: Path) -> tuple[int, datetime | None] | None:
-    """How many cells the file holds, and when the newest of them was measured; None where it cannot be read."""
+    """The number of cells in the file, and when the newest of them was measured; None where it cannot be read."""
     with suppress(sqlite3.Error), closing(open_to_read(file)) as db:
         cells, newest = db.execute("SELECT count(*), max(measured_at) FROM cells").fetchone()
         return cells, datetime.fromisoformat(newest).replace(tzinfo=UTC) if newest else None

@@ -145,7 +145,8 @@ def drawn(squares: Iterable[CellGlyph], tag: str, language: Language, *, plain: 
     `own` is the column (id) of the reader's own build, which is marked.
     """
     marked = f'{tag} class="own"'
-    return Markup("".join(_drawn(one, marked if one.head.id == own else tag, language, plain=plain) for one in squares))  # noqa: S704 - see _mould
+    drawings = (_drawn(square, marked if square.head.id == own else tag, language, plain=plain) for square in squares)
+    return Markup("".join(drawings))  # noqa: S704 - see _mould
 
 
 def _drawn(one: CellGlyph, tag: str, language: Language, *, plain: bool) -> str:
@@ -196,5 +197,5 @@ def _names(issue: str) -> tuple[str, str]:
 
 
 def _k_of_n(cell: Cell) -> str:
-    flaky = next((one for one in cell.variants if one.verdict is Verdict.FLAKY), None)
+    flaky = next((variant for variant in cell.variants if variant.verdict is Verdict.FLAKY), None)
     return f"{flaky.k}/{flaky.n}" if flaky else ""

@@ -82,7 +82,7 @@ def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
 
 def silent_releases(releases: Sequence[Release], language: Language) -> str:
     """Those that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
-    names = {answer: [one.name for one in releases if one.answer == answer] for answer in ANSWERS}
+    names = {answer: [release.name for release in releases if release.answer == answer] for answer in ANSWERS}
     told = {", ".join(of): say(ANSWERS[answer].word, language) for answer, of in names.items() if of}
     return say("; ", language).join(f"{releases}{say(': ', language)}{word}" for releases, word in told.items())
 
