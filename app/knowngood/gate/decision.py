@@ -276,19 +276,25 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
         if workaround.id in cell.workarounds
     ]
     return tuple(
-        _shown(one, cell.workarounds[one.id])
+        _shown(workaround, cell.workarounds[workaround.id])
         if wanted is WorkaroundVerdict.EFFECTIVE
-        else MeasuredWorkaround(one.id, one.title, verdict)
+        else MeasuredWorkaround(workaround.id, workaround.title, verdict)
         for wanted in _TRIED
-        for one, verdict in tried
+        for workaround, verdict in tried
         if verdict is wanted
     )
 
 
-def _shown(one: Workaround, found: WorkaroundFinding) -> MeasuredWorkaround:
+def _shown(workaround: Workaround, finding: WorkaroundFinding) -> MeasuredWorkaround:
     """One that helps, to be pasted."""
     return MeasuredWorkaround(
-        one.id, one.title, WorkaroundVerdict.EFFECTIVE, one.trade_off, one.body, found.runs, found.ground
+        workaround.id,
+        workaround.title,
+        WorkaroundVerdict.EFFECTIVE,
+        workaround.trade_off,
+        workaround.body,
+        finding.runs,
+        finding.ground,
     )
 
 
@@ -328,8 +334,8 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
     if question.build and resolved.build is None:
         yield f"{resolved.asked} is not tested; by the policy {question.build.id}, another variant, answers for it"
     wheel, refused = question.known.builds.get(resolved.build or ""), {refusal.hardware for refusal in refusals}
-    others = (one for one in policy.hardware if one not in refused)
-    yield from (english(said) for other in others if (said := question.known.against(wheel, other)))
+    others = (class_ for class_ in policy.hardware if class_ not in refused)
+    yield from (english(remark) for other in others if (remark := question.known.against(wheel, other)))
     yield from map(english, several_gpus(resolved.gpus))
     yield from built_for_another(question.build, resolved.packages) if question.build else ()
     if not policy.hardware and question.build:
@@ -372,7 +378,7 @@ def _why(
 def _unsaid(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
     """How many failures are new, and of how many nobody can say it, where the policy asks for what is new."""
     failing = [reason for reason in reasons if reason.verdict in FAILURES]
-    new, open_ = ({one.issue for one in failing if one.is_new is wanted} for wanted in (True, None))
+    new, open_ = ({reason.issue for reason in failing if reason.is_new is wanted} for wanted in (True, None))
     if question.policy.only_new and question.base_build and failing:
         yield f"{len(new)} new since {question.base_build.id}, and of {len(open_)} nobody can say whether they are"
 
@@ -383,13 +389,13 @@ def _grounds(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]
     builds = question.known.builds
     inferred = Counter(
         f"Python {builds[ground.build].python}" if ground.rule == PYTHON_RULE else ground.hardware
-        for one in passing
-        for ground in one.grounds
+        for reason in passing
+        for ground in reason.grounds
     )
     if inferred:
         grounds = listed([f"{n} from {ground}" for ground, n in inferred.most_common()])
         yield f"{inferred.total()} inferred, {english(grounds)}"
-    single = sum(1 for one in passing if one.runs == 1)
+    single = sum(1 for reason in passing if reason.runs == 1)
     if single:
         yield f"{single} on a single run"
 

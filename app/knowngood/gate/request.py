@@ -168,7 +168,7 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
     policy = _policy(request, knowledge)
     resolved = _resolved(request, knowledge, policy)
     named = policy.hardware or resolved.gpus  # the GPUs that a pasted environment names are the hardware asked about
-    classes = tuple(dict.fromkeys(class_named(one, knowledge.known.hardware) for one in named))
+    classes = tuple(dict.fromkeys(class_named(name, knowledge.known.hardware) for name in named))
     return GateQuestion(resolved, replace(policy, hardware=classes), now, knowledge.known)
 
 

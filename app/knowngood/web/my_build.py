@@ -47,8 +47,8 @@ class MyBuild:
 
     def hardware_among(self, classes: Collection[str]) -> str:
         """The class of a GPU that is named (`H100`) too; empty where nobody measured on it."""
-        found = hardware_named(self.hardware) if self.hardware else None
-        class_ = found.hardware if found else ""
+        gpu = hardware_named(self.hardware) if self.hardware else None
+        class_ = gpu.hardware if gpu else ""
         return class_ if class_ in classes else ""
 
 
@@ -57,9 +57,11 @@ NOBODYS = MyBuild()
 
 def said_in(request: Request) -> MyBuild:
     """An address that names a build outweighs both cookies: what is shared means the same to everybody."""
-    asked = request.query_params
-    if BUILD_PARAMETER in asked or HARDWARE_PARAMETER in asked:
-        return MyBuild(_short(asked.get(BUILD_PARAMETER)), _short(asked.get(HARDWARE_PARAMETER)), is_shared=True)
+    parameters = request.query_params
+    if BUILD_PARAMETER in parameters or HARDWARE_PARAMETER in parameters:
+        return MyBuild(
+            _short(parameters.get(BUILD_PARAMETER)), _short(parameters.get(HARDWARE_PARAMETER)), is_shared=True
+        )
     return MyBuild(_short(request.cookies.get(BUILD_COOKIE)), _short(request.cookies.get(HARDWARE_COOKIE)))
 
 

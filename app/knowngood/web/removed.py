@@ -51,8 +51,8 @@ REMOVED: dict[str, Removed] = {
 def router_of(removed: Mapping[str, Removed]) -> APIRouter:
     """The routes of addresses that are no more; they stand in no document of the API."""
     router = APIRouter()
-    for path, one in removed.items():  # no API route: whatever is asked for with it, the answer is the same
-        router.add_route(path, _answer(one), include_in_schema=False)
+    for path, removal in removed.items():  # no API route: whatever is asked for with it, the answer is the same
+        router.add_route(path, _answer(removal), include_in_schema=False)
     return router
 
 

@@ -74,45 +74,45 @@ class RequestContext:
         of, beside the address and the reader's language and theme.
         """
         with reading(self.state.engine) as session:
-            found = self.stored(load_generation(session), *more)
-            loaded = None if found else load(session)
-        return found or show(cast("Loaded", loaded))
+            response = self.stored(load_generation(session), *more)
+            loaded = None if response else load(session)
+        return response or show(cast("Loaded", loaded))
 
     def answer_in_turn(
         self, load: Callable[[Session], Loaded], show: Callable[[Loaded], Response], *more: str
     ) -> Response:
         """As `answer`, of what takes long: in its turn, and once for all who ask the same. Raises Busy."""
         with reading(self.state.engine) as session:
-            found = self.stored(load_generation(session), *more)
-        if found:
-            return found
+            response = self.stored(load_generation(session), *more)
+        if response:
+            return response
         with self.state.turns.take((self._etag, self.base)):
             return self.answer(load, show, *more)
 
-    def answer_from(self, show: Callable[[KnowledgeSnapshot], Response], asked: bytes = b"") -> Response:
-        """The same of what the gate knows, which is in memory. `asked` is the body that came along."""
+    def answer_from(self, show: Callable[[KnowledgeSnapshot], Response], body: bytes = b"") -> Response:
+        """The same of what the gate knows, which is in memory. `body` is the body that came along."""
         snapshot = self.state.knowledge.now()
-        return self.stored_decision(snapshot, asked) or show(snapshot)
+        return self.stored_decision(snapshot, body) or show(snapshot)
 
     def answer_from_in_turn(self, show: Callable[[KnowledgeSnapshot], Response]) -> Response:
         """As `answer_from`, of what takes long. Raises Busy."""
-        found = self.stored_decision(self.state.knowledge.now())
-        if found:
-            return found
+        response = self.stored_decision(self.state.knowledge.now())
+        if response:
+            return response
         with self.state.turns.take((self._etag, self.base)):
             return self.answer_from(show)
 
-    def stored_decision(self, snapshot: KnowledgeSnapshot, asked: bytes = b"") -> Response | None:
+    def stored_decision(self, snapshot: KnowledgeSnapshot, body: bytes = b"") -> Response | None:
         """A decision says when it was made, so its copy is right for a minute."""
-        return self.stored(snapshot.generation, f"{self.now:%H:%M}", asked)
+        return self.stored(snapshot.generation, f"{self.now:%H:%M}", body)
 
     def stored(self, generation: int, *more: str | bytes) -> Response | None:
         """304 where the reader's own copy is still right, else the answer that is kept here; None: it is to be made."""
         self._etag = self._tag(generation, *more)
         if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._caching())
-        kept = self.state.answers.find((self._etag, self.base))
-        return Response(kept.body, headers=kept.headers) if kept else None
+        copy = self.state.answers.find((self._etag, self.base))
+        return Response(copy.body, headers=copy.headers) if copy else None
 
     def known(self, session: Session) -> Known:
         """All cells, as of the transaction that `session` is in."""
@@ -290,9 +290,9 @@ def _language(request: Request, *, is_page: bool) -> Language:
     """An address may ask for a language (`?lang=zh`, so that links can be shared); else the reader's own choice; else,
     for pages, what their browser asks for.
     """
-    asked = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
-    if asked in set(Language):
-        return Language(asked)
+    code = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
+    if code in set(Language):
+        return Language(code)
     return i18n.accepted(request.headers.get("Accept-Language", "")) if is_page else Language.ENGLISH
 
 

@@ -23,10 +23,10 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def asking(address: str, /, **said: str) -> str:
+def asking(address: str, /, **parameters: str) -> str:
     """With those of the parameters that are not empty."""
-    asked = {name: value for name, value in said.items() if value}
-    return f"{address}?{urlencode(asked)}" if asked else address
+    query = {name: value for name, value in parameters.items() if value}
+    return f"{address}?{urlencode(query)}" if query else address
 
 
 def issue_address(issue: str, build: str = "", hardware: str = "") -> str:
@@ -113,18 +113,18 @@ def watch_list_feed(name: str) -> str:
     return f"/feeds/watchlists/{part(name)}.atom"
 
 
-def compare_address(before: str = "", after: str = "", **asked: str) -> str:
+def compare_address(before: str = "", after: str = "", **parameters: str) -> str:
     """Without one of the two builds the page asks for it."""
-    return asking("/compare", a=before, b=after, **asked)
+    return asking("/compare", a=before, b=after, **parameters)
 
 
-def matrix_address(**asked: str) -> str:
+def matrix_address(**parameters: str) -> str:
     """A part of the matrix."""
-    return asking(MATRIX, **asked)
+    return asking(MATRIX, **parameters)
 
 
-def upgrade_address(start: str, **asked: str) -> str:
-    return asking("/upgrade", **{"from": start, **asked})
+def upgrade_address(start: str, **parameters: str) -> str:
+    return asking("/upgrade", **{"from": start, **parameters})
 
 
 def search_address(text: str) -> str:

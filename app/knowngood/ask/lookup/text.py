@@ -207,7 +207,7 @@ def _meant(hit: Hit, answer: SearchAnswer) -> Iterator[str]:
         command = f"knowngood matrix --query {shlex.quote(query)}{on}"
     if not command:
         return
-    yield from wrapped(one_line(". ".join(english(one) for one in (hit.title, hit.told) if one)), later=_INDENT)
+    yield from wrapped(one_line(". ".join(english(part) for part in (hit.title, hit.told) if part)), later=_INDENT)
     yield f"{_INDENT}{one_line(command)}"
 
 

@@ -73,4 +73,4 @@ def worst_of(findings: list[Finding]) -> Finding:
     where it exists on another one.
     """
     applicable = [finding for finding in findings if finding.verdict != "not_applicable"]
-    return min(applicable or findings, key=lambda one: _SEVEREST_FIRST.index(one.affected))
+    return min(applicable or findings, key=lambda finding: _SEVEREST_FIRST.index(finding.affected))

@@ -107,13 +107,13 @@ def why_it_passes(reason: Reason) -> str:
 
 def plain_passes(ruling: Ruling) -> dict[VerdictMark, list[str]]:
     """Issues with nothing more to tell, by their mark: what passes, then what does not apply or concerns others."""
-    found: dict[VerdictMark, list[str]] = {}
-    for reason in sorted(ruling.reasons, key=lambda one: one.verdict is not Verdict.NOT_AFFECTED):
+    by_mark: dict[VerdictMark, list[str]] = {}
+    for reason in sorted(ruling.reasons, key=lambda reason: reason.verdict is not Verdict.NOT_AFFECTED):
         if reason.effect is Effect.PASS and _is_plain(reason):
-            issues = found.setdefault(mark_of(reason), [])
+            issues = by_mark.setdefault(mark_of(reason), [])
             if reason.issue not in issues:
                 issues.append(reason.issue)
-    return found
+    return by_mark
 
 
 def _is_plain(reason: Reason) -> bool:
@@ -174,8 +174,8 @@ _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|disc
 def upstream_name(reason: Reason) -> str:
     """`pytorch/pytorch#151290` of a thread on GitHub; any other address as it is."""
     thread = reason.upstream or ""
-    found = _THREAD.match(thread)
-    return f"{found[1]}#{found[2]}" if found else one_line(thread)
+    match = _THREAD.match(thread)
+    return f"{match[1]}#{match[2]}" if match else one_line(thread)
 
 
 def best_workaround(reason: Reason) -> MeasuredWorkaround | None:
@@ -211,7 +211,7 @@ def counts_in_words(ruling: Ruling) -> str:
     absent = [
         reason for reason in ruling.reasons if reason.effect is Effect.PASS and reason.verdict is Verdict.NOT_APPLICABLE
     ]
-    others = sum(1 for one in absent if one.concerns_others)
+    others = sum(1 for reason in absent if reason.concerns_others)
     numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
     numbers[Effect.PASS] -= len(absent)
     many = {Effect.BLOCK: "block", Effect.INSUFFICIENT: "leave it open", Effect.WARN: "warn", Effect.PASS: "pass"}
@@ -220,7 +220,7 @@ def counts_in_words(ruling: Ruling) -> str:
         (others, "concerns another class or package", "concern other classes or packages"),
         (len(absent) - others, "does not apply", "do not apply"),
     ]
-    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in counts if n)
+    return ", ".join(f"{n} {single if n == 1 else more}" for n, single, more in counts if n)
 
 
 def build_page(ruling: Ruling, base: str) -> str:

@@ -186,8 +186,8 @@ class VoidReportBody(Body):
 def voids(context: Context, _administrator: Administrator) -> Response:
     """Who voided which results, when and why. Needs the scope admin."""
     with reading(context.state.engine) as session:
-        found = load_voids(session)
-    return _answer(context, VoidsBody(voids=[VoidBody.of(one) for one in found]))
+        rows = load_voids(session)
+    return _answer(context, VoidsBody(voids=[VoidBody.of(entry) for entry in rows]))
 
 
 @router.post("/voids", tags=["voids"], response_model=VoidReportBody, operation_id="post_void")

@@ -70,10 +70,10 @@ def compare(
         for pair in pairs
         if pair
     ]
-    texts = [_told(one, "json" if as_json else form, now) for one in compared]
+    texts = [_told(comparison, "json" if as_json else form, now) for comparison in compared]
     is_list = bool(from_diff) and (as_json or form == "json")
     sys.stdout.write(f"[{','.join(texts)}]\n" if is_list else "\n".join(texts))
-    ends = [Exit.INSUFFICIENT if None in pairs else Exit.OK, *(_end(one, failing) for one in compared)]
+    ends = [Exit.INSUFFICIENT if None in pairs else Exit.OK, *(_end(comparison, failing) for comparison in compared)]
     return max(ends, key=_GRAVITY.index)
 
 

@@ -76,8 +76,8 @@ class Comparison:
     @property
     def counts(self) -> Mapping[Transition, int]:
         """Every transition, with the zeros."""
-        found = Counter(pair.transition for pair in self.pairs)
-        return {transition: found[transition] for transition in Transition}
+        counts = Counter(pair.transition for pair in self.pairs)
+        return {transition: counts[transition] for transition in Transition}
 
     @property
     def is_blind(self) -> bool:
@@ -157,8 +157,8 @@ _REMARKS: Mapping[Group, Sequence[_Remark]] = {
 
 
 def _counted(forms: _Forms, n: int) -> Message:
-    one, several, none = forms
-    key = several if n > 1 else one if n else none
+    single, several, none = forms
+    key = several if n > 1 else single if n else none
     return Message(key, n=n) if key else NOTHING
 
 
@@ -166,9 +166,9 @@ def _counts(comparison: Comparison) -> Iterator[Message]:
     for group, forms in _COUNTED.items():
         pairs = comparison.of(group)
         remarks = [_counted(words, sum(map(holds, pairs))) for words, holds in _REMARKS.get(group, ())]
-        told = [remark for remark in remarks if remark]
+        nonzero = [remark for remark in remarks if remark]
         if count := _counted(forms, len(pairs)):
-            yield aside(count, [joined("then", told)] if told else [])
+            yield aside(count, [joined("then", nonzero)] if nonzero else [])
 
 
 def outcome(comparison: Comparison) -> Message:

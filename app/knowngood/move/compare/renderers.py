@@ -70,7 +70,7 @@ def notes_of(
 ) -> Iterator[Message]:
     """Notes on a pair beside its verdicts. `naming` lists workarounds (ids), and `left` says what is left wrong."""
     for turn in WorkaroundTurn:
-        if ids := [id_ for id_, one in pair.turns.items() if one is turn]:
+        if ids := [id_ for id_, change in pair.turns.items() if change is turn]:
             yield Message(f"turn_{turn}", names=naming(ids))
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
         if standing_of(passing) is SideStanding.PASSES and (needed := passes_needed(flaky, passing)):
@@ -91,11 +91,11 @@ def grounds_of(pair: IssuePair) -> Iterator[Message]:
     return (Message("build_inferred", build=build, ground=ground) for build, ground in inferred.items())
 
 
-def left_of(pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")) -> Iterator[Message]:
+def left_of(pair: IssuePair, describe: Callable[[Left], str] = attrgetter("what")) -> Iterator[Message]:
     """All that its passes say nothing of."""
     for cell in pair.sides:
         if cell.not_covered:
-            what = "; ".join(said(one) for one in pair.issue.left if one.what in cell.not_covered)
+            what = "; ".join(describe(gap) for gap in pair.issue.left if gap.what in cell.not_covered)
             yield Message("build_not_covered", build=cell.build, what=what)
 
 

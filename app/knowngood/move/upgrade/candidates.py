@@ -262,8 +262,8 @@ def _coverage(items: Sequence[IssuePair]) -> float:
 
 
 def _assurance(items: Iterable[IssuePair]) -> float:
-    found = Counter(item.prospect for item in items)
-    passing, unknown = found[Prospect.PASSES], found[Prospect.NOT_KNOWN]
+    prospects = Counter(item.prospect for item in items)
+    passing, unknown = prospects[Prospect.PASSES], prospects[Prospect.NOT_KNOWN]
     return passing / (passing + unknown) if unknown else 1.0
 
 
@@ -274,8 +274,10 @@ def weight(items: Iterable[IssuePair]) -> int:
 def missing_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
     """The items without an answer on `build`."""
     open_ = grouped((item for item in items if item.prospect is Prospect.NOT_KNOWN), lambda item: item.after.verdict)
-    to_run, again, closed = (open_.get(one, []) for one in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD))
-    jobs = [_job(one.issue, build, one.after.hardware, (CONTROL, BASELINE)) for one in (*to_run, *again)]
+    to_run, again, closed = (
+        open_.get(verdict, []) for verdict in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
+    )
+    jobs = [_job(item.issue, build, item.after.hardware, (CONTROL, BASELINE)) for item in (*to_run, *again)]
     return _measurement(jobs, question, to_run, again, closed)
 
 

@@ -90,17 +90,19 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     )
     request = UpgradeRequest(python=python, watch=watch, component=component)
     try:
-        found = start_of("", content, python, knowledge)
+        resolved = start_of("", content, python, knowledge)
     except BadField as error:
         problem = context.write(Message("no_build_here", why=error.message))
         return _page(context, request, knowledge, problem=problem, environment=content)
-    if found.build is None:
-        problem = context.write(Message("no_build_here", why=found.note))
-        return _page(context, request, knowledge, problem=problem, nearest=found.nearest, environment=content)
-    said = packages_said(found.packages, knowledge)
-    has = said if found.is_whole or said != (NO_PACKAGE,) else ()
-    platform = LINUX if found.platforms else ""
-    start = replace(request, start=start_name(found), python="", has=has, platform=platform, hardware=gpus_of(found))
+    if resolved.build is None:
+        problem = context.write(Message("no_build_here", why=resolved.note))
+        return _page(context, request, knowledge, problem=problem, nearest=resolved.nearest, environment=content)
+    packages = packages_said(resolved.packages, knowledge)
+    has = packages if resolved.is_whole or packages != (NO_PACKAGE,) else ()
+    platform = LINUX if resolved.platforms else ""
+    start = replace(
+        request, start=start_name(resolved), python="", has=has, platform=platform, hardware=gpus_of(resolved)
+    )
     return see_other(f"{UPGRADE}{start.asking()}")
 
 
@@ -108,16 +110,16 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
 def note(context: Context, request: RequestedPage) -> Response:
     def show(knowledge: Knowledge) -> Response:
         advice = advice_on(request, knowledge, context.state)
-        one = _chosen(advice, request.to)
-        name = f"upgrade-{one.build.id}.md".replace("+", "-") if one else "upgrade.md"
-        return Response(_note(context, request, advice, one), media_type=MARKDOWN, headers=context.attached(name))
+        candidate = _chosen(advice, request.to)
+        name = f"upgrade-{candidate.build.id}.md".replace("+", "-") if candidate else "upgrade.md"
+        return Response(_note(context, request, advice, candidate), media_type=MARKDOWN, headers=context.attached(name))
 
     return context.answer_from_in_turn(lambda snapshot: show(snapshot.knowledge))
 
 
-def _note(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice, one: Candidate | None) -> str:
-    page = f"{UPGRADE}{request.asking(to=one.build.id) if one else request.asking()}"
-    return migration_note(advice, one, base=context.base, page=page, now=context.now)
+def _note(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice, candidate: Candidate | None) -> str:
+    page = f"{UPGRADE}{request.asking(to=candidate.build.id) if candidate else request.asking()}"
+    return migration_note(advice, candidate, base=context.base, page=page, now=context.now)
 
 
 def _chosen(advice: UpgradeAdvice, named: str) -> Candidate | None:
@@ -149,9 +151,11 @@ def _page(
         query=request,
         knowledge=knowledge,
         builds=builds,
-        pythons=sorted({one.python for one in builds}, key=lambda python: [int(part) for part in python.split(".")]),
+        pythons=sorted(
+            {build.python for build in builds}, key=lambda python: [int(part) for part in python.split(".")]
+        ),
         problem=problem,
-        nearest=[Choice(one, f"{UPGRADE}{request.asking(start=one)}", is_chosen=False) for one in nearest],
+        nearest=[Choice(name, f"{UPGRADE}{request.asking(start=name)}", is_chosen=False) for name in nearest],
         environment=environment,
         ways=_ways(context, request, knowledge.known, builds) if context.is_file else None,
         ranking=RANKING_WORDS,
@@ -176,7 +180,9 @@ def _ways(
     components = sorted({issue.component for issue in known.issues.values()}, key=str.casefold)
     return {
         "starts": context.reachable(choice(build.id, is_chosen=False, start=build.id) for build in builds),
-        "classes": [choice(one, is_chosen=one in request.hardware, hardware=[one]) for one in known.hardware],
+        "classes": [
+            choice(class_, is_chosen=class_ in request.hardware, hardware=[class_]) for class_ in known.hardware
+        ],
         "components": [
             choice(context.say("all"), is_chosen=not request.component, component=[]),
             *(

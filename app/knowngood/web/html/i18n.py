@@ -36,10 +36,10 @@ def accepted(header: str) -> Language:
     best, chosen = 0.0, Language.ENGLISH
     for part in header[:_LONGEST_HEADER].split(","):
         name, _, weight = part.partition(";")
-        found = _NAMED.get(name.strip().lower().partition("-")[0])
+        language = _NAMED.get(name.strip().lower().partition("-")[0])
         wanted = _weight(weight)
-        if found is not None and wanted > best:
-            best, chosen = wanted, found
+        if language is not None and wanted > best:
+            best, chosen = wanted, language
     return chosen
 
 
@@ -52,8 +52,8 @@ def _weight(text: str) -> float:
     name, _, value = text.strip().partition("=")
     if not name:
         return 1.0
-    found = _QUALITY.fullmatch(value.strip())
-    return float(found[0]) if found and name.strip().lower() == "q" else 0.0
+    match = _QUALITY.fullmatch(value.strip())
+    return float(match[0]) if match and name.strip().lower() == "q" else 0.0
 
 
 _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")

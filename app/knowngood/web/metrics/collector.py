@@ -150,9 +150,9 @@ def _matrix(gauges: Gauges) -> Iterator[Metric]:
 
 
 def _working(gauges: Gauges) -> Iterator[Metric]:
-    seen = {(one.digest,): one.at.timestamp() for one in gauges.seen}
+    seen = {(worker.digest,): worker.at.timestamp() for worker in gauges.seen}
     yield _many("worker_last_seen_timestamp_seconds", "Last sign of life of a machine.", ("machine",), seen.items())
-    gpus = {(one.digest,): float(len(one.machine.gpus)) for one in gauges.seen if one.machine}
+    gpus = {(worker.digest,): float(len(worker.machine.gpus)) for worker in gauges.seen if worker.machine}
     yield _many("worker_gpus", "GPUs of a machine.", ("machine",), gpus.items())
     arms = CounterMetricFamily("knowngood_arm_seconds", "Time that arms took, of all workers.", labels=("hardware",))
     for hardware, seconds in sorted(gauges.arm_seconds.items()):

@@ -83,8 +83,8 @@ class _Seen:
 def template_of(scope: Scope) -> str:
     """The template of the route that answered, with the prefix that routers of the API are included under."""
     path: str = scope["path"]
-    found = getattr(scope.get("route"), "path", None)
-    if found is None:
+    template = getattr(scope.get("route"), "path", None)
+    if template is None:
         return path if path in _WITHOUT_ROUTE else UNROUTED
-    prefixed = path.startswith(f"{API}/") and not found.startswith(f"{API}/")
-    return f"{API}{found}" if prefixed else str(found)
+    prefixed = path.startswith(f"{API}/") and not template.startswith(f"{API}/")
+    return f"{API}{template}" if prefixed else str(template)

@@ -46,8 +46,8 @@ class RequestHead(HttpMiddleware):
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = Headers(scope=scope).get("x-request-id", "")
-        name = asked if _SANE_ID.match(asked) else uuid4().hex
+        sent_id = Headers(scope=scope).get("x-request-id", "")
+        name = sent_id if _SANE_ID.match(sent_id) else uuid4().hex
         scope[REQUEST_ID] = name
 
         def complete(headers: MutableHeaders) -> None:
@@ -104,9 +104,9 @@ class HeadAsGet(HttpMiddleware):
         if scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
-        asked = {**scope, "method": "GET"}
-        await self.app(asked, receive, send_without_body)
-        scope["route"] = asked.get("route")  # for those around this, who count by it
+        get_scope = {**scope, "method": "GET"}
+        await self.app(get_scope, receive, send_without_body)
+        scope["route"] = get_scope.get("route")  # for those around this, who count by it
 
 
 # Which methods an address takes: for `Allow`, and for whoever asks with OPTIONS.
