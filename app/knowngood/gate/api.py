@@ -156,7 +156,7 @@ def _from_body(request: Request, body: Annotated[bytes, Depends(_body)]) -> Gate
     if media == "multipart/form-data":
         return _read(_form_fields(kind, body), "body")
     if media in {"application/json", ""}:
-        return _read(_json_fields(body, is_told=bool(media)), "body")
+        return _read(_json_fields(body, is_declared=bool(media)), "body")
     raise UnsupportedMediaType(f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body")
 
 
@@ -193,9 +193,9 @@ def _answer(
 # -- reading a body ----------------------------------------------------------------------------------------------------
 
 
-def _json_fields(body: bytes, *, is_told: bool) -> Mapping[str, Any]:
-    """`is_told` where the question said that it is JSON, so that it was looked at as such."""
-    if not is_told:
+def _json_fields(body: bytes, *, is_declared: bool) -> Mapping[str, Any]:
+    """`is_declared` where the question said that it is JSON, so that it was looked at as such."""
+    if not is_declared:
         look_at_json(body)
     try:
         question = json.loads(body.decode(), object_pairs_hook=once)

@@ -361,21 +361,21 @@ def _why(
                 return "; ".join(refused)
             block = "blocks" if len(blocking) == 1 else "block"
             says = f"{len(blocking)} of {watched} {block} {build}"
-            rest = doubts if question.build is None else _unsaid(question, reasons)
+            rest = doubts if question.build is None else _count_new(question, reasons)
             return "; ".join([*refused, f"{says}: {english(listed(blocking))}", *rest])
         case Decision.INSUFFICIENT if doubts:
             return "; ".join(doubts)
         case Decision.INSUFFICIENT:
             lacking = _issues(reasons, Effect.INSUFFICIENT)
             says = f"not enough evidence on {build} for {len(lacking)} of {watched}: {english(listed(lacking))}"
-            return "; ".join([says, *_unsaid(question, reasons)])
+            return "; ".join([says, *_count_new(question, reasons)])
         case Decision.PASS:
             none = "the watched issue does not block" if total == 1 else f"none of {watched} blocks"
-            rest = (*_unsaid(question, reasons), *_grounds(question, reasons), *_beside(reasons))
+            rest = (*_count_new(question, reasons), *_grounds(question, reasons), *_beside(reasons))
             return "; ".join([f"{none} {build}", *rest])
 
 
-def _unsaid(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
+def _count_new(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
     """How many failures are new, and of how many nobody can say it, where the policy asks for what is new."""
     failing = [reason for reason in reasons if reason.verdict in FAILURES]
     new, open_ = ({reason.issue for reason in failing if reason.is_new is wanted} for wanted in (True, None))

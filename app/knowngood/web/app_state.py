@@ -61,23 +61,23 @@ class ResponseCache:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._kept: OrderedDict[tuple[str, ...], StoredResponse] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, ...], StoredResponse] = OrderedDict()
         self._lock = Lock()
 
     def find(self, key: tuple[str, ...]) -> StoredResponse | None:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            if key in self._answers:
+                self._answers.move_to_end(key)
+            return self._answers.get(key)
 
     def keep(self, key: tuple[str, ...], answer: StoredResponse) -> None:
         with self._lock:
-            if key in self._kept or len(answer.body) > self._most_bytes:
+            if key in self._answers or len(answer.body) > self._most_bytes:
                 return
-            self._kept[key] = answer
+            self._answers[key] = answer
             self._bytes += len(answer.body)
             while self._bytes > self._most_bytes:
-                self._bytes -= len(self._kept.popitem(last=False)[1].body)
+                self._bytes -= len(self._answers.popitem(last=False)[1].body)
 
 
 class Turns:

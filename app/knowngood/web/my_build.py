@@ -55,7 +55,7 @@ class MyBuild:
 NOBODYS = MyBuild()
 
 
-def said_in(request: Request) -> MyBuild:
+def read_my_build(request: Request) -> MyBuild:
     """An address that names a build outweighs both cookies: what is shared means the same to everybody."""
     parameters = request.query_params
     if BUILD_PARAMETER in parameters or HARDWARE_PARAMETER in parameters:

@@ -115,13 +115,13 @@ def _parameters(route: APIRoute) -> Mapping[str, bool]:
     """By name, whether it is a list, which may appear several times. Found out once per route of the API."""
     if route.endpoint not in _known:
         own = (route.openapi_extra or {}).get("parameters", ())  # of a route that reads its address itself
-        _known[route.endpoint] = dict(_told_by(route.dependant)) | {
+        _known[route.endpoint] = dict(_query_parameters(route.dependant)) | {
             parameter["name"]: parameter["schema"]["type"] == "array" for parameter in own
         }
     return _known[route.endpoint]
 
 
-def _told_by(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+def _query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
     for field in dependant.query_params:
         kind = field.field_info.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -129,7 +129,7 @@ def _told_by(dependant: Dependant) -> Iterator[tuple[str, bool]]:
         else:
             yield field.alias, _is_list(kind)
     for inner in dependant.dependencies:
-        yield from _told_by(inner)
+        yield from _query_parameters(inner)
 
 
 def _is_list(kind: Any) -> bool:  # noqa: ANN401 - whatever a parameter is declared as

@@ -31,7 +31,7 @@ from knowngood.web.auth.principal import principal_of
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import Choice
 from knowngood.web.html.i18n import Language, as_text, in_words
-from knowngood.web.my_build import MY_BUILD, NOBODYS, YEAR_S, said_in
+from knowngood.web.my_build import MY_BUILD, NOBODYS, YEAR_S, read_my_build
 from knowngood.web.urls import API
 
 Loaded = TypeVar("Loaded")
@@ -60,7 +60,7 @@ class RequestContext:
         self.now = state.clock()
         self.principal = principal_of(request)
         self.is_page = not request.url.path.startswith((API, FEEDS, BADGES))
-        self.mine = said_in(request) if self.is_page else NOBODYS
+        self.mine = read_my_build(request) if self.is_page else NOBODYS
         self.language = _language(request, is_page=self.is_page)
         self.theme = _theme(request)
         self.state = state
@@ -156,7 +156,7 @@ class RequestContext:
         response.headers.update(self._caching())
         if self.is_posted and "lang" in self.request.query_params:
             remember_preferences(response, **{LANGUAGE_COOKIE: self.language})
-        return self._kept(response)
+        return self._keep(response)
 
     @property
     def is_posted(self) -> bool:
@@ -174,13 +174,13 @@ class RequestContext:
         """
         kind: Any = type(answer)
         text = _adapter_of(kind).dump_json(answer, include=dict(include) if include else None, context=self)
-        return self._kept(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
+        return self._keep(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
 
     def ruling(self, body: str, media: str, headers: Mapping[str, str]) -> Response:
         """A decision in whatever form it was asked for."""
-        return self._kept(Response(body, media_type=media, headers={**self._caching(), **headers}))
+        return self._keep(Response(body, media_type=media, headers={**self._caching(), **headers}))
 
-    def _kept(self, response: Response) -> Response:
+    def _keep(self, response: Response) -> Response:
         """Beside the tag the server's own address counts: pages print commands that hold it."""
         if self._etag and response.status_code == HTTPStatus.OK:
             headers = {name: value for name, value in response.headers.items() if name != "content-length"}
@@ -222,7 +222,7 @@ class RequestContext:
     def say(self, text: str, **values: object) -> str:
         return i18n.say(text, self.language, **values)
 
-    def told(self, message: Message | None, *, begins: bool = False) -> Markup:
+    def render(self, message: Message | None, *, begins: bool = False) -> Markup:
         """The message of a rule (a reason, a history) as HTML, in the reader's language; as a sentence `begins`."""
         return in_words(message, self.language, begins=begins)
 

@@ -51,7 +51,7 @@ def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]
     return context.page(
         "watch_list.html",
         shown,
-        said=tuple(_said(context, shown)),
+        contents=tuple(_describe_contents(context, shown)),
         watched=tuple(watched),
         remarks=remarks,
         matrix_address=f"{MATRIX}?{urlencode({'issues': ','.join(issue.id for issue in watched)})}" if watched else "",
@@ -64,7 +64,7 @@ def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]
     )
 
 
-def _said(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]]:
+def _describe_contents(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]]:
     watch = shown.content.watch
     named = {
         context.say("Issues"): watch.issues,
@@ -80,5 +80,5 @@ def _said(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]
 
 def _in_short(context: RequestContext, list_: WatchList) -> str:
     return list_.content.description or context.say("; ").join(
-        f"{label}{context.say(': ')}{text}" for label, text in _said(context, list_)
+        f"{label}{context.say(': ')}{text}" for label, text in _describe_contents(context, list_)
     )

@@ -47,12 +47,12 @@ def draw(
 def compare(engine: Engine, issues: Iterable[Issue], drawn: Drawn) -> tuple[Rechecked, ...]:
     """The verdict on each cell by the attempts planned for it alone; in the order of the draw."""
     by_id = {issue.id: issue for issue in issues}
-    attempts = _asked(drawn.jobs)
+    attempts = _attempts_by_cell(drawn.jobs)
     with reading(engine) as s:
         return tuple(_compare(s, by_id[cell.issue], drawn.twins[cell.build], cell, attempts) for cell in drawn.cells)
 
 
-def _asked(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
+def _attempts_by_cell(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
     """By cell: arm, variant, ordinal and binding of the attempts planned for it."""
     attempts: dict[_PLACE, set[tuple[str, str, int, str]]] = {}
     for job in jobs:
@@ -80,10 +80,10 @@ def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Re
     """All that was measured there, whenever it was."""
     cells = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
     after = cells[0] if cells else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, NOT_RUN)
-    return asked_again(cell, after)
+    return compare_cells(cell, after)
 
 
-def asked_again(before: Cell, after: Cell) -> Rechecked:
+def compare_cells(before: Cell, after: Cell) -> Rechecked:
     """Two cells of the same issue, that of the later measurement against the other."""
     again = Again.STAYED if after.verdict is before.verdict else Again.CHANGED
     if after.verdict not in CONCLUSIVE:
@@ -144,13 +144,13 @@ def against(cells: Iterable[Cell], issues: Mapping[str, Issue], shipped: Known) 
     """Each cell that has an answer there, by what was found here; rows that run something else are none of them."""
     alike = {id_ for id_, issue in shipped.issues.items() if id_ in issues and runs_the_same(issues[id_], issue)}
     return tuple(
-        asked_again(before, cell)
+        compare_cells(before, cell)
         for cell in cells
         if cell.issue in alike and (before := shipped.cells.get(cell.key)) and before.verdict in CONCLUSIVE
     )
 
 
-def print_found(console: Console, places: Collection[CellPlace], known: Known, shipped: Known | None) -> None:
+def print_verdicts(console: Console, places: Collection[CellPlace], known: Known, shipped: Known | None) -> None:
     """Of the cells that were asked; nothing where none was."""
     cells = [known.cells[place] for place in sorted(places) if place in known.cells]
     if not cells:

@@ -109,7 +109,7 @@ def _page(
         "compare.html",
         compared,
         **values,
-        told=context.told(outcome(compared)),
+        sentence=context.render(outcome(compared)),
         sections=_sections(compared, sort),
         headings=HEADINGS,
         meanings=MEANINGS,

@@ -102,7 +102,7 @@ def left_of(pair: IssuePair, describe: Callable[[Left], str] = attrgetter("what"
 def comparison_text(compared: Comparison) -> str:
     """The answer in the first line, then the groups in their order."""
     blocks = [wrapped(f"{english(sentence(compared))}.", later="  ")]
-    blocks += [[_heading(group, pairs), *_lines(group, pairs)] for group, pairs in _told(compared).items()]
+    blocks += [[_heading(group, pairs), *_lines(group, pairs)] for group, pairs in _select_groups(compared).items()]
     blocks += [wrapped(_advice(compared), later="  ")] if compared.is_blind else []
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
@@ -144,7 +144,7 @@ def _advice(compared: Comparison) -> str:
     return f"No issue answers on both builds. To measure them: knowngood run --builds {builds}"
 
 
-def _told(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
+def _select_groups(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
     """Beside itself nothing of a build is told."""
     return compared.groups if compared.before != compared.after else {}
 
@@ -153,7 +153,7 @@ def comparison_markdown(compared: Comparison, links: Links | None = None) -> str
     """The answer, then a table for each group; what passes or applies to neither is named in a line."""
     blocks = [f"**{escaped(english(sentence(compared)))}.**"]
     head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
-    for group, pairs in _told(compared).items():
+    for group, pairs in _select_groups(compared).items():
         heading = _heading(group, pairs)
         if group in _NAMED_ONLY:
             blocks.append(f"{heading}: {'; '.join(escaped(_title(pair)) for pair in pairs)}")

@@ -132,7 +132,7 @@ def upgrade(
     )
     if requirements:
         request = _from_environment(request, _environment_in(requirements, python, groups, platform, ground.knowledge))
-    sys.stdout.write(_told(_advice(request, ground), "json" if as_json else form, to))
+    sys.stdout.write(_render(_advice(request, ground), "json" if as_json else form, to))
 
 
 def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> UpgradeRequest:
@@ -167,7 +167,7 @@ def _environment_in(file: Path, python: str, groups: Names, platform: str, knowl
     return resolved
 
 
-def _told(advice: UpgradeAdvice, form: str, to: str) -> str:
+def _render(advice: UpgradeAdvice, form: str, to: str) -> str:
     if form == "json":
         from knowngood.move.schemas import upgrade_body
 

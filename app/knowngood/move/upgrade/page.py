@@ -28,7 +28,7 @@ from knowngood.move.upgrade.request import (
     NO_PACKAGE,
     UpgradeRequest,
     gpus_of,
-    packages_said,
+    relevant_packages,
     start_name,
     start_of,
 )
@@ -36,6 +36,7 @@ from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     SECTION_WORDS,
     because,
+    candidate_in_detail,
     changes,
     index_of,
     left_out_by_reason,
@@ -43,7 +44,6 @@ from knowngood.move.upgrade.wording import (
     requirements,
     sections,
     steps,
-    told_of,
     verdict,
 )
 from knowngood.store.knowledge.model import Knowledge
@@ -97,7 +97,7 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     if resolved.build is None:
         problem = context.write(Message("no_build_here", why=resolved.note))
         return _page(context, request, knowledge, problem=problem, nearest=resolved.nearest, environment=content)
-    packages = packages_said(resolved.packages, knowledge)
+    packages = relevant_packages(resolved.packages, knowledge)
     has = packages if resolved.is_whole or packages != (NO_PACKAGE,) else ()
     platform = LINUX if resolved.platforms else ""
     start = replace(
@@ -198,7 +198,7 @@ def _values_of(context: RequestContext, request: UpgradeRequest, advice: Upgrade
     of one that is `chosen`, recommended or asked for by name, it is said how to go there.
     """
     chosen = _chosen(advice, request.to)
-    shown = chosen or told_of(advice)
+    shown = chosen or candidate_in_detail(advice)
     values: dict[str, Any] = {
         "verdict": context.write(verdict(advice)),
         "because": context.write(because(advice)),

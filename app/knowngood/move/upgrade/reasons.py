@@ -133,7 +133,7 @@ def decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build],
         return UpgradeDecision.CANNOT_SAY, why, tuple(map(find_out_on, lacking))
     if not any(item.fails for item in base.items):
         return _stay(Message("nothing_fails", start=base.build.id))
-    return _without_a_good_one(judged, base)
+    return _decide_without_good(judged, base)
 
 
 def unmeasured_gpu(hardware: str, name: str, known: Known) -> Message:
@@ -209,7 +209,7 @@ def _praise(best: Candidate) -> Iterator[Message]:
         yield Message("not_known_there", n=there)
 
 
-def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer:
+def _decide_without_good(judged: Sequence[Candidate], base: Candidate) -> _Answer:
     """To stay is said only where no measured candidate could turn out to be good."""
     hopeful = next(
         (candidate for candidate in judged if candidate.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None

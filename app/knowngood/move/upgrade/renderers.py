@@ -27,6 +27,7 @@ from knowngood.move.upgrade.wording import (
     SECTION_WORDS,
     WorkaroundStep,
     answer,
+    candidate_in_detail,
     changes,
     figures,
     index_of,
@@ -36,7 +37,6 @@ from knowngood.move.upgrade.wording import (
     sections,
     situation,
     steps,
-    told_of,
 )
 from knowngood.web.urls import cell_address, issue_address
 
@@ -51,7 +51,7 @@ def upgrade_text(advice: UpgradeAdvice) -> str:
     """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
     issues of the one that is told of.
     """
-    shown, unmeasured = told_of(advice), [candidate.build.id for candidate in advice.unmeasured]
+    shown, unmeasured = candidate_in_detail(advice), [candidate.build.id for candidate in advice.unmeasured]
     blocks = [
         wrapped(english(answer(advice))),
         [*wrapped(situation(advice)), *_note_lines(advice)],
@@ -197,12 +197,12 @@ def _table(rows: Sequence[Candidate]) -> str:
     return "\n".join(lines)
 
 
-_TOLD = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
+_SHOWN_TALLIES = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
 
 
 def _issues(candidate: Candidate, base: str) -> Iterator[str]:
     by_tally = sections(candidate)
-    for tally in _TOLD:
+    for tally in _SHOWN_TALLIES:
         if tally in by_tally:
             yield f"### {SECTION_WORDS[tally]} ({len(by_tally[tally])})"
             yield "\n".join(_line(item, base) for item in by_tally[tally])
@@ -253,7 +253,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
     for as long as they fit.
     """
     groups = steps(candidate)
-    entries = {_STEPS[name]: [_told(step, base) for step in group] for name, group in groups.items() if group}
+    entries = {_STEPS[name]: [_render_step(step, base) for step in group] for name, group in groups.items() if group}
     room -= sum(len(lines) + 3 for lines in entries.values())
     for name in ("add", "keep"):
         for place, step in enumerate(groups[name]):
@@ -265,7 +265,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
     return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in entries.items()]
 
 
-def _told(step: WorkaroundStep, base: str) -> str:
+def _render_step(step: WorkaroundStep, base: str) -> str:
     parts = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [english(step.why)]
     note = "; ".join(escaped(part) for part in parts if part)
     return f"- **{escaped(step.workaround.title)}**{f' ({note})' if note else ''}, for: {_where(step.item.issue, base)}"

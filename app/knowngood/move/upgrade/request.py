@@ -183,7 +183,7 @@ def _watched(request: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue
     return watched, policy, notes
 
 
-def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
+def relevant_packages(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
     """Of an environment's packages those that some issue concerns, or that are built for one minor release of torch:
     what `has` may name.
     """

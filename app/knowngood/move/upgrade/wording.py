@@ -155,7 +155,7 @@ def situation(advice: UpgradeAdvice) -> str:
     return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
 
 
-def told_of(advice: UpgradeAdvice) -> Candidate | None:
+def candidate_in_detail(advice: UpgradeAdvice) -> Candidate | None:
     """The candidate whose issues are told of where nobody asks for another: the recommended one; else the first, of
     which at least something is known. None where it could not be compared.
     """

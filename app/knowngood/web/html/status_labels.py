@@ -66,14 +66,14 @@ def whole_word(cell: Cell, issue: Issue, known: Known, language: Language) -> st
 RUN_WORDS = ("1 run", "{n} runs")
 
 
-def said_runs(runs: int, language: Language) -> str:
+def runs_in_words(runs: int, language: Language) -> str:
     """How many runs an answer rests on; empty where it rests on none."""
     return say(RUN_WORDS[runs > 1], language, n=runs) if runs else ""
 
 
-def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
+def remarks_in_words(cell: Cell, language: Language) -> tuple[str, ...]:
     """The rest of what is known of a cell: that it rests on one run, and how the report's own variant ended."""
-    remarks = [said_runs(1, language)] if cell.runs == 1 else []
+    remarks = [runs_in_words(1, language)] if cell.runs == 1 else []
     if (own := cell.as_reported) is not None and not passes_as_reported(cell):
         word = say(VERDICTS[own.verdict].word, language)
         remarks.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))

@@ -27,8 +27,8 @@ from knowngood.web.html.status_labels import (
     LEGEND,
     LEGEND_LINE,
     bare_word,
-    said_beside,
-    said_runs,
+    remarks_in_words,
+    runs_in_words,
     silent_releases,
     word_of,
 )
@@ -102,7 +102,8 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
     environment.filters |= {function.__name__: function for function in (coded, uncoded, markdown, python)}
     environment.filters |= {
-        function.__name__: function for function in (bare_word, said_beside, said_runs, silent_releases, word_of)
+        function.__name__: function
+        for function in (bare_word, remarks_in_words, runs_in_words, silent_releases, word_of)
     }
     environment.filters |= {
         "drawn": drawn,
