@@ -84,7 +84,7 @@ SAID_OTHERWISE: Mapping[str, str] = {
     "crash": "dies",
     "wrong": "silent",
 }
-"""What an index has, by other words for it."""
+"""Words of the index, by other words for them."""
 
 _SAID_BESIDE = """
 a about an and any are at be bug bugs can do does for from i in install installed is issue issues it me my of on or

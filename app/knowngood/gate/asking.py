@@ -166,7 +166,7 @@ def has_summary() -> bool:
 
 
 def _append(variable: str, text: str) -> None:
-    """To the file that GitHub names in this variable; outside of its jobs there is none."""
+    """Append text to the file that GitHub names in this variable; outside of its jobs there is none."""
     if text and (path := os.environ.get(variable, "")):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(text)

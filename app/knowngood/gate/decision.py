@@ -286,7 +286,7 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
 
 
 def _shown(workaround: Workaround, finding: WorkaroundFinding) -> MeasuredWorkaround:
-    """One that helps, to be pasted."""
+    """A workaround that helps, with all that a reader needs to paste it."""
     return MeasuredWorkaround(
         workaround.id,
         workaround.title,

@@ -180,7 +180,7 @@ class Case:
 
     @property
     def on_base(self) -> Cell | None:
-        """The same cell on the base build; None: none is named, or the catalogue has no such build."""
+        """The cell on the base build; None: none is named, or the catalogue has no such build."""
         base = self.question.base_build if self.fails else None
         return self.question.known.cell(self.issue, base, self.cell.hardware) if base else None
 
@@ -265,7 +265,7 @@ def cases_of(issue: Issue, question: GateQuestion) -> list[Case]:
 
 
 def _untested(issue: Issue, hardware: str, question: GateQuestion) -> Case:
-    """Of an environment that is no tested build nothing is known but whom the issue concerns."""
+    """Make the case of an environment that is no tested build: all that is known is whom the issue concerns."""
     elsewhere = _whom_it_concerns(issue, question)
     verdict = _ABSENT if elsewhere else Verdict.NOT_RUN
     return Case(question, issue, Cell(issue.id, "", hardware, verdict, elsewhere or Message("build_not_tested")))

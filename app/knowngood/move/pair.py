@@ -319,7 +319,7 @@ class IssuePair:
 
     @property
     def assurance(self) -> Assurance:
-        """That of the weaker side."""
+        """The assurance of the weaker side."""
         return max((cell.assurance for cell in self.sides), key=list(Assurance).index, default=Assurance.NOT_KNOWN)
 
     @property

@@ -56,7 +56,7 @@ Form = Annotated[Mapping[str, str], Depends(_read_form)]
 """Each name with its one text."""
 
 Fields = Annotated[Mapping[str, list[str]], Depends(_read_fields)]
-"""The same where a name may be sent several times: boxes that were ticked."""
+"""Each name with all its texts, where a name may be sent several times: boxes that were ticked."""
 
 
 def own_address(to: str) -> str:

@@ -30,7 +30,7 @@ class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_a
 
 
 English = Annotated[str, BeforeValidator(english)]
-"""Of a message: its sentence; empty where there is none."""
+"""The sentence of a message; empty where there is none."""
 
 
 class OfCellBody(Body):
@@ -80,13 +80,13 @@ def fields_of(value: type, *path: str, without: Collection[str] = ()) -> Callabl
 
 
 IssueUrl = Annotated[str, AfterValidator(issue_address)]
-"""Of an issue's id."""
+"""The address of the issue with this id."""
 
 CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
-"""Of a cell's `key`."""
+"""The address of the cell with this `key`."""
 
 AttemptUrl = Annotated[str, AfterValidator(attempt_address)]
-"""Of an attempt's id."""
+"""The address of the attempt with this id."""
 
 
 def rounded(digits: int) -> WrapSerializer:

@@ -70,7 +70,9 @@ def _add_security(method: str, operation: dict[str, Any]) -> None:
 
 
 def _statuses(path: str, operation: Mapping[str, Any]) -> list[HTTPStatus]:
-    """Those that the route says itself are made whole, and every route of the API has the common ones."""
+    """List the refusals of a route: those that it declares, which are made whole, and the common ones of every route of
+    the API.
+    """
     statuses = {HTTPStatus(int(status)) for status in operation["responses"] if status[0] in "45"}
     if path.startswith(f"{API}/"):
         statuses |= DETAILS.keys() - WITH_BODY if "requestBody" not in operation else set(DETAILS)

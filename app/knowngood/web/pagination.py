@@ -171,7 +171,7 @@ def _after(request: Request, cursor: str, order: Order[Row]) -> tuple[Any, ...]:
 
 
 def next_address(request: Request, place: Sequence[Value]) -> str:
-    """The same question, from after `place` on."""
+    """The address of this question from after `place` on."""
     cursor = json.dumps([_question(request), *place], separators=(",", ":")).encode()
     parameters = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
     parameters.append(("cursor", base64.urlsafe_b64encode(cursor).decode().rstrip("=")))
@@ -179,7 +179,7 @@ def next_address(request: Request, place: Sequence[Value]) -> str:
 
 
 def place_in(request: Request, cursor: str) -> list[Value]:
-    """Where the last item stood. Raises InvalidParameter for what no answer to this question gave."""
+    """Read the last item's place from a cursor. Raises InvalidParameter where no answer to this question gave it."""
     try:
         values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):

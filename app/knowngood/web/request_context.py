@@ -81,7 +81,7 @@ class RequestContext:
     def answer_in_turn(
         self, load: Callable[[Session], Loaded], show: Callable[[Loaded], Response], *more: str
     ) -> Response:
-        """As `answer`, of what takes long: in its turn, and once for all who ask the same. Raises Busy."""
+        """`answer` for what takes long: in its turn, and once for all who ask the same. Raises Busy."""
         with reading(self.state.engine) as session:
             response = self.stored(load_generation(session), *more)
         if response:
@@ -90,12 +90,12 @@ class RequestContext:
             return self.answer(load, show, *more)
 
     def answer_from(self, show: Callable[[KnowledgeSnapshot], Response], body: bytes = b"") -> Response:
-        """The same of what the gate knows, which is in memory. `body` is the body that came along."""
+        """`answer` from what the gate knows, which is in memory. `body` is the body that came along."""
         snapshot = self.state.knowledge.now()
         return self.stored_decision(snapshot, body) or show(snapshot)
 
     def answer_from_in_turn(self, show: Callable[[KnowledgeSnapshot], Response]) -> Response:
-        """As `answer_from`, of what takes long. Raises Busy."""
+        """`answer_from` for what takes long. Raises Busy."""
         response = self.stored_decision(self.state.knowledge.now())
         if response:
             return response
@@ -133,7 +133,7 @@ class RequestContext:
 
     @property
     def base(self) -> str:
-        """Where this server is reached, for commands that a reader pastes; empty where a file is made."""
+        """The address of this server, for commands that a reader pastes; empty where a file is made."""
         return "" if self.is_file else str(self.request.base_url).rstrip("/")
 
     @property
@@ -181,7 +181,7 @@ class RequestContext:
         return self._keep(Response(body, media_type=media, headers={**self._caching(), **headers}))
 
     def _keep(self, response: Response) -> Response:
-        """Beside the tag the server's own address counts: pages print commands that hold it."""
+        """Keep a response in the cache by its tag and the server's own address: pages print commands that hold it."""
         if self._etag and response.status_code == HTTPStatus.OK:
             headers = {name: value for name, value in response.headers.items() if name != "content-length"}
             self.state.answers.keep((self._etag, self.base), StoredResponse(bytes(response.body), headers))
@@ -260,7 +260,7 @@ class RequestContext:
 
     @property
     def choosing_build(self) -> str:
-        """Where the reader says which build is theirs, to come back here."""
+        """The address of the page where readers say which build is theirs, to come back here."""
         return f"{MY_BUILD}?{urlencode({'to': self.address})}"
 
     def preferring(self, **preference: str) -> str:

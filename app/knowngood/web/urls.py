@@ -24,7 +24,7 @@ def part(text: str) -> str:
 
 
 def asking(address: str, /, **parameters: str) -> str:
-    """With those of the parameters that are not empty."""
+    """The address with the parameters that are not empty."""
     query = {name: value for name, value in parameters.items() if value}
     return f"{address}?{urlencode(query)}" if query else address
 
@@ -39,7 +39,7 @@ def badge_address(issue: str, build: str = "", hardware: str = "", *, kind: str 
 
 
 def list_badge_address(name: str, build: str = "", hardware: str = "", *, kind: str = "svg") -> str:
-    """Of a watch list."""
+    """The address of a watch list's badge."""
     return f"/badge/watchlists{badge_address(name, build, hardware, kind=kind).removeprefix('/badge')}"
 
 
@@ -67,7 +67,7 @@ def embed_address(issue: str) -> str:
 
 
 def cell_anchor(build: str, hardware: str) -> str:
-    """Where a cell stands among the sections of its issue, in pages that are files."""
+    """The anchor of a cell among the sections of its issue, in pages that are files."""
     return f"{build.removeprefix('torch-')}.{hardware}"
 
 
@@ -76,7 +76,7 @@ def attempt_address(attempt: str) -> str:
 
 
 def pins_address(attempt: str) -> str:
-    """Its lock as hashed requirements."""
+    """The address of an attempt's lock as hashed requirements."""
     return f"{attempt_address(attempt)}/requirements.txt"
 
 
@@ -89,7 +89,7 @@ def watch_list_address(name: str) -> str:
 
 
 def notes_address(issue: str, build: str, hardware: str) -> str:
-    """Where people say something of a cell."""
+    """The address where people comment on a cell."""
     return f"/cells/{part(issue)}/{part(build)}/notes?hardware={part(hardware)}"
 
 
@@ -114,7 +114,7 @@ def watch_list_feed(name: str) -> str:
 
 
 def compare_address(before: str = "", after: str = "", **parameters: str) -> str:
-    """Without one of the two builds the page asks for it."""
+    """The address of a comparison. Without one of the two builds the page asks for it."""
     return asking("/compare", a=before, b=after, **parameters)
 
 

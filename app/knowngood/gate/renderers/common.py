@@ -224,7 +224,7 @@ def counts_in_words(ruling: Ruling) -> str:
 
 
 def build_page(ruling: Ruling, base: str) -> str:
-    """Where all cells of the build can be read; empty without a server or a tested build."""
+    """The address of the page with all cells of the build; empty without a server or a tested build."""
     return address(base, f"/builds/{quote(ruling.build, safe='')}") if base and ruling.build else ""
 
 

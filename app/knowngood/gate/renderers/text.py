@@ -70,7 +70,7 @@ def _reason_lines(reason: Reason, base: str) -> Iterator[str]:
 
 
 def help_lines(reason: Reason) -> Iterator[str]:
-    """Where it is fixed, the workaround to show with its snippet, and the others."""
+    """Lines on the release that fixes it, the workaround to show with its snippet, and the other workarounds."""
     if fix_in_words(reason):
         yield from _indented(fix_in_words(reason))
     workaround = best_workaround(reason)

@@ -53,7 +53,7 @@ def compare(engine: Engine, issues: Iterable[Issue], drawn: Drawn) -> tuple[Rech
 
 
 def _attempts_by_cell(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
-    """By cell: arm, variant, ordinal and binding of the attempts planned for it."""
+    """Map each cell to arm, variant, ordinal and binding of the attempts planned for it."""
     attempts: dict[_PLACE, set[tuple[str, str, int, str]]] = {}
     for job in jobs:
         for arm in job.arms:
@@ -84,7 +84,7 @@ def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Re
 
 
 def compare_cells(before: Cell, after: Cell) -> Rechecked:
-    """Two cells of the same issue, that of the later measurement against the other."""
+    """Compare the cell of the later measurement with an earlier one of the same issue."""
     again = Again.STAYED if after.verdict is before.verdict else Again.CHANGED
     if after.verdict not in CONCLUSIVE:
         again = Again.NO_ANSWER
@@ -151,7 +151,7 @@ def against(cells: Iterable[Cell], issues: Mapping[str, Issue], shipped: Known) 
 
 
 def print_verdicts(console: Console, places: Collection[CellPlace], known: Known, shipped: Known | None) -> None:
-    """Of the cells that were asked; nothing where none was."""
+    """Print the verdicts of the cells at `places`; nothing where none is known."""
     cells = [known.cells[place] for place in sorted(places) if place in known.cells]
     if not cells:
         return

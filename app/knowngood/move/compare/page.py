@@ -83,8 +83,8 @@ def _page(
     measured: Collection[str],
     compared: Comparison | None,
 ) -> Response:
-    """Where two builds are still to be chosen `compared` is None. `measured` are ids of builds on the class. Of each
-    build it is said whether it was measured, with any of its Pythons: one may stand in for another.
+    """`compared` is None while two builds are still to be chosen. `measured` are ids of builds on the class. The page
+    says of each build whether it was measured, with any of its Pythons: one may stand in for another.
     """
     newest_first = sorted(known.builds.values(), key=lambda build: build.build_id, reverse=True)
     tested = {build.build_id.apart_from_python for build in newest_first if build.id in measured}

@@ -145,7 +145,7 @@ def _advice(compared: Comparison) -> str:
 
 
 def _select_groups(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
-    """Beside itself nothing of a build is told."""
+    """The groups to print; none where a build is compared with itself."""
     return compared.groups if compared.before != compared.after else {}
 
 

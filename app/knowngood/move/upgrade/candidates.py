@@ -190,7 +190,7 @@ class Candidate:
 
     @property
     def from_python(self) -> int:
-        """Of these, how many were run with another Python."""
+        """How many of `measured` were run with another Python."""
         return self.answered_by[PYTHON_RULE]
 
     @property
@@ -209,8 +209,8 @@ class Candidate:
 
     @property
     def assurance(self) -> float:
-        """The same without the issues that fail there: of the others, the share that is known to pass; again the lesser
-        of those without an answer of the CPU's and of all.
+        """The share of the issues that do not fail there that is known to pass; as in `coverage`, the lesser of the
+        share of those without an answer of the CPU's and of all.
 
         It is never above `coverage`, and no failure changes it. 1 where nothing is left open.
         """
@@ -226,7 +226,9 @@ class Candidate:
 
     @property
     def gain(self) -> int:
-        """The same, less what fails there with a workaround and may have passed before: at worst it gains this."""
+        """The weight of what is gained, less what fails there with a workaround and may have passed before: at worst it
+        gains this.
+        """
         return weight(self.of(Tally.GAINED)) - weight(
             item for item in self.items if item.may_be_lost and item.has_workaround
         )
@@ -247,7 +249,7 @@ class Candidate:
 
     @property
     def lost_for_good(self) -> tuple[IssuePair, ...]:
-        """Those that passed before, and fail there with whatever was to be tried."""
+        """The items that passed before, and fail there with whatever was to be tried."""
         return tuple(item for item in self.of(Tally.LOST) if not item.has_workaround and not item.is_untried)
 
     @property

@@ -140,7 +140,7 @@ def _page(
     nearest: Sequence[str] = (),
     environment: str = "",
 ) -> Response:
-    """Where no build is named yet, or the question has a `problem`, there is no advice; `nearest` may have been meant,
+    """There is no advice while no build is named, or where the question has a `problem`; `nearest` may have been meant,
     and `environment` was pasted.
     """
     builds = sorted(knowledge.known.builds.values(), key=lambda build: build.build_id, reverse=True)

@@ -137,7 +137,7 @@ def decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build],
 
 
 def unmeasured_gpu(hardware: str, name: str, known: Known) -> Message:
-    """Of a GPU on which nothing was measured: what the wheels' lists say."""
+    """Say what the wheels' lists hold for a GPU on which nothing was measured."""
     builds, article = known.serving(hardware), article_of(name)
     suffix = f"_{article}" if article else ""
     if not builds:
@@ -167,7 +167,7 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
 
 
 def _in_its_place(base: Candidate, judged: Sequence[Candidate], enough: float) -> Iterator[Message]:
-    """Whoever starts from a build that is hardly measured may mean a patch of it that is, and can land somewhere."""
+    """Say to readers on a build that is hardly measured which patch of it is, and where they can land."""
     patch = next(
         (
             candidate
@@ -210,7 +210,7 @@ def _praise(best: Candidate) -> Iterator[Message]:
 
 
 def _decide_without_good(judged: Sequence[Candidate], base: Candidate) -> _Answer:
-    """To stay is said only where no measured candidate could turn out to be good."""
+    """Decide where no candidate is good. The answer is to stay only where no measured one could turn out to be good."""
     hopeful = next(
         (candidate for candidate in judged if candidate.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None
     )
@@ -233,7 +233,7 @@ def _decide_without_good(judged: Sequence[Candidate], base: Candidate) -> _Answe
 
 
 def _hopeful(candidate: Candidate, base: Candidate) -> _Answer:
-    """Of a candidate that may turn out to be good: why it may not, and what would tell."""
+    """Say why a candidate that may turn out to be good may not, and what would tell."""
     build, gained = candidate.build.id, candidate.counts[Tally.GAINED]
     if candidate.rating is Rating.NOT_CONFIRMED:
         why = Message("hopeful_unconfirmed", best=build, n=gained)

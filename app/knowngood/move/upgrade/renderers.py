@@ -233,7 +233,7 @@ def _upstream(issue: Issue) -> str:
 
 
 def _evidence(item: IssuePair, base: str) -> str:
-    """Where it was measured, or why it was not; without a server's address nothing can be linked."""
+    """A link to what was measured, or why nothing was; without a server's address nothing can be linked."""
     cell = item.after
     if cell.measured_at is None:
         return escaped(english(cell.reason))

@@ -157,7 +157,9 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
 
 
 def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
-    """The same build with the Python that is asked for, where there is one: evidence of one Python is compared."""
+    """Find the build that differs in Python alone and has the one asked for; else `start`. Evidence of one Python is
+    compared.
+    """
     if not python:
         return start
     same = start.build_id.apart_from_python
@@ -184,7 +186,7 @@ def _watched(request: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue
 
 
 def relevant_packages(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
-    """Of an environment's packages those that some issue concerns, or that are built for one minor release of torch:
+    """Select the packages of an environment that some issue concerns, or that are built for one minor release of torch:
     what `has` may name.
     """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}

@@ -119,8 +119,8 @@ def because(advice: UpgradeAdvice) -> Message:
 
 
 def _packages(advice: UpgradeAdvice) -> Iterator[Message]:
-    """Of each package that is built for one minor release of torch: its release for each candidate, newest first, and
-    for which newer releases there is none.
+    """Name the release of each package that is built for one minor release of torch: for each candidate, newest first,
+    and for which newer releases there is none.
     """
     python = advice.constraints.python or advice.start.python
     candidates = [candidate.build for candidate in advice.candidates]
@@ -156,8 +156,8 @@ def situation(advice: UpgradeAdvice) -> str:
 
 
 def candidate_in_detail(advice: UpgradeAdvice) -> Candidate | None:
-    """The candidate whose issues are told of where nobody asks for another: the recommended one; else the first, of
-    which at least something is known. None where it could not be compared.
+    """The candidate whose issues the answer lists where nobody asks for another: the recommended one; else the first,
+    of which at least something is known. None where it could not be compared.
     """
     if advice.best or advice.decision is UpgradeDecision.STAY:
         return advice.best or next(iter(advice.candidates), None)

@@ -48,7 +48,7 @@ _LONGEST_HEADER = 1000
 
 
 def _weight(text: str) -> float:
-    """Of `q=0.8`; 1 where nothing is said, 0 where it is no number from 0 to 1."""
+    """Read the weight of `q=0.8`; 1 where nothing is said, 0 where it is no number from 0 to 1."""
     name, _, value = text.strip().partition("=")
     if not name:
         return 1.0
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def short_duration(seconds: float) -> str:
-    """The same where what is hardly measurable is said as such."""
+    """`duration`, with `< 0.1 s` for what is hardly measurable."""
     return duration(seconds) if seconds >= 0.05 else "< 0.1 s"  # noqa: PLR2004 - what rounds to a tenth
 
 

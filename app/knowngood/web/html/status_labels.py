@@ -47,7 +47,7 @@ def word_of(cell: Cell, language: Language) -> str:
 
 
 def bare_word(cell: Cell, language: Language) -> str:
-    """The same where it is said beside it what it is inferred from."""
+    """The cell in a word, for places that name what it is inferred from beside it."""
     if concerns_cpu_path([cell]):
         return say("concerns the CPU path", language)
     word = say(STATUSES[status_of(cell)].word, language)
@@ -57,7 +57,7 @@ def bare_word(cell: Cell, language: Language) -> str:
 
 
 def whole_word(cell: Cell, issue: Issue, known: Known, language: Language) -> str:
-    """The same with the build on which a workaround works that was not tried here."""
+    """The cell in a word, with the build on which a workaround works that was not tried here."""
     word = bare_word(cell, language)
     elsewhere = helped_elsewhere(issue, cell, known)
     return say("{verdict} (works on {build})", language, verdict=word, build=elsewhere[1].id) if elsewhere else word
@@ -81,7 +81,7 @@ def remarks_in_words(cell: Cell, language: Language) -> tuple[str, ...]:
 
 
 def silent_releases(releases: Sequence[Release], language: Language) -> str:
-    """Those that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
+    """The releases that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
     names = {answer: [release.name for release in releases if release.answer == answer] for answer in ANSWERS}
     words = {", ".join(of): say(ANSWERS[answer].word, language) for answer, of in names.items() if of}
     return say("; ", language).join(f"{releases}{say(': ', language)}{word}" for releases, word in words.items())

@@ -115,7 +115,7 @@ class Connection(H11Protocol):
         return not host or host in getattr(self.config.loaded_app, "trusted_hosts", ())
 
     def _make_room(self, among: Collection["Connection"]) -> None:
-        """Whoever has waited for the longest goes; where all are being answered, this one."""
+        """Drop the connection that has waited longest; where all are being answered, this one."""
         waiting = [connection for connection in among if connection.is_waiting and connection is not self]
         min(waiting, key=lambda connection: connection.since, default=self).drop()
 

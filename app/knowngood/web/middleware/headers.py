@@ -21,7 +21,9 @@ CONTENT_SECURITY_POLICY = (
 )
 
 FRAMED_CONTENT_SECURITY_POLICY = CONTENT_SECURITY_POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
-"""Of what other pages may show in a frame. A browser that knows `frame-ancestors` does not ask X-Frame-Options."""
+"""The policy of pages that others may show in a frame. A browser that knows `frame-ancestors` does not ask
+X-Frame-Options.
+"""
 
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -33,7 +35,7 @@ HEADERS = {
 }
 
 REQUEST_ID = "knowngood.request_id"
-"""Where the id of a request stands in its scope."""
+"""The key of a request's id in its scope."""
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}\Z")
 
@@ -80,7 +82,9 @@ class PublicReads(CORSMiddleware):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The same headers whoever asks, without `Vary`: a shared cache gives others what a page of ours asked for."""
+        """Send every reader the same headers, without `Vary`: a shared cache gives others what a page of ours asked
+        for.
+        """
         is_public = scope["type"] == "http" and scope["path"].startswith(_PUBLIC)
         if is_public and scope["method"] == "OPTIONS":
             await super().__call__(scope, receive, send)
