@@ -117,4 +117,4 @@ torchcodec torchdata torchmetrics torchrec torchtext torchtitan torchtune torchv
 transformers triton-windows trl ultralytics unsloth vllm xformers
 """
 PACKAGES = frozenset(_PACKAGES.split())
-"""Packages that people have beside torch, by canonical name: each is itself, and no misspelling of another word."""
+"""Packages that people have next to torch, by canonical name: each is itself, and no misspelling of another word."""

@@ -104,7 +104,7 @@ def environment_of(options: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _shown(path: Path) -> str:
-    """As seen from here, where annotations point; the name alone of what lies elsewhere."""
+    """The path as seen from here, where annotations point; the name alone of what lies elsewhere."""
     here = Path.cwd()
     full = path if path.is_absolute() else here / path
     return full.relative_to(here).as_posix() if full.is_relative_to(here) else path.name

@@ -192,7 +192,7 @@ def decide(question: GateQuestion) -> Ruling:
 
 
 def _refusals(question: GateQuestion) -> Iterable[Refusal]:
-    """By the list of the very wheel that is asked about, never by that of another variant."""
+    """Refuse by the list of the very wheel that is asked about, never by that of another variant."""
     known = question.known
     wheel = known.builds.get(question.resolved.build or "")
     for class_ in question.policy.hardware:

@@ -272,7 +272,7 @@ def _untested(issue: Issue, hardware: str, question: GateQuestion) -> Case:
 
 
 def _case(issue: Issue, hardware: str, question: GateQuestion) -> Case:
-    """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is; one
+    """Make one case for all possible Pythons. Where some fail and others do not, nobody can say which it is; one
     that the policy lets pass as reported stands for none that it does not.
     """
     if len(question.twins) == 1:

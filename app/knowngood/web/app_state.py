@@ -93,7 +93,7 @@ class Turns:
 
     @contextmanager
     def take(self, key: object) -> Iterator[None]:
-        """Raises Busy where too many wait already. Whoever waited for the same key may find it made."""
+        """Raises Busy where too many wait already. A thread that waited for the same key may find it made."""
         if not self._places.acquire(blocking=False):
             raise Busy("too many long questions are being answered at once; ask again in a moment")
         try:
@@ -133,7 +133,7 @@ class Pulse:
             self._ended = monotonic()
 
     def silent_s(self) -> float:
-        """For how long requests have waited without one being answered."""
+        """Seconds that requests have waited without one being answered."""
         return monotonic() - max(self._ended, min(self._begun.values(), default=monotonic()))
 
 

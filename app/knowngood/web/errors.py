@@ -170,7 +170,7 @@ REFUSED_WORDS = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server made a mistake",
     HTTPStatus.SERVICE_UNAVAILABLE: "The server cannot answer now; try again soon",
 }
-"""For readers whose language the details of a refusal are not in."""
+"""Words by status for readers whose language the details of a refusal are not in."""
 _OTHER_WORDS = "This cannot be answered"
 
 

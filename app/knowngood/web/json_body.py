@@ -64,7 +64,7 @@ _B = TypeVar("_B", bound=Body)
 
 def fields_of(value: type, *path: str, without: Collection[str] = ()) -> Callable[[type[_B]], type[_B]]:
     """Give a body the fields of a dataclass, read from the attribute at `path`, but for those `without` and those that
-    it has already. They stand before its own; a message becomes its sentence.
+    it has already. They come before its own; a message becomes its sentence.
     """
 
     def extend(body: type[_B]) -> type[_B]:

@@ -75,7 +75,7 @@ def remember(response: Response, build: str | None = None, hardware: str | None 
 
 
 def shared_address(path: str, build: str, hardware: str) -> str:
-    """The address of a page that answers for this build, whoever opens it."""
+    """The address of a page that answers for this build, for every reader."""
     return asking(path, **{BUILD_PARAMETER: build, HARDWARE_PARAMETER: hardware})
 
 
@@ -85,7 +85,7 @@ def _short(text: str | None) -> str:
 
 
 def _in_words(build: str) -> str:
-    """`torch 2.7.1 cu126` of an id, a wheel's too; what is none, as it stands."""
+    """`torch 2.7.1 cu126` of an id, a wheel's too; any other text unchanged."""
     try:
         id_ = parse_build_id(build if build.startswith("torch-") else f"torch-{build}")
     except UnknownBuild:

@@ -68,7 +68,7 @@ backwards = cmp_to_key(_compare_backwards)
 
 @dataclass(frozen=True)
 class Order(Generic[Row]):
-    """How rows stand: by these keys, each forwards or backwards. The last ones tell every two rows apart.
+    """The order of rows: by these keys, each forwards or backwards. The last ones tell every two rows apart.
 
     What has no value (a cell that was not measured) stands last both ways.
     """
@@ -79,7 +79,7 @@ class Order(Generic[Row]):
         return tuple(key.value(row) for key, _ in self.keys)
 
     def rank(self, place: Sequence[Value]) -> tuple[Any, ...]:
-        """Raises ValueError and the like for what no row can stand at."""
+        """Raises ValueError and the like for a place that no row can have."""
         return tuple(
             (value is None, None if value is None else _rank(key, value, is_backwards))
             for (key, is_backwards), value in zip(self.keys, place, strict=True)
@@ -93,8 +93,8 @@ def _rank(key: SortKey[Any], value: Value, is_backwards: bool) -> Any:  # noqa: 
 
 
 def one_of(words: Iterable[str]) -> WithJsonSchema:
-    """Publishes which words a list parameter takes: an empty one is none. Whoever knows its name checks them, and tells
-    the nearest.
+    """Publishes which words a list parameter takes: an empty one is none. The code that knows its name checks them, and
+    names the nearest.
     """
     return WithJsonSchema({"type": "array", "items": {"type": "string", "enum": ["", *words]}, "maxItems": 100})
 

@@ -67,7 +67,7 @@ def _refuse_unreadable(quoted: bytes, field: str) -> None:
 
 def _refuse_unsteady(kind: str, body: bytes) -> None:
     """Refuses JSON that is valid and that nobody means: a name twice, of which one would count, and characters that no
-    database takes. A body that is not JSON is left to whoever reads it.
+    database takes. A body that is not JSON is left to the code that reads it.
     """
     media = media_of(kind)
     if body and media != "application/json":
@@ -79,7 +79,7 @@ def _refuse_unsteady(kind: str, body: bytes) -> None:
 
 
 def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads`: an object with no name twice, for which of the two would count is anybody's guess."""
+    """Make an object for `json.loads` with no name twice, for which of the two would count is anybody's guess."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
@@ -112,7 +112,7 @@ _known: dict[object, Mapping[str, bool]] = {}
 
 
 def _parameters(route: APIRoute) -> Mapping[str, bool]:
-    """By name, whether it is a list, which may appear several times. Found out once per route of the API."""
+    """Say of each parameter whether it is a list, which may appear several times. Done once per route of the API."""
     if route.endpoint not in _known:
         own = (route.openapi_extra or {}).get("parameters", ())  # of a route that reads its address itself
         _known[route.endpoint] = dict(_query_parameters(route.dependant)) | {

@@ -276,7 +276,7 @@ def remember_preferences(response: Response, **preferences: str | None) -> None:
 
 
 def uncached(response: Response) -> Response:
-    """For answers that hold what one reader typed, or what nobody else may see."""
+    """Let nobody keep a response that holds what one reader typed, or what nobody else may see."""
     response.headers["Cache-Control"] = "no-store"
     return response
 

@@ -39,7 +39,8 @@ from knowngood.environments.resolve import ResolvedBuild, resolve, resolve_build
 from knowngood.store.knowledge.model import Knowledge
 
 Place = tuple[str, str]
-"""(file below site-packages, function) of one frame of a traceback; the function is empty where none is told."""
+"""(file below site-packages, function) of one frame of a traceback; the function is empty where the frame names none.
+"""
 
 
 @dataclass(frozen=True)

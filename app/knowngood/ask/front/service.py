@@ -187,7 +187,7 @@ def load_overview(session: Session, state: AppState, now: datetime, build: Build
 
 
 def usual_class(known: Known) -> str:
-    """The class that is told of where nobody asks for another."""
+    """The class that the overview shows where nobody asks for another."""
     return CPU_CLASS if CPU_CLASS in known.hardware or not known.hardware else known.hardware[0]
 
 

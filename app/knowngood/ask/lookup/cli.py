@@ -148,7 +148,7 @@ def _classes_here() -> list[str]:
 
 
 def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, Any]:
-    """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
+    """The JSON of `GET /api/v1/issues/ID`, and under `here` as `POST /api/v1/gate` does about this issue alone."""
     from knowngood.matrix.schemas import issue_detail
 
     cells = known.stored(answer.issue.id)

@@ -70,7 +70,9 @@ def active_reasons(ruling: Ruling) -> tuple[Reason, ...]:
 
 
 def group_alike(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
-    """Reasons to tell together: what was not measured, for the same cause to the same effect. Others stand alone."""
+    """Group the reasons to print together: what was not measured, for the same cause to the same effect. Others stay
+    alone.
+    """
     groups: dict[object, list[Reason]] = {}
     for place, reason in enumerate(reasons):
         is_alike = reason.measured_at is None and not reason.workarounds
@@ -80,7 +82,7 @@ def group_alike(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
 
 
 def is_explained(ruling: Ruling, reasons: Iterable[Reason]) -> bool:
-    """Whether one of these reasons carries the decision; else it has to be told by itself."""
+    """Whether one of these reasons carries the decision; else the answer has to say it by itself."""
     refusing = {Effect.BLOCK, Effect.INSUFFICIENT}
     if ruling.refusals:
         return False

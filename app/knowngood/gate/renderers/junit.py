@@ -46,7 +46,7 @@ def answer_junit(ruling: Ruling, base: str = "") -> str:
 
 
 def _utc(moment: datetime) -> str:
-    """Without its zone, as the format has it."""
+    """The time without its zone, as the format has it."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
 

@@ -51,7 +51,7 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%\[\]-]+\Z")
 def answer_markdown(ruling: Ruling, base: str = "", *, shown: int | None = None) -> str:
     """The answer first, then a table of the reasons that do something, then each of them with its workaround.
 
-    `shown` bounds how many are told (None: all); the rest is counted and linked.
+    `shown` bounds how many are shown (None: all); the rest is counted and linked.
     """
     reasons = active_reasons(ruling)
     first = reasons[:shown]

@@ -99,7 +99,7 @@ def _indented(text: str) -> list[str]:
 
 
 def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator[str]:
-    """With its snippet."""
+    """Lines on a workaround, with its snippet."""
     trade_off = f" ({one_line(workaround.trade_off)})" if workaround.trade_off else ""
     yield from _indented(f"{lead}{one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}")
     for is_code, lines in snippet_parts(workaround.snippet):

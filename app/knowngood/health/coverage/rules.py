@@ -95,7 +95,7 @@ def _own_classes(issue: Issue, measured: Collection[str]) -> Collection[str]:
 
 
 def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable[Remark]:
-    """Nothing is said of limitations: they are closed as such and stay."""
+    """Say nothing of limitations: they are closed as such and stay."""
     thread = next((link for link in issue.links if link.kind is LinkKind.REPORT and link.state), None)
     if thread is None or issue.status is not Status.BUG or not history.measured:
         return

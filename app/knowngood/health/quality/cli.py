@@ -77,7 +77,7 @@ def _compare(
 
 
 def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Rechecked:
-    """All that was measured there, whenever it was."""
+    """Compare with all that was measured on that build, whenever it was."""
     cells = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
     after = cells[0] if cells else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, NOT_RUN)
     return compare_cells(cell, after)

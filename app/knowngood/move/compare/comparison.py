@@ -1,4 +1,4 @@
-"""Two builds side by side: the pairs of all issues in the order in which they are told, counted, in one sentence."""
+"""Two builds side by side: the pairs of all issues in the order in which they are shown, counted, in one sentence."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -172,14 +172,14 @@ def _counts(comparison: Comparison) -> Iterator[Message]:
 
 
 def outcome(comparison: Comparison) -> Message:
-    """The answer in parts. Nothing is said of what is none, but for the two that decide: what is fixed, and what is
+    """The answer in parts. Leave out counts of zero, but for the two that decide: what is fixed, and what is
     newly broken.
     """
     return joined("then", _counts(comparison))
 
 
 def sentence(comparison: Comparison) -> Message:
-    """The answer in one sentence: the first line of every form a comparison is told in."""
+    """The answer in one sentence: the first line of every form of a comparison."""
     before, after = comparison.before.id, comparison.after.id
     if before == after:
         return Message("both_are", build=before)

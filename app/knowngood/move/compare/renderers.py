@@ -1,6 +1,6 @@
 """A comparison of two builds in words: plain text for a terminal, Markdown for an issue or a pull request.
 
-The words for groups and turns stand here, so that page, terminal and Markdown call one thing by one name.
+The words for groups and turns are here, so that page, terminal and Markdown call one thing by one name.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ def notes_of(
     naming: Callable[[Sequence[str]], str] = ", ".join,
     left: Callable[[Left], str] = attrgetter("what"),
 ) -> Iterator[Message]:
-    """Notes on a pair beside its verdicts. `naming` lists workarounds (ids), and `left` says what is left wrong."""
+    """Notes on a pair, next to its verdicts. `naming` lists workarounds (ids), and `left` says what is left wrong."""
     for turn in WorkaroundTurn:
         if ids := [id_ for id_, change in pair.turns.items() if change is turn]:
             yield Message(f"turn_{turn}", names=naming(ids))
@@ -92,7 +92,7 @@ def grounds_of(pair: IssuePair) -> Iterator[Message]:
 
 
 def left_of(pair: IssuePair, describe: Callable[[Left], str] = attrgetter("what")) -> Iterator[Message]:
-    """All that its passes say nothing of."""
+    """What the passes of a pair say nothing of."""
     for cell in pair.sides:
         if cell.not_covered:
             what = "; ".join(describe(gap) for gap in pair.issue.left if gap.what in cell.not_covered)

@@ -32,12 +32,12 @@ from knowngood.move.pair import CONFIRMED, Group, IssuePair
 from knowngood.move.upgrade.constraints import Constraints
 
 LEAST = 0.5
-"""The share of what is watched that must have an answer on a build before anything is said of it."""
+"""The share of what is watched that must have an answer on a build before the advice says anything of it."""
 
 
 ENOUGH = 0.8
-"""The share of what does not fail on a candidate that must be known to pass before it is recommended; whoever asks may
-name another, of LEAST or more.
+"""The share of what does not fail on a candidate that must be known to pass before it is recommended; a reader may name
+another, of LEAST or more.
 """
 
 
@@ -124,7 +124,7 @@ class Missing:
 
     @property
     def minutes(self) -> int:
-        """Whole minutes, rounded up: an estimate, to be told with "about"."""
+        """Whole minutes, rounded up: an estimate, to be written with "about"."""
         return ceil(self.seconds / 60)
 
 

@@ -110,8 +110,8 @@ def read_pin(text: str) -> VersionPin:
 def violations(
     build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
 ) -> tuple[Message, ...]:
-    """Say which constraints `build` breaks for whoever comes from `start`; nothing where it may be chosen. `wheels` are
-    the lists of architectures by torch's version: where none was read nothing is refused.
+    """Say which constraints `build` breaks for a reader who comes from `start`; nothing where it may be chosen.
+    `wheels` are the lists of architectures by torch's version: where none was read nothing is refused.
     """
     return tuple(_violations(build, constraints, start, wheels))
 
@@ -173,7 +173,7 @@ def _driver(build: Build, driver: str) -> Iterable[Message]:
 def _hardware(
     build: Build, hardware: Sequence[str], start: Build, wheels: Mapping[str, WheelCode]
 ) -> Iterator[Message]:
-    """Whether a wheel has code for a class is told by the list that was read in it, not by its version of CUDA."""
+    """The list that was read in a wheel decides whether it has code for a class, not its version of CUDA."""
     if build.cuda is not None:
         yield from (
             Message("holds_no_code", gpu=class_.removeprefix("cuda-"))

@@ -170,7 +170,7 @@ def _page(
 def _ways(
     context: RequestContext, request: UpgradeRequest, known: Known, builds: Sequence[Build]
 ) -> Mapping[str, Sequence[Choice]]:
-    """The questions beside this one that have a page where pages are files: from another build, on another class, about
+    """The other questions that have a page where pages are files: from another build, on another class, about
     one component.
     """
 
@@ -194,7 +194,7 @@ def _ways(
 
 
 def _values_of(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice) -> dict[str, Any]:
-    """Values that the template cannot read off the advice. `shown` is the candidate that is told of (None: none); only
+    """Values that the template cannot read off the advice. `shown` is the candidate in detail (None: none); only
     of one that is `chosen`, recommended or asked for by name, it is said how to go there.
     """
     chosen = _chosen(advice, request.to)

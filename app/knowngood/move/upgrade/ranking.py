@@ -127,7 +127,7 @@ RANKING_WORDS = (
     "the wheel of the default index",
     "the later name",
 )
-"""The rule that decides between two candidates: the first of these in which they differ. More and less are told by
+"""The rule that decides between two candidates: the first of these in which they differ. More and less are compared by
 weight (WEIGHING_WORDS). The last four settle ties.
 """
 
@@ -314,8 +314,8 @@ def _tie(build: Build, question: UpgradeQuestion, known: Known) -> tuple[int, Ve
 def _judged(
     ranked: Sequence[Candidate], base: Candidate, question: UpgradeQuestion, *, is_open: bool
 ) -> tuple[Candidate, ...]:
-    """With rating and reason; of the good ones that are not too new the first is recommended, because nothing that
-    follows is better. Where all `is_open` none is good.
+    """Give each candidate its rating and reason; of the good ones that are not too new the first is recommended,
+    because nothing that follows is better. Where all `is_open` none is good.
     """
     rated = [
         replace(candidate, rating=Rating.NOT_ENOUGH if is_open else _rating(candidate, base, question.enough))

@@ -27,7 +27,7 @@ class FindOut:
 
 
 def reason_of(candidate: Candidate, best: Candidate | None, base: Candidate) -> Message:
-    """Say what the rating of a candidate rests on, beside the one that is recommended and the build one is on."""
+    """Say what the rating of a candidate rests on, next to the recommended one and the build one is on."""
     gained = candidate.counts[Tally.GAINED]
     match candidate.rating:
         case Rating.HERE:
@@ -68,7 +68,7 @@ def _here(base: Candidate) -> Message:
 
 
 def _behind(candidate: Candidate, best: Candidate) -> Message:
-    """The first thing of those with a number in which it stands behind the one that is recommended."""
+    """Name the first count in which a candidate is behind the one that is recommended."""
     for tally in _BEHIND:
         n, m = candidate.counts[tally], best.counts[tally]
         if n != m:

@@ -49,7 +49,7 @@ _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_
 
 def upgrade_text(advice: UpgradeAdvice) -> str:
     """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
-    issues of the one that is told of.
+    issues of the one shown in detail.
     """
     shown, unmeasured = candidate_in_detail(advice), [candidate.build.id for candidate in advice.unmeasured]
     blocks = [
@@ -272,7 +272,7 @@ def _render_step(step: WorkaroundStep, base: str) -> str:
 
 
 def _where(issue: Issue, base: str) -> str:
-    """The issue by its title, linked to where its snippets stand."""
+    """The issue by its title, linked to its snippets."""
     return link(issue.title, address(base, issue_address(issue.id))) if base else escaped(issue.title)
 
 

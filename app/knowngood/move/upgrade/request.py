@@ -66,7 +66,7 @@ class UpgradeRequest:
 
     @property
     def packages(self) -> Mapping[str, str] | None:
-        """By canonical name, without versions; None where nothing is known of them."""
+        """Packages by canonical name, without versions; None where nothing is known of them."""
         names = [canonicalize_name(name.strip()) for name in self.has if name.strip()]
         return {name: "" for name in names if name != NO_PACKAGE} if names else None
 

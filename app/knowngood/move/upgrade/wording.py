@@ -81,8 +81,8 @@ def measured(candidate: Candidate) -> Message:
 
 
 def figures(candidate: Candidate, *, untried: str, eased: str) -> Iterator[str]:
-    """Its counts in the order of COLUMN_WORDS. In brackets stands how many of the failures have a workaround that was
-    not `untried` there, and how many of the losses are `eased` by one.
+    """The counts of a candidate in the order of COLUMN_WORDS. In brackets stands how many of the failures have a
+    workaround that was not `untried` there, and how many of the losses are `eased` by one.
     """
     counts = candidate.counts
     parts = {
@@ -201,7 +201,7 @@ def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...
 
 
 def index_of(build: Build) -> Message:
-    """In words, where the wheels come from, as Markdown."""
+    """The index that the wheels come from, in words, as Markdown."""
     if build.origin == "default":
         return Message("from_pypi", requirement=build.requirement, torch=build.torch)
     return Message("from_index", origin=build.origin)

@@ -95,7 +95,7 @@ def _recognised(state: AppState, presented: str | None, cookie: str) -> Principa
 
 
 def _turned_away(request: Request, error: KnownGoodError) -> Response:
-    """A person who has yet to sign in is led there; everybody else is told."""
+    """Lead a person who has yet to sign in to that page; refuse everybody else."""
     is_page = request.method == "GET" and not is_for_a_program(request)
     if isinstance(error, NotSignedIn) and is_page and not error.is_presented:
         query = f"?{request.url.query}" if request.url.query else ""

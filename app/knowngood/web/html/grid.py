@@ -102,7 +102,7 @@ def _head(column: Column, measured: Collection[str], minor_before: str) -> Colum
 
 
 def _pythons(versions: Sequence[str]) -> str:
-    """In the width of a column: `3.10`, `3.11/12`, `3.10-13` (by an en dash)."""
+    """The Pythons in the width of a column: `3.10`, `3.11/12`, `3.10-13` (by an en dash)."""
     minors = sorted(int(version.partition(".")[2]) for version in versions)
     first, last = minors[0], minors[-1]
     if len(minors) > 2 and last - first == len(minors) - 1:  # noqa: PLR2004 - two are as short by name

@@ -129,12 +129,12 @@ _CHINESE_TEXT = replace(_CHINESE, name=str, quote=str)
 
 
 def as_text(message: Message, language: Language) -> str:
-    """Without HTML: for JSON, attributes, and Markdown that is still to be rendered."""
+    """The message without HTML: for JSON, attributes, and Markdown that is still to be rendered."""
     return _CHINESE_TEXT.write(message) if language is Language.CHINESE else english(message)
 
 
 def in_words(message: Message | None, language: Language, *, begins: bool = False) -> Markup:
-    """Nothing where there is no message; as a sentence `begins`."""
+    """The message as HTML, as a sentence `begins`; empty where there is no message."""
     if message is None:
         return Markup()
     if language is Language.CHINESE:

@@ -116,7 +116,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
 
 
 def load_templates(templates: Jinja2Templates) -> None:
-    """For whoever serves, before the first request: reading them back takes 20 ms, compiling them most of a second."""
+    """Load the templates before the first request: reading them back takes 20 ms, compiling them most of a second."""
     for name in templates.env.list_templates(["html"]):
         templates.env.get_template(name)
 

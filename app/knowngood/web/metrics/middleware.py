@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 
 
 class AccessLogMiddleware(HttpMiddleware):
-    """Stands within `RequestHead`, so that its line carries the name, and around all else."""
+    """Runs within `RequestHead`, so that its line carries the name, and around all else."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = _Seen()

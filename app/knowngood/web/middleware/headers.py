@@ -119,7 +119,7 @@ _ASKED = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def methods_at(request: Request) -> tuple[str, ...]:
-    """Methods that any route at this address takes. One route alone does not know what the others beside it take."""
+    """Methods that any route at this address takes. One route alone does not know what the others take."""
     taken = [method for method in _ASKED if _takes(request, method)]
     return ("GET", "HEAD", *taken[1:], "OPTIONS") if "GET" in taken else (*taken, "OPTIONS")
 

@@ -105,7 +105,7 @@ class Buckets:
 
 
 def asker_at(host: str) -> str:
-    """Who an address stands for: of IPv6 one household has a whole /64."""
+    """Name the asker behind an address: of IPv6 one household has a whole /64."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -114,7 +114,7 @@ def asker_at(host: str) -> str:
 
 
 class BytesInFlight:
-    """Bytes of bodies that are being read or answered in this process. Each body has some room of its own beside it, so
+    """Bytes of bodies that are being read or answered in this process. Each body has some room of its own besides, so
     that small questions are answered while large ones wait.
     """
 
