@@ -84,7 +84,7 @@ SAID_OTHERWISE: Mapping[str, str] = {
     "crash": "dies",
     "wrong": "silent",
 }
-"""What an index has, by other words for it."""
+"""Words of the index, by other words for them."""
 
 _SAID_BESIDE = """
 a about an and any are at be bug bugs can do does for from i in install installed is issue issues it me my of on or
@@ -117,4 +117,4 @@ torchcodec torchdata torchmetrics torchrec torchtext torchtitan torchtune torchv
 transformers triton-windows trl ultralytics unsloth vllm xformers
 """
 PACKAGES = frozenset(_PACKAGES.split())
-"""Packages that people have beside torch, by canonical name: each is itself, and no misspelling of another word."""
+"""Packages that people have next to torch, by canonical name: each is itself, and no misspelling of another word."""

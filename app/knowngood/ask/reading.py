@@ -169,7 +169,7 @@ def _settled(reading: Reading) -> Reading:
 
 
 def _completed(reading: Reading) -> Reading:
-    """Versions that stand beside a torch say which of its builds is meant."""
+    """Select among the builds of a torch by the versions written next to it."""
     versions = dict(reading.versions)
     cuda, python, local = versions.pop("cuda", ""), versions.pop("python", ""), versions.pop("local", "")
     local = local or (f"cu{''.join(cuda.split('.')[:2])}" if cuda else "")

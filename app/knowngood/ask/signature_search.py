@@ -18,7 +18,7 @@ class SearchBudget:
         self._each_s = each_s
 
     def search(self, pattern: str, text: str, start: int = 0, end: int | None = None) -> "regex.Match[str] | None":
-        """As `re.search`. Raises TimeoutError."""
+        """Search as `re.search` does. Raises TimeoutError."""
         left = min(self._each_s, self._until - self._clock())
         if left <= 0:
             raise TimeoutError

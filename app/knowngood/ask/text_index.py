@@ -119,7 +119,7 @@ class Findings:
 
 
 class TextIndex:
-    """Texts by name, told in parts. Made once, read by many."""
+    """Texts by name, each in parts. Made once, read by many."""
 
     def __init__(self, texts: Mapping[str, Iterable[Part]], words_of: Callable[[str], Iterable[str]]) -> None:
         """A word counts once for each part that has it, so that a long log weighs no more than a title. Parts of no
@@ -210,7 +210,7 @@ class TextIndex:
         return meant if len(self._having(meant[0])) <= few else NO_MEANING
 
     def _scores(self, meant: Mapping[str, Meant]) -> Mapping[str, Mapping[str, float]]:
-        """By text, what each term of a question adds to it."""
+        """What each term of a question adds to a text, by text."""
         scores: dict[str, dict[str, float]] = defaultdict(dict)
         for term, (known, _) in meant.items():
             for word, quality in known.items():
@@ -220,7 +220,7 @@ class TextIndex:
         return scores
 
     def _bonus(self, name: str, phrase: str) -> float:
-        """For a text that has the whole question in one part."""
+        """The bonus of a text that has the whole question in one part."""
         return max((_PHRASE.get(weight, 0.0) for text, weight in self._parts[name] if phrase in text), default=0.0)
 
     def _meant(self, term: str) -> Meant:

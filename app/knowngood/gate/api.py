@@ -69,16 +69,16 @@ def _model() -> type[BaseModel]:
     """A question with the limits of HTTP, where lists may be written with commas."""
     kinds = get_type_hints(GateRequest)
     written: dict[object, Any] = {str: Words, tuple[str, ...]: Names}
-    found: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for field in fields(GateRequest):
         default: dict[str, Any] = {"default_factory": list} if field.default == () else {"default": field.default}
         kind = written.get(kinds[field.name], kinds[field.name])
-        found[field.name] = (kind, Field(description=_MEANINGS[field.name], **default))
-    return create_model("GateBody", __config__=ConfigDict(extra="forbid"), __doc__=_QUESTION, **found)
+        definitions[field.name] = (kind, Field(description=_MEANINGS[field.name], **default))
+    return create_model("GateBody", __config__=ConfigDict(extra="forbid"), __doc__=_QUESTION, **definitions)
 
 
 _QUESTION_MODEL = _model()
-_LISTS = frozenset(one.name for one in fields(GateRequest) if one.default == ())
+_LISTS = frozenset(field.name for field in fields(GateRequest) if field.default == ())
 
 
 def _schema(*, is_form: bool) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _from_body(request: Request, body: Annotated[bytes, Depends(_body)]) -> Gate
     if media == "multipart/form-data":
         return _read(_form_fields(kind, body), "body")
     if media in {"application/json", ""}:
-        return _read(_json_fields(body, is_told=bool(media)), "body")
+        return _read(_json_fields(body, is_declared=bool(media)), "body")
     raise UnsupportedMediaType(f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body")
 
 
@@ -193,19 +193,19 @@ def _answer(
 # -- reading a body ----------------------------------------------------------------------------------------------------
 
 
-def _json_fields(body: bytes, *, is_told: bool) -> Mapping[str, Any]:
-    """`is_told` where the question said that it is JSON, so that it was looked at as such."""
-    if not is_told:
+def _json_fields(body: bytes, *, is_declared: bool) -> Mapping[str, Any]:
+    """`is_declared` where the question said that it is JSON, so that it was looked at as such."""
+    if not is_declared:
         look_at_json(body)
     try:
-        found = json.loads(body.decode(), object_pairs_hook=once)
+        question = json.loads(body.decode(), object_pairs_hook=once)
     except ValueError as error:
         raise InvalidParameter(f"is no JSON: {error!s:.200}", "body") from None
-    if not isinstance(found, dict):
+    if not isinstance(question, dict):
         raise InvalidParameter("a question is a JSON object", "body")
-    if not isinstance(found.get("only_new", False), bool):
+    if not isinstance(question.get("only_new", False), bool):
         raise InvalidParameter("write true or false", "body.only_new")
-    return found
+    return question
 
 
 def _form_fields(kind: str, body: bytes) -> Mapping[str, Any]:

@@ -104,7 +104,7 @@ def environment_of(options: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _shown(path: Path) -> str:
-    """As seen from here, where annotations point; the name alone of what lies elsewhere."""
+    """The path as seen from here, where annotations point; the name alone of what lies elsewhere."""
     here = Path.cwd()
     full = path if path.is_absolute() else here / path
     return full.relative_to(here).as_posix() if full.is_relative_to(here) else path.name
@@ -166,7 +166,7 @@ def has_summary() -> bool:
 
 
 def _append(variable: str, text: str) -> None:
-    """To the file that GitHub names in this variable; outside of its jobs there is none."""
+    """Append text to the file that GitHub names in this variable; outside of its jobs there is none."""
     if text and (path := os.environ.get(variable, "")):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(text)

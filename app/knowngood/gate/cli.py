@@ -73,6 +73,6 @@ from knowngood.gate.asking import answer_in, finish
     ANY_SIGNER,
     example="gate -r requirements.txt --issues all --hardware cpu-x86_64",
 )
-def gate(**asked: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
+def gate(**options: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
     """Ask, print, and say how to end."""
-    return finish(answer_in([asked["form"]], asked), asked)
+    return finish(answer_in([options["form"]], options), options)

@@ -53,7 +53,7 @@ def _private_key(named: Path | None) -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Nobody else may read it, not even for the moment in which it is written. Of two who make one, one counts."""
+    """Let nobody else read it, not even for the moment in which it is written. Of two who make one, one counts."""
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(make_key())

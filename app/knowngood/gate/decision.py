@@ -192,7 +192,7 @@ def decide(question: GateQuestion) -> Ruling:
 
 
 def _refusals(question: GateQuestion) -> Iterable[Refusal]:
-    """By the list of the very wheel that is asked about, never by that of another variant."""
+    """Refuse by the list of the very wheel that is asked about, never by that of another variant."""
     known = question.known
     wheel = known.builds.get(question.resolved.build or "")
     for class_ in question.policy.hardware:
@@ -276,19 +276,25 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
         if workaround.id in cell.workarounds
     ]
     return tuple(
-        _shown(one, cell.workarounds[one.id])
+        _shown(workaround, cell.workarounds[workaround.id])
         if wanted is WorkaroundVerdict.EFFECTIVE
-        else MeasuredWorkaround(one.id, one.title, verdict)
+        else MeasuredWorkaround(workaround.id, workaround.title, verdict)
         for wanted in _TRIED
-        for one, verdict in tried
+        for workaround, verdict in tried
         if verdict is wanted
     )
 
 
-def _shown(one: Workaround, found: WorkaroundFinding) -> MeasuredWorkaround:
-    """One that helps, to be pasted."""
+def _shown(workaround: Workaround, finding: WorkaroundFinding) -> MeasuredWorkaround:
+    """A workaround that helps, with all that a reader needs to paste it."""
     return MeasuredWorkaround(
-        one.id, one.title, WorkaroundVerdict.EFFECTIVE, one.trade_off, one.body, found.runs, found.ground
+        workaround.id,
+        workaround.title,
+        WorkaroundVerdict.EFFECTIVE,
+        workaround.trade_off,
+        workaround.body,
+        finding.runs,
+        finding.ground,
     )
 
 
@@ -330,8 +336,8 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
             f"{resolved.description} is not tested; by the policy {question.build.id}, another variant, answers for it"
         )
     wheel, refused = question.known.builds.get(resolved.build or ""), {refusal.hardware for refusal in refusals}
-    others = (one for one in policy.hardware if one not in refused)
-    yield from (english(said) for other in others if (said := question.known.against(wheel, other)))
+    others = (class_ for class_ in policy.hardware if class_ not in refused)
+    yield from (english(remark) for other in others if (remark := question.known.against(wheel, other)))
     yield from map(english, several_gpus(resolved.gpus))
     yield from built_for_another(question.build, resolved.packages) if question.build else ()
     if not policy.hardware and question.build:
@@ -357,24 +363,24 @@ def _why(
                 return "; ".join(refused)
             block = "blocks" if len(blocking) == 1 else "block"
             says = f"{len(blocking)} of {watched} {block} {build}"
-            rest = doubts if question.build is None else _unsaid(question, reasons)
+            rest = doubts if question.build is None else _count_new(question, reasons)
             return "; ".join([*refused, f"{says}: {english(listed(blocking))}", *rest])
         case Decision.INSUFFICIENT if doubts:
             return "; ".join(doubts)
         case Decision.INSUFFICIENT:
             lacking = _issues(reasons, Effect.INSUFFICIENT)
             says = f"not enough evidence on {build} for {len(lacking)} of {watched}: {english(listed(lacking))}"
-            return "; ".join([says, *_unsaid(question, reasons)])
+            return "; ".join([says, *_count_new(question, reasons)])
         case Decision.PASS:
             none = "the watched issue does not block" if total == 1 else f"none of {watched} blocks"
-            rest = (*_unsaid(question, reasons), *_grounds(question, reasons), *_beside(reasons))
+            rest = (*_count_new(question, reasons), *_grounds(question, reasons), *_beside(reasons))
             return "; ".join([f"{none} {build}", *rest])
 
 
-def _unsaid(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
+def _count_new(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
     """How many failures are new, and of how many nobody can say it, where the policy asks for what is new."""
     failing = [reason for reason in reasons if reason.verdict in FAILURES]
-    new, open_ = ({one.issue for one in failing if one.is_new is wanted} for wanted in (True, None))
+    new, open_ = ({reason.issue for reason in failing if reason.is_new is wanted} for wanted in (True, None))
     if question.policy.only_new and question.base_build and failing:
         yield f"{len(new)} new since {question.base_build.id}, and of {len(open_)} nobody can say whether they are"
 
@@ -385,13 +391,13 @@ def _grounds(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]
     builds = question.known.builds
     inferred = Counter(
         f"Python {builds[ground.build].python}" if ground.rule == PYTHON_RULE else ground.hardware
-        for one in passing
-        for ground in one.grounds
+        for reason in passing
+        for ground in reason.grounds
     )
     if inferred:
         grounds = listed([f"{n} from {ground}" for ground, n in inferred.most_common()])
         yield f"{inferred.total()} inferred, {english(grounds)}"
-    single = sum(1 for one in passing if one.runs == 1)
+    single = sum(1 for reason in passing if reason.runs == 1)
     if single:
         yield f"{single} on a single run"
 

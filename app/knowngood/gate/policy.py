@@ -110,13 +110,13 @@ def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:
             raise UnknownWatchList(f'no watch list is called "{name}" here{or_near(name, lists)}')
     contents = [lists[name].content for name in policy.watch.lists]
     watches = [replace(policy.watch, lists=()), *(content.watch for content in contents)]
-    severities = [one.severity for one in watches if one.severity is not None]
+    severities = [source.severity for source in watches if source.severity is not None]
     watch = Watch(
-        issues=once(name for one in watches for name in one.issues),
-        components=once(name for one in watches for name in one.components),
-        packages=once(name for one in watches for name in one.packages),
+        issues=once(name for source in watches for name in source.issues),
+        components=once(name for source in watches for name in source.components),
+        packages=once(name for source in watches for name in source.packages),
         severity=min(severities, key=list(Severity).index, default=None),
     )
     hardware = [content.hardware for content in contents]
-    classes = once(name for one in hardware for name in one) if all(hardware) else ()
+    classes = once(name for names in hardware for name in names) if all(hardware) else ()
     return replace(policy, watch=watch, hardware=policy.hardware or classes)

@@ -78,8 +78,8 @@ class GateQuestion:
         if build is None:
             return ()
         alike = self.known.claims.builds_alike(build)
-        others = [one for one in alike if one.python in self.resolved.pythons and one.id != build.id]
-        return (build, *sorted(others, key=lambda one: one.build_id))
+        others = [twin for twin in alike if twin.python in self.resolved.pythons and twin.id != build.id]
+        return (build, *sorted(others, key=lambda twin: twin.build_id))
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -126,17 +126,17 @@ class GateQuestion:
         return self._by_issue((ignore.issue, (ignore,)) for ignore in self.policy.ignores)
 
     def _by_issue(self, pairs: Iterable[tuple[str, tuple[T, ...]]]) -> Mapping[str, tuple[T, ...]]:
-        found: dict[str, tuple[T, ...]] = defaultdict(tuple)
+        by_id: dict[str, tuple[T, ...]] = defaultdict(tuple)
         for written, values in pairs:
             for id_ in meant_by(written, self.known.names):
-                found[id_] += values
-        return found
+                by_id[id_] += values
+        return by_id
 
     def lost_names(self) -> Iterable[str]:
         """Notes on what the policy declares or ignores of issues that are not known here."""
         names = self.known.names
         for what, written in (("applied workarounds", self.policy.applied), ("ignore", self._ignored_names)):
-            for at, text in enumerate(one for one in written if not meant_by(one, names)):
+            for at, text in enumerate(name for name in written if not meant_by(name, names)):
                 near = nearest(text, names.ids) if at < _LOOKED_UP else []
                 yield f'{what}: no issue is called "{text:.60}" here' + (
                     f"; nearest: {', '.join(near)}" if near else ""
@@ -180,7 +180,7 @@ class Case:
 
     @property
     def on_base(self) -> Cell | None:
-        """The same cell on the base build; None: none is named, or the catalogue has no such build."""
+        """The cell on the base build; None: none is named, or the catalogue has no such build."""
         base = self.question.base_build if self.fails else None
         return self.question.known.cell(self.issue, base, self.cell.hardware) if base else None
 
@@ -207,10 +207,10 @@ class Case:
             canonicalize_name(name): pin for name, pin in environment_request(self.issue, build).pins.items()
         }
         measured = pins.get(concerned)
-        found = {str(canonicalize_name(name)): version for name, version in packages.items()}.get(concerned)
-        if measured is None or not found or _is_same_version(found, measured):
+        installed = {str(canonicalize_name(name)): version for name, version in packages.items()}.get(concerned)
+        if measured is None or not installed or _is_same_version(installed, measured):
             return ""
-        return f"{concerned} {measured}, and the environment has {found}"
+        return f"{concerned} {measured}, and the environment has {installed}"
 
     @cached_property
     def elsewhere(self) -> tuple[Workaround, Build] | None:
@@ -261,18 +261,18 @@ def cases_of(issue: Issue, question: GateQuestion) -> list[Case]:
     applicable = [case for case in cases if case.verdict is not _ABSENT]
     if policy.hardware or not applicable:
         return applicable or cases[:1]
-    return [one for one in applicable if known.was_measured(issue.id, one.cell.hardware)] or applicable
+    return [case for case in applicable if known.was_measured(issue.id, case.cell.hardware)] or applicable
 
 
 def _untested(issue: Issue, hardware: str, question: GateQuestion) -> Case:
-    """Of an environment that is no tested build nothing is known but whom the issue concerns."""
+    """Make the case of an environment that is no tested build: all that is known is whom the issue concerns."""
     elsewhere = _whom_it_concerns(issue, question)
     verdict = _ABSENT if elsewhere else Verdict.NOT_RUN
     return Case(question, issue, Cell(issue.id, "", hardware, verdict, elsewhere or Message("build_not_tested")))
 
 
 def _case(issue: Issue, hardware: str, question: GateQuestion) -> Case:
-    """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is; one
+    """Make one case for all possible Pythons. Where some fail and others do not, nobody can say which it is; one
     that the policy lets pass as reported stands for none that it does not.
     """
     if len(question.twins) == 1:
@@ -281,8 +281,8 @@ def _case(issue: Issue, hardware: str, question: GateQuestion) -> Case:
     cells = [(twin.python, _cell(issue, twin, hardware, question)) for twin in question.twins]
     pythons = dict(sorted(cells, key=lambda pair: is_eased and passes_as_reported(pair[1])))
     answers = {cell.build for cell in counted(list(pythons.values()))}
-    failing = {python: one for python, one in pythons.items() if one.build in answers and one.verdict in FAILURES}
-    sound = {one.verdict for one in pythons.values() if one.build in answers or one.verdict is _ABSENT} & _SOUND
+    failing = {python: cell for python, cell in pythons.items() if cell.build in answers and cell.verdict in FAILURES}
+    sound = {cell.verdict for cell in pythons.values() if cell.build in answers or cell.verdict is _ABSENT} & _SOUND
     unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
     if failing and sound:
         return Case(question, issue, next(iter(failing.values())), only_on=tuple(sorted(failing, key=minor_of)))
@@ -320,9 +320,9 @@ def _of_another_variant(cell: Cell) -> Cell:
     return replace(cell, basis=basis, reason=inferred_reason(basis, cell.reason))
 
 
-def _is_same_version(found: str, measured: str) -> bool:
+def _is_same_version(installed: str, measured: str) -> bool:
     """Compare two versions without what follows a plus, which names another build of the same version."""
     try:
-        return Version(Version(found).public) == Version(Version(measured).public)
+        return Version(Version(installed).public) == Version(Version(measured).public)
     except InvalidVersion:
-        return found == measured
+        return installed == measured

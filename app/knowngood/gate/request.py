@@ -85,7 +85,7 @@ class GateRequest:
 
     @property
     def where(self) -> str:
-        """The file that the environment stands in; empty where there is none, or it has no name."""
+        """The file that holds the environment; empty where there is none, or it has no name."""
         return self.environment.name if self.environment else ""
 
     def named(self, *fields: str) -> str:
@@ -97,7 +97,7 @@ WATCHED = ("issues", "component", "package", "severity", "watch")
 
 
 def read_request(fields: Mapping[str, Any]) -> GateRequest:
-    """From plain fields, as JSON has them; their types were checked."""
+    """Make a question from plain fields, as JSON has them; their types were checked."""
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
     files = {name: AttachedFile(**value) for name, value in plain.items() if isinstance(value, Mapping)}
     return GateRequest(**plain | files)
@@ -168,7 +168,7 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
     policy = _policy(request, knowledge)
     resolved = _resolved(request, knowledge, policy)
     named = policy.hardware or resolved.gpus  # the GPUs that a pasted environment names are the hardware asked about
-    classes = tuple(dict.fromkeys(class_named(one, knowledge.known.hardware) for one in named))
+    classes = tuple(dict.fromkeys(class_named(name, knowledge.known.hardware) for name in named))
     return GateQuestion(resolved, replace(policy, hardware=classes), now, knowledge.known)
 
 

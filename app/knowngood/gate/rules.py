@@ -48,7 +48,7 @@ def weigh(case: Case) -> tuple[Effect, str, str]:
             effect, clause = rule(case, effect)
             clauses.append(clause)
     effect, clause, ignored = _by_ignores(case, effect)
-    return effect, "; ".join(one for one in (*clauses, clause) if one), ignored
+    return effect, "; ".join(text for text in (*clauses, clause) if text), ignored
 
 
 def _by_verdict(case: Case) -> _Weight:
@@ -152,15 +152,15 @@ def _by_variants(case: Case, effect: Effect) -> _Weight:
 
 def _by_declared(case: Case, effect: Effect) -> _Weight:
     """A workaround counts where it was measured on this very cell; one that does harm never leaves a plain pass."""
-    if case.fails and any(_helps(case, one) for one in case.declared):
+    if case.fails and any(_helps(case, workaround) for workaround in case.declared):
         effect = Effect.PASS
-    if any(case.finding(one).verdict is WorkaroundVerdict.HARMFUL for one in case.declared):
+    if any(case.finding(workaround).verdict is WorkaroundVerdict.HARMFUL for workaround in case.declared):
         effect = max(effect, Effect.WARN, key=EFFECT_RANK.__getitem__)
-    return effect, "; ".join(_does(case, one) for one in case.declared)
+    return effect, "; ".join(_does(case, workaround) for workaround in case.declared)
 
 
 def _does(case: Case, workaround: str) -> str:
-    known = [one.id for one in case.issue.workarounds]
+    known = [remedy.id for remedy in case.issue.workarounds]
     if workaround not in known:
         return f"no workaround of it is called {workaround:.60}; known: {', '.join(known) or 'none'}"
     finding = case.finding(workaround)
@@ -221,7 +221,7 @@ def _by_ignores(case: Case, effect: Effect) -> tuple[Effect, str, str]:
     ignores = case.question.ignores.get(case.issue.id, ())
     if not ignores:
         return effect, "", ""
-    longest = max(ignores, key=lambda one: (one.expires, one.author, one.reason))
+    longest = max(ignores, key=lambda ignore: (ignore.expires, ignore.author, ignore.reason))
     if longest.expires < case.question.now.date():
         return effect, f"the ignore of {longest.author} ran out on {longest.expires}", ""
     if effect is Effect.PASS:

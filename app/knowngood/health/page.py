@@ -38,14 +38,14 @@ Components = Mapping[str, Sequence[tuple[Pattern, Sequence[CellGlyph]]]]
 def coverage(context: Context) -> Response:
     return context.answer(
         lambda session: (context.known(session), load_waiting(session, context.now)),
-        lambda found: _coverage_page(context, *found),
+        lambda loaded: _coverage_page(context, *loaded),
     )
 
 
 def _coverage_page(context: RequestContext, known: Known, waiting: tuple[Waiting, ...]) -> Response:
-    found = coverage_of(known, waiting)
-    tables = {one.hardware: _table(context, one, known) for one in found.hardware}
-    return context.page("coverage.html", found, issues=known.issues, tables=tables)
+    report = coverage_of(known, waiting)
+    tables = {class_.hardware: _table(context, class_, known) for class_ in report.hardware}
+    return context.page("coverage.html", report, issues=known.issues, tables=tables)
 
 
 def _table(context: RequestContext, of_class: ClassCoverage, known: Known) -> tuple[Sequence[ColumnHeader], Components]:
@@ -72,7 +72,7 @@ def hygiene(context: Context) -> Response:
 def quality(context: Context) -> Response:
     return context.answer(
         lambda session: load_quality(session, context.known(session).claims),
-        lambda found: context.page("quality.html", found, least=AGREEMENT),
+        lambda report: context.page("quality.html", report, least=AGREEMENT),
     )
 
 
@@ -82,26 +82,26 @@ def workers(context: Context, window: Annotated[Window, Query()] = Window.WEEK) 
         known = context.known(session)
         return load_workers(session, known, window, context.now), known.issues, load_last_event(session)
 
-    return context.answer(load, lambda found: _workers_page(context, *found))
+    return context.answer(load, lambda loaded: _workers_page(context, *loaded))
 
 
-def _workers_page(context: RequestContext, found: Workers, issues: Mapping[str, Issue], last: int) -> Response:
+def _workers_page(context: RequestContext, report: Workers, issues: Mapping[str, Issue], last: int) -> Response:
     """`last` is where the live stream goes on from, while anything moves."""
     is_moving = (
-        any(worker.doing for worker in found.workers)
-        or bool(found.held_by_none)
-        or any(class_.queued_jobs for class_ in found.classes)
+        any(worker.doing for worker in report.workers)
+        or bool(report.held_by_none)
+        or any(class_.queued_jobs for class_ in report.classes)
     )
     return context.page(
         "workers.html",
-        found,
+        report,
         issues=issues,
-        since=context.now - found.window.span,
+        since=context.now - report.window.span,
         percent=percent,
-        window=context.say(WINDOW_WORDS[found.window]),
+        window=context.say(WINDOW_WORDS[report.window]),
         windows=[
-            Choice(context.say(words), f"/workers?window={one}", one is found.window)
-            for one, words in WINDOW_WORDS.items()
+            Choice(context.say(words), f"/workers?window={window}", window is report.window)
+            for window, words in WINDOW_WORDS.items()
         ],
         live_address=f"{API}/events?after={last}" if is_moving else "",
     )

@@ -22,7 +22,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CellPlace
 from knowngood.domain.vocabulary import many
 from knowngood.health.fleet.cli import dump_worker_config
-from knowngood.health.quality.cli import print_found
+from knowngood.health.quality.cli import print_verdicts
 from knowngood.matrix.runs.time_left import load_time_left
 from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.settings import Settings
@@ -170,7 +170,7 @@ def places_of(planned: Sequence[PlannedJob]) -> Iterator[CellPlace]:
 
 def tell_results(settings: Settings, known: Known, places: Collection[CellPlace]) -> None:
     """Say what a run found in these cells, and whether this release's results say the same."""
-    print_found(err, places, known, read_shipped().knowledge.known if settings.shipped else None)
+    print_verdicts(err, places, known, read_shipped().knowledge.known if settings.shipped else None)
 
 
 def tell_warnings(issues: Iterable[Issue]) -> None:

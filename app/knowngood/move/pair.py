@@ -107,11 +107,11 @@ def transition_of(before: Cell | None, after: Cell | None) -> Transition:
     return Transition.STILL_AFFECTED if _fails_alike(before, after) else Transition.CHANGED_FAILURE
 
 
-def _unless_luck(failing: Cell | None, passing: Cell | None, told: Transition) -> Transition:
-    """`told`, unless `failing` is flaky and `passing` may be so too."""
+def _unless_luck(failing: Cell | None, passing: Cell | None, transition: Transition) -> Transition:
+    """`transition`, unless `failing` is flaky and `passing` may be so too."""
     if failing is None or passing is None or passes_needed(failing, passing) == 0:
-        return told
-    return Transition.NOW_UNKNOWN if told is Transition.FIXED else Transition.WAS_UNKNOWN
+        return transition
+    return Transition.NOW_UNKNOWN if transition is Transition.FIXED else Transition.WAS_UNKNOWN
 
 
 def passes_needed(flaky: Cell, passing: Cell) -> int:
@@ -122,9 +122,13 @@ def passes_needed(flaky: Cell, passing: Cell) -> int:
     if flaky.verdict is not Verdict.FLAKY:
         return 0
     passed = {finding.variant: finding.n - finding.k for finding in passing.variants}
-    found = [variant for variant in flaky.variants if variant.verdict is Verdict.FLAKY and 0 < variant.k < variant.n]
-    short = [needed for one in found if (needed := passes_beyond_luck(one.k / one.n)) > passed.get(one.variant, 0)]
-    return max(short, default=0 if found else 1)
+    variants = [variant for variant in flaky.variants if variant.verdict is Verdict.FLAKY and 0 < variant.k < variant.n]
+    short = [
+        needed
+        for variant in variants
+        if (needed := passes_beyond_luck(variant.k / variant.n)) > passed.get(variant.variant, 0)
+    ]
+    return max(short, default=0 if variants else 1)
 
 
 def _fails_alike(before: Cell | None, after: Cell | None) -> bool:
@@ -300,8 +304,8 @@ class IssuePair:
     @property
     def workarounds(self) -> tuple[str, ...]:
         """Ids of those that help after, in the order in which the issue lists them."""
-        found = working(self.after)
-        return tuple(workaround.id for workaround in self.issue.workarounds if workaround.id in found)
+        helping = working(self.after)
+        return tuple(workaround.id for workaround in self.issue.workarounds if workaround.id in helping)
 
     @property
     def helps(self) -> WorkaroundFinding | None:
@@ -315,7 +319,7 @@ class IssuePair:
 
     @property
     def assurance(self) -> Assurance:
-        """That of the weaker side."""
+        """The assurance of the weaker side."""
         return max((cell.assurance for cell in self.sides), key=list(Assurance).index, default=Assurance.NOT_KNOWN)
 
     @property

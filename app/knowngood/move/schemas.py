@@ -58,9 +58,9 @@ class CompareBody(Body):
     url: str
 
 
-def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | None = None) -> CompareBody:
-    """`said` is how the question narrowed it, for the address of the page that shows the same."""
-    asked = {**(said or {}), "hardware": compared.hardware}
+def compare_body(compared: Comparison, now: datetime, narrowing: Mapping[str, str] | None = None) -> CompareBody:
+    """`narrowing` is how the question narrowed it, for the address of the page that shows the same."""
+    parameters = {**(narrowing or {}), "hardware": compared.hardware}
     return CompareBody(
         sentence=sentence(compared),
         a=BuildBody.of(compared.before),
@@ -71,7 +71,7 @@ def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | 
         blind=compared.is_blind,
         pairing=PAIRING_WORDS,
         pairs=[pair_body(pair, now) for pair in compared.pairs],
-        url=compare_address(compared.before.id, compared.after.id, **asked),
+        url=compare_address(compared.before.id, compared.after.id, **parameters),
     )
 
 

@@ -61,23 +61,23 @@ class ResponseCache:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._kept: OrderedDict[tuple[str, ...], StoredResponse] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, ...], StoredResponse] = OrderedDict()
         self._lock = Lock()
 
     def find(self, key: tuple[str, ...]) -> StoredResponse | None:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            if key in self._answers:
+                self._answers.move_to_end(key)
+            return self._answers.get(key)
 
     def keep(self, key: tuple[str, ...], answer: StoredResponse) -> None:
         with self._lock:
-            if key in self._kept or len(answer.body) > self._most_bytes:
+            if key in self._answers or len(answer.body) > self._most_bytes:
                 return
-            self._kept[key] = answer
+            self._answers[key] = answer
             self._bytes += len(answer.body)
             while self._bytes > self._most_bytes:
-                self._bytes -= len(self._kept.popitem(last=False)[1].body)
+                self._bytes -= len(self._answers.popitem(last=False)[1].body)
 
 
 class Turns:
@@ -93,7 +93,7 @@ class Turns:
 
     @contextmanager
     def take(self, key: object) -> Iterator[None]:
-        """Raises Busy where too many wait already. Whoever waited for the same key may find it made."""
+        """Raises Busy where too many wait already. A thread that waited for the same key may find it made."""
         if not self._places.acquire(blocking=False):
             raise Busy("too many long questions are being answered at once; ask again in a moment")
         try:
@@ -133,7 +133,7 @@ class Pulse:
             self._ended = monotonic()
 
     def silent_s(self) -> float:
-        """For how long requests have waited without one being answered."""
+        """Seconds that requests have waited without one being answered."""
         return monotonic() - max(self._ended, min(self._begun.values(), default=monotonic()))
 
 

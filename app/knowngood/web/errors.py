@@ -42,7 +42,7 @@ class NotFound(KnownGoodError):
 
     def __init__(self, message: str, nearest: Iterable[Sequence[str]] = (), thread: Thread | None = None) -> None:
         super().__init__(message)
-        self.nearest = tuple(Suggestion(*one) for one in nearest)
+        self.nearest = tuple(Suggestion(*pair) for pair in nearest)
         self.thread = thread
 
 
@@ -170,7 +170,7 @@ REFUSED_WORDS = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server made a mistake",
     HTTPStatus.SERVICE_UNAVAILABLE: "The server cannot answer now; try again soon",
 }
-"""For readers whose language the details of a refusal are not in."""
+"""Words by status for readers whose language the details of a refusal are not in."""
 _OTHER_WORDS = "This cannot be answered"
 
 
@@ -302,7 +302,7 @@ def _problem(request: Request, page: ErrorPage) -> Response:
         status=page.status,
         detail=_sendable(page.detail),
         instance=request.url.path,
-        suggestions=[one.address for one in page.nearest],
+        suggestions=[suggestion.address for suggestion in page.nearest],
         errors=[FieldFault(field=_sendable(fault.field), detail=_sendable(fault.detail)) for fault in page.faults],
         request_id=request.scope.get(REQUEST_ID, ""),
     )
@@ -318,7 +318,7 @@ _MOST_FAULTS = 20  # of 10,000 wrong ids the first ones say it all
 
 
 def _faults(error: RequestValidationError) -> tuple[FieldFault, ...]:
-    return tuple(FieldFault(field=_place(one["loc"]), detail=one["msg"]) for one in error.errors()[:_MOST_FAULTS])
+    return tuple(FieldFault(field=_place(fault["loc"]), detail=fault["msg"]) for fault in error.errors()[:_MOST_FAULTS])
 
 
 def _place(loc: Sequence[str | int]) -> str:

@@ -21,17 +21,17 @@ async def _read_body(request: Request) -> bytes:
 
 def _read_fields(body: Annotated[bytes, Depends(_read_body)]) -> Mapping[str, list[str]]:
     """In a thread: millions of `%` characters take seconds."""
-    sent = [one.partition(b"=") for one in body.split(b"&", MOST_NAMES) if one]
+    sent = [pair.partition(b"=") for pair in body.split(b"&", MOST_NAMES) if pair]
     if len(sent) > MOST_NAMES:
         raise InvalidParameter(f"the form has more than {MOST_NAMES:,} fields")
     try:
         body.decode()
     except UnicodeDecodeError:
         raise InvalidParameter("the form is not UTF-8") from None
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, _, text in sent:
-        found.setdefault(_unquoted(name), []).append(_unquoted(text))
-    return found
+        values.setdefault(_unquoted(name), []).append(_unquoted(text))
+    return values
 
 
 def _unquoted(text: bytes) -> str:
@@ -56,7 +56,7 @@ Form = Annotated[Mapping[str, str], Depends(_read_form)]
 """Each name with its one text."""
 
 Fields = Annotated[Mapping[str, list[str]], Depends(_read_fields)]
-"""The same where a name may be sent several times: boxes that were ticked."""
+"""Each name with all its texts, where a name may be sent several times: boxes that were ticked."""
 
 
 def own_address(to: str) -> str:

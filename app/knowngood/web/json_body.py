@@ -30,7 +30,7 @@ class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_a
 
 
 English = Annotated[str, BeforeValidator(english)]
-"""Of a message: its sentence; empty where there is none."""
+"""The sentence of a message; empty where there is none."""
 
 
 class OfCellBody(Body):
@@ -64,7 +64,7 @@ _B = TypeVar("_B", bound=Body)
 
 def fields_of(value: type, *path: str, without: Collection[str] = ()) -> Callable[[type[_B]], type[_B]]:
     """Give a body the fields of a dataclass, read from the attribute at `path`, but for those `without` and those that
-    it has already. They stand before its own; a message becomes its sentence.
+    it has already. They come before its own; a message becomes its sentence.
     """
 
     def extend(body: type[_B]) -> type[_B]:
@@ -80,13 +80,13 @@ def fields_of(value: type, *path: str, without: Collection[str] = ()) -> Callabl
 
 
 IssueUrl = Annotated[str, AfterValidator(issue_address)]
-"""Of an issue's id."""
+"""The address of the issue with this id."""
 
 CellUrl = Annotated[str, BeforeValidator(lambda key: cell_address(*key))]
-"""Of a cell's `key`."""
+"""The address of the cell with this `key`."""
 
 AttemptUrl = Annotated[str, AfterValidator(attempt_address)]
-"""Of an attempt's id."""
+"""The address of the attempt with this id."""
 
 
 def rounded(digits: int) -> WrapSerializer:

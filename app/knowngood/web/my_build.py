@@ -47,19 +47,21 @@ class MyBuild:
 
     def hardware_among(self, classes: Collection[str]) -> str:
         """The class of a GPU that is named (`H100`) too; empty where nobody measured on it."""
-        found = hardware_named(self.hardware) if self.hardware else None
-        class_ = found.hardware if found else ""
+        gpu = hardware_named(self.hardware) if self.hardware else None
+        class_ = gpu.hardware if gpu else ""
         return class_ if class_ in classes else ""
 
 
 NOBODYS = MyBuild()
 
 
-def said_in(request: Request) -> MyBuild:
+def read_my_build(request: Request) -> MyBuild:
     """An address that names a build outweighs both cookies: what is shared means the same to everybody."""
-    asked = request.query_params
-    if BUILD_PARAMETER in asked or HARDWARE_PARAMETER in asked:
-        return MyBuild(_short(asked.get(BUILD_PARAMETER)), _short(asked.get(HARDWARE_PARAMETER)), is_shared=True)
+    parameters = request.query_params
+    if BUILD_PARAMETER in parameters or HARDWARE_PARAMETER in parameters:
+        return MyBuild(
+            _short(parameters.get(BUILD_PARAMETER)), _short(parameters.get(HARDWARE_PARAMETER)), is_shared=True
+        )
     return MyBuild(_short(request.cookies.get(BUILD_COOKIE)), _short(request.cookies.get(HARDWARE_COOKIE)))
 
 
@@ -73,7 +75,7 @@ def remember(response: Response, build: str | None = None, hardware: str | None 
 
 
 def shared_address(path: str, build: str, hardware: str) -> str:
-    """The address of a page that answers for this build, whoever opens it."""
+    """The address of a page that answers for this build, for every reader."""
     return asking(path, **{BUILD_PARAMETER: build, HARDWARE_PARAMETER: hardware})
 
 
@@ -83,7 +85,7 @@ def _short(text: str | None) -> str:
 
 
 def _in_words(build: str) -> str:
-    """`torch 2.7.1 cu126` of an id, a wheel's too; what is none, as it stands."""
+    """`torch 2.7.1 cu126` of an id, a wheel's too; any other text unchanged."""
     try:
         id_ = parse_build_id(build if build.startswith("torch-") else f"torch-{build}")
     except UnknownBuild:

@@ -58,8 +58,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
 def _add_refusals(path: str, operation: dict[str, Any]) -> None:
     responses = operation["responses"]
     for status in _statuses(path, operation):
-        told = responses.get(str(status), {})
-        responses[str(status)] = {**told, **refusal(status, path, told.get("description", ""))}
+        response = responses.get(str(status), {})
+        responses[str(status)] = {**response, **refusal(status, path, response.get("description", ""))}
     operation["responses"] = dict(sorted(responses.items()))
 
 
@@ -70,11 +70,13 @@ def _add_security(method: str, operation: dict[str, Any]) -> None:
 
 
 def _statuses(path: str, operation: Mapping[str, Any]) -> list[HTTPStatus]:
-    """Those that the route says itself are made whole, and every route of the API has the common ones."""
-    said = {HTTPStatus(int(status)) for status in operation["responses"] if status[0] in "45"}
+    """List the refusals of a route: those that it declares, which are made whole, and the common ones of every route of
+    the API.
+    """
+    statuses = {HTTPStatus(int(status)) for status in operation["responses"] if status[0] in "45"}
     if path.startswith(f"{API}/"):
-        said |= DETAILS.keys() - WITH_BODY if "requestBody" not in operation else set(DETAILS)
-    return sorted({*said, HTTPStatus.METHOD_NOT_ALLOWED})
+        statuses |= DETAILS.keys() - WITH_BODY if "requestBody" not in operation else set(DETAILS)
+    return sorted({*statuses, HTTPStatus.METHOD_NOT_ALLOWED})
 
 
 def _add_examples(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
@@ -133,7 +135,7 @@ _SUGGESTED = "/issues/pytorch-151290"
 def refusal(status: HTTPStatus, path: str = "/", description: str = "") -> dict[str, Any]:
     """How the document tells of a refusal: what it means, its shape, and one as it comes."""
     usual, detail = DETAILS.get(status, (status.phrase, status.description or status.phrase))
-    field, _, said = detail.partition(": ")
+    field, _, fault = detail.partition(": ")
     example = {
         "type": "about:blank",
         "title": status.phrase,
@@ -141,14 +143,14 @@ def refusal(status: HTTPStatus, path: str = "/", description: str = "") -> dict[
         "detail": detail,
         "instance": path,
         "suggestions": [_SUGGESTED] if status is HTTPStatus.NOT_FOUND else [],
-        "errors": [{"field": field, "detail": said}] if said else [],
+        "errors": [{"field": field, "detail": fault}] if fault else [],
         "request_id": "5e5b1c1f0d8b4b0f9a5c3f4d2e6a7b88",
     }
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
-    told: dict[str, Any] = {"description": description or usual, "content": {PROBLEM_MEDIA: problem}}
+    response: dict[str, Any] = {"description": description or usual, "content": {PROBLEM_MEDIA: problem}}
     if status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
-        told["headers"] = {"Retry-After": {"description": "Seconds", "schema": {"type": "integer", "minimum": 1}}}
-    return told
+        response["headers"] = {"Retry-After": {"description": "Seconds", "schema": {"type": "integer", "minimum": 1}}}
+    return response
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {

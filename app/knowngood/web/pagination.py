@@ -59,8 +59,8 @@ def _written(time: datetime | None) -> str | None:
     return time.isoformat() if time else None
 
 
-def _compare_backwards(one: Any, other: Any) -> int:  # noqa: ANN401 - what is sorted by
-    return int(one < other) - int(other < one)
+def _compare_backwards(value: Any, other: Any) -> int:  # noqa: ANN401 - what is sorted by
+    return int(value < other) - int(other < value)
 
 
 backwards = cmp_to_key(_compare_backwards)
@@ -68,7 +68,7 @@ backwards = cmp_to_key(_compare_backwards)
 
 @dataclass(frozen=True)
 class Order(Generic[Row]):
-    """How rows stand: by these keys, each forwards or backwards. The last ones tell every two rows apart.
+    """The order of rows: by these keys, each forwards or backwards. The last ones tell every two rows apart.
 
     What has no value (a cell that was not measured) stands last both ways.
     """
@@ -79,7 +79,7 @@ class Order(Generic[Row]):
         return tuple(key.value(row) for key, _ in self.keys)
 
     def rank(self, place: Sequence[Value]) -> tuple[Any, ...]:
-        """Raises ValueError and the like for what no row can stand at."""
+        """Raises ValueError and the like for a place that no row can have."""
         return tuple(
             (value is None, None if value is None else _rank(key, value, is_backwards))
             for (key, is_backwards), value in zip(self.keys, place, strict=True)
@@ -93,8 +93,8 @@ def _rank(key: SortKey[Any], value: Value, is_backwards: bool) -> Any:  # noqa: 
 
 
 def one_of(words: Iterable[str]) -> WithJsonSchema:
-    """Publishes which words a list parameter takes: an empty one is none. Whoever knows its name checks them, and tells
-    the nearest.
+    """Publishes which words a list parameter takes: an empty one is none. The code that knows its name checks them, and
+    names the nearest.
     """
     return WithJsonSchema({"type": "array", "items": {"type": "string", "enum": ["", *words]}, "maxItems": 100})
 
@@ -131,12 +131,12 @@ class Part(Generic[Row]):
 
 
 def order_of(
-    asked: Sequence[str],
+    words: Sequence[str],
     keys: Mapping[str, SortKey[Row]],
     usual: Sequence[SortKey[Row]],
 ) -> Order[Row]:
     """The order that `sort` asks for; `usual` follows it, and is the order where nothing is asked."""
-    names = [name.removeprefix("-") for name in asked]
+    names = [name.removeprefix("-") for name in words]
     for name in names:
         if name not in keys:
             raise InvalidParameter(
@@ -144,18 +144,18 @@ def order_of(
             )
         if names.count(name) > 1:
             raise InvalidParameter(f'"{name}" stands twice', "sort")
-    chosen = [(keys[name], word.startswith("-")) for name, word in zip(names, asked, strict=True)]
+    chosen = [(keys[name], word.startswith("-")) for name, word in zip(names, words, strict=True)]
     return Order((*chosen, *((key, False) for key in usual)))
 
 
 def part_of(request: Request, rows: Iterable[Row], order: Order[Row], query: Paging) -> Part[Row]:
     """The rows that `query` asks for: all of them where it names neither limit nor cursor."""
-    ranked = sorted(((order.rank(order.place(row)), row) for row in rows), key=lambda one: one[0])
+    ranked = sorted(((order.rank(order.place(row)), row) for row in rows), key=lambda pair: pair[0])
     if not query.is_paged:
         return Part(tuple(row for _, row in ranked), None)
     if query.cursor:
         after = _after(request, query.cursor, order)
-        ranked = [one for one in ranked if after < one[0]]
+        ranked = [pair for pair in ranked if after < pair[0]]
     chosen = tuple(row for _, row in ranked[: query.most])
     if len(ranked) <= query.most:
         return Part(chosen, None)
@@ -171,24 +171,24 @@ def _after(request: Request, cursor: str, order: Order[Row]) -> tuple[Any, ...]:
 
 
 def next_address(request: Request, place: Sequence[Value]) -> str:
-    """The same question, from after `place` on."""
+    """The address of this question from after `place` on."""
     cursor = json.dumps([_question(request), *place], separators=(",", ":")).encode()
-    asked = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
-    asked.append(("cursor", base64.urlsafe_b64encode(cursor).decode().rstrip("=")))
-    return f"{request.url.path}?{urlencode(asked)}"
+    parameters = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+    parameters.append(("cursor", base64.urlsafe_b64encode(cursor).decode().rstrip("=")))
+    return f"{request.url.path}?{urlencode(parameters)}"
 
 
 def place_in(request: Request, cursor: str) -> list[Value]:
-    """Where the last item stood. Raises InvalidParameter for what no answer to this question gave."""
+    """Read the last item's place from a cursor. Raises InvalidParameter where no answer to this question gave it."""
     try:
-        told = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):
         raise _damaged() from None
-    if not isinstance(told, list) or not all(_is_value(value) for value in told):
+    if not isinstance(values, list) or not all(_is_value(value) for value in values):
         raise _damaged()
-    if not told or told[0] != _question(request):
+    if not values or values[0] != _question(request):
         raise InvalidParameter("belongs to another question; leave it out to begin anew", "cursor")
-    return cast("list[Value]", told[1:])
+    return cast("list[Value]", values[1:])
 
 
 def _is_value(value: object) -> bool:
@@ -213,13 +213,13 @@ def newest_after(request: Request, cursor: str) -> tuple[datetime, str] | None:
 
 
 def next_of(
-    request: Request, found: Sequence[Row], most: int, place: Callable[[Row], tuple[datetime, str]]
+    request: Request, rows: Sequence[Row], most: int, place: Callable[[Row], tuple[datetime, str]]
 ) -> tuple[Sequence[Row], str | None]:
     """The rows to show of one more than `most`, and the address of those after them where there are any."""
-    if len(found) <= most:
-        return found, None
-    time, id_ = place(found[most - 1])
-    return found[:most], next_address(request, (time.isoformat(), id_))
+    if len(rows) <= most:
+        return rows, None
+    time, id_ = place(rows[most - 1])
+    return rows[:most], next_address(request, (time.isoformat(), id_))
 
 
 def _damaged() -> InvalidParameter:
@@ -227,33 +227,33 @@ def _damaged() -> InvalidParameter:
 
 
 def _question(request: Request) -> str:
-    asked = sorted(one for one in request.query_params.multi_items() if one[0] not in _NOT_ASKED)
-    return hashlib.sha256(repr((request.url.path, asked)).encode()).hexdigest()[:10]
+    parameters = sorted(parameter for parameter in request.query_params.multi_items() if parameter[0] not in _NOT_ASKED)
+    return hashlib.sha256(repr((request.url.path, parameters)).encode()).hexdigest()[:10]
 
 
-def known_fields(asked: Sequence[str], body: type[BaseModel]) -> frozenset[str]:
+def known_fields(names: Sequence[str], body: type[BaseModel]) -> frozenset[str]:
     """The fields asked for; none asked for means all (empty)."""
-    for name in asked:
+    for name in names:
         if name not in body.model_fields:
             known = ", ".join(body.model_fields)
             near = or_nearest(nearest(name, body.model_fields)) or f"; known: {known}"
             raise InvalidParameter(f'there is no field "{name}"{near}', "fields")
-    return frozenset(asked)
+    return frozenset(names)
 
 
 def answer(
     context: RequestContext,
     body: BaseModel,
     key: str,
-    asked: Sequence[str],
+    names: Sequence[str],
     next_: str | None,
     *,
     is_paged: bool,
 ) -> Response:
-    """`body` as JSON: the items of its list `key` with only the fields `asked` for, and `next` where it is in parts."""
+    """`body` as JSON: the items of its list `key` with only the fields of `names`, and `next` where it is in parts."""
     unsaid = () if is_paged else ("next",)
     include: dict[str, Any] = {name: True for name in type(body).model_fields if name not in unsaid}
-    if fields := known_fields(asked, _item_of(type(body), key)):
+    if fields := known_fields(names, _item_of(type(body), key)):
         include[key] = {"__all__": set(fields)}
     return context.json(body, include=include, headers={"Link": f'<{next_}>; rel="next"'} if next_ else {})
 

@@ -30,8 +30,8 @@ def refuse_long(scope: Scope) -> None:
     """Before anything in an address is decoded. Raises InvalidParameter."""
     query: bytes = scope["query_string"]
     if query.count(b"&") >= MOST_NAMES:
-        told = f"has more than {MOST_NAMES:,} parameters; ask about fewer at once, or send them as a body"
-        raise InvalidParameter(told, "query")
+        detail = f"has more than {MOST_NAMES:,} parameters; ask about fewer at once, or send them as a body"
+        raise InvalidParameter(detail, "query")
 
 
 async def read_plainly(request: Request) -> None:
@@ -43,9 +43,9 @@ async def read_plainly(request: Request) -> None:
     query: bytes = request.scope["query_string"]
     for pair in query.split(b"&") if query else ():
         name, _, value = pair.partition(b"=")
-        said = unquote_to_bytes(name.replace(b"+", b" ")).decode(errors="replace").replace("\0", "")[:80]
-        _refuse_unreadable(name, said or "query")
-        _refuse_unreadable(value, said or "query")
+        field = unquote_to_bytes(name.replace(b"+", b" ")).decode(errors="replace").replace("\0", "")[:80]
+        _refuse_unreadable(name, field or "query")
+        _refuse_unreadable(value, field or "query")
     route = request.scope["route"]
     if isinstance(route, APIRoute) and request.url.path.startswith(f"{API}/"):
         _refuse_unknown(request, route)
@@ -56,18 +56,18 @@ async def read_plainly(request: Request) -> None:
 def _refuse_unreadable(quoted: bytes, field: str) -> None:
     if b"%" not in quoted and quoted.isascii():
         return
-    told = unquote_to_bytes(quoted)
-    if b"\0" in told:
+    text = unquote_to_bytes(quoted)
+    if b"\0" in text:
         raise InvalidParameter("has a NUL character, which no name here has", field)
     try:
-        told.decode()
+        text.decode()
     except UnicodeDecodeError as error:
         raise InvalidParameter(f"is no UTF-8 from byte {error.start} on", field) from None
 
 
 def _refuse_unsteady(kind: str, body: bytes) -> None:
     """Refuses JSON that is valid and that nobody means: a name twice, of which one would count, and characters that no
-    database takes. A body that is not JSON is left to whoever reads it.
+    database takes. A body that is not JSON is left to the code that reads it.
     """
     media = media_of(kind)
     if body and media != "application/json":
@@ -79,7 +79,7 @@ def _refuse_unsteady(kind: str, body: bytes) -> None:
 
 
 def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads`: an object with no name twice, for which of the two would count is anybody's guess."""
+    """Make an object for `json.loads` with no name twice, for which of the two would count is anybody's guess."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
@@ -91,19 +91,19 @@ def _refuse_nul(value: object, place: str) -> None:
     if isinstance(value, str) and "\0" in value:
         raise InvalidParameter("has a NUL character, which no text here has", place)
     if isinstance(value, dict):
-        for name, one in value.items():
-            _refuse_nul(one, f"{place}.{name[:80]}")
+        for name, item in value.items():
+            _refuse_nul(item, f"{place}.{name[:80]}")
     if isinstance(value, list):
-        for index, one in enumerate(value):
-            _refuse_nul(one, f"{place}.{index}")
+        for index, item in enumerate(value):
+            _refuse_nul(item, f"{place}.{index}")
 
 
 def _refuse_unknown(request: Request, route: APIRoute) -> None:
     known = _parameters(route)
     for name, n in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in known:
-            told = or_nearest(nearest(name, known)) or (f"; known: {', '.join(known)}" if known else "; there are none")
-            raise InvalidParameter(f"there is no such parameter{told}", name[:80] or "query")
+            hint = or_nearest(nearest(name, known)) or (f"; known: {', '.join(known)}" if known else "; there are none")
+            raise InvalidParameter(f"there is no such parameter{hint}", name[:80] or "query")
         if n > 1 and not known[name]:
             raise InvalidParameter(f"appears {n} times; once is enough", name)
 
@@ -112,24 +112,24 @@ _known: dict[object, Mapping[str, bool]] = {}
 
 
 def _parameters(route: APIRoute) -> Mapping[str, bool]:
-    """By name, whether it is a list, which may appear several times. Found out once per route of the API."""
+    """Say of each parameter whether it is a list, which may appear several times. Done once per route of the API."""
     if route.endpoint not in _known:
         own = (route.openapi_extra or {}).get("parameters", ())  # of a route that reads its address itself
-        _known[route.endpoint] = dict(_told_by(route.dependant)) | {
-            one["name"]: one["schema"]["type"] == "array" for one in own
+        _known[route.endpoint] = dict(_query_parameters(route.dependant)) | {
+            parameter["name"]: parameter["schema"]["type"] == "array" for parameter in own
         }
     return _known[route.endpoint]
 
 
-def _told_by(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+def _query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
     for field in dependant.query_params:
         kind = field.field_info.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from ((one.alias or name, _is_list(one.annotation)) for name, one in kind.model_fields.items())
+            yield from ((info.alias or name, _is_list(info.annotation)) for name, info in kind.model_fields.items())
         else:
             yield field.alias, _is_list(kind)
     for inner in dependant.dependencies:
-        yield from _told_by(inner)
+        yield from _query_parameters(inner)
 
 
 def _is_list(kind: Any) -> bool:  # noqa: ANN401 - whatever a parameter is declared as
@@ -163,10 +163,10 @@ def last_moment(text: str, field: str, now: datetime) -> datetime:
 
 
 def _parse(text: str, field: str) -> tuple[datetime, bool]:
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
         raise InvalidParameter(f'"{text}" is no time; {_EXPECTED}', field)
-    day, time, zone = found.groups()
+    day, time, zone = match.groups()
     try:
         if time is None:
             return datetime.fromisoformat(day).replace(tzinfo=UTC), True

@@ -45,14 +45,14 @@ REMOVED: dict[str, Removed] = {
         "the KCIDB report is no more; /api/v1/export/bundle has the evidence, and /api/v1/matrix the verdicts"
     ),
 }
-"""By the path of the route; `/old/{rest:path}` is everything below `/old/`."""
+"""Removed addresses by the path of the route; `/old/{rest:path}` is everything below `/old/`."""
 
 
 def router_of(removed: Mapping[str, Removed]) -> APIRouter:
-    """The routes of addresses that are no more; they stand in no document of the API."""
+    """The routes of addresses that are no more; no document of the API has them."""
     router = APIRouter()
-    for path, one in removed.items():  # no API route: whatever is asked for with it, the answer is the same
-        router.add_route(path, _answer(one), include_in_schema=False)
+    for path, removal in removed.items():  # no API route: whatever is asked for with it, the answer is the same
+        router.add_route(path, _answer(removal), include_in_schema=False)
     return router
 
 

@@ -31,7 +31,7 @@ from knowngood.web.auth.principal import principal_of
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import Choice
 from knowngood.web.html.i18n import Language, as_text, in_words
-from knowngood.web.my_build import MY_BUILD, NOBODYS, YEAR_S, said_in
+from knowngood.web.my_build import MY_BUILD, NOBODYS, YEAR_S, read_my_build
 from knowngood.web.urls import API
 
 Loaded = TypeVar("Loaded")
@@ -60,7 +60,7 @@ class RequestContext:
         self.now = state.clock()
         self.principal = principal_of(request)
         self.is_page = not request.url.path.startswith((API, FEEDS, BADGES))
-        self.mine = said_in(request) if self.is_page else NOBODYS
+        self.mine = read_my_build(request) if self.is_page else NOBODYS
         self.language = _language(request, is_page=self.is_page)
         self.theme = _theme(request)
         self.state = state
@@ -74,45 +74,45 @@ class RequestContext:
         of, beside the address and the reader's language and theme.
         """
         with reading(self.state.engine) as session:
-            found = self.stored(load_generation(session), *more)
-            loaded = None if found else load(session)
-        return found or show(cast("Loaded", loaded))
+            response = self.stored(load_generation(session), *more)
+            loaded = None if response else load(session)
+        return response or show(cast("Loaded", loaded))
 
     def answer_in_turn(
         self, load: Callable[[Session], Loaded], show: Callable[[Loaded], Response], *more: str
     ) -> Response:
-        """As `answer`, of what takes long: in its turn, and once for all who ask the same. Raises Busy."""
+        """`answer` for what takes long: in its turn, and once for all who ask the same. Raises Busy."""
         with reading(self.state.engine) as session:
-            found = self.stored(load_generation(session), *more)
-        if found:
-            return found
+            response = self.stored(load_generation(session), *more)
+        if response:
+            return response
         with self.state.turns.take((self._etag, self.base)):
             return self.answer(load, show, *more)
 
-    def answer_from(self, show: Callable[[KnowledgeSnapshot], Response], asked: bytes = b"") -> Response:
-        """The same of what the gate knows, which is in memory. `asked` is the body that came along."""
+    def answer_from(self, show: Callable[[KnowledgeSnapshot], Response], body: bytes = b"") -> Response:
+        """`answer` from what the gate knows, which is in memory. `body` is the body that came along."""
         snapshot = self.state.knowledge.now()
-        return self.stored_decision(snapshot, asked) or show(snapshot)
+        return self.stored_decision(snapshot, body) or show(snapshot)
 
     def answer_from_in_turn(self, show: Callable[[KnowledgeSnapshot], Response]) -> Response:
-        """As `answer_from`, of what takes long. Raises Busy."""
-        found = self.stored_decision(self.state.knowledge.now())
-        if found:
-            return found
+        """`answer_from` for what takes long. Raises Busy."""
+        response = self.stored_decision(self.state.knowledge.now())
+        if response:
+            return response
         with self.state.turns.take((self._etag, self.base)):
             return self.answer_from(show)
 
-    def stored_decision(self, snapshot: KnowledgeSnapshot, asked: bytes = b"") -> Response | None:
+    def stored_decision(self, snapshot: KnowledgeSnapshot, body: bytes = b"") -> Response | None:
         """A decision says when it was made, so its copy is right for a minute."""
-        return self.stored(snapshot.generation, f"{self.now:%H:%M}", asked)
+        return self.stored(snapshot.generation, f"{self.now:%H:%M}", body)
 
     def stored(self, generation: int, *more: str | bytes) -> Response | None:
         """304 where the reader's own copy is still right, else the answer that is kept here; None: it is to be made."""
         self._etag = self._tag(generation, *more)
         if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._caching())
-        kept = self.state.answers.find((self._etag, self.base))
-        return Response(kept.body, headers=kept.headers) if kept else None
+        copy = self.state.answers.find((self._etag, self.base))
+        return Response(copy.body, headers=copy.headers) if copy else None
 
     def known(self, session: Session) -> Known:
         """All cells, as of the transaction that `session` is in."""
@@ -133,7 +133,7 @@ class RequestContext:
 
     @property
     def base(self) -> str:
-        """Where this server is reached, for commands that a reader pastes; empty where a file is made."""
+        """The address of this server, for commands that a reader pastes; empty where a file is made."""
         return "" if self.is_file else str(self.request.base_url).rstrip("/")
 
     @property
@@ -156,7 +156,7 @@ class RequestContext:
         response.headers.update(self._caching())
         if self.is_posted and "lang" in self.request.query_params:
             remember_preferences(response, **{LANGUAGE_COOKIE: self.language})
-        return self._kept(response)
+        return self._keep(response)
 
     @property
     def is_posted(self) -> bool:
@@ -174,14 +174,14 @@ class RequestContext:
         """
         kind: Any = type(answer)
         text = _adapter_of(kind).dump_json(answer, include=dict(include) if include else None, context=self)
-        return self._kept(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
+        return self._keep(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
 
     def ruling(self, body: str, media: str, headers: Mapping[str, str]) -> Response:
         """A decision in whatever form it was asked for."""
-        return self._kept(Response(body, media_type=media, headers={**self._caching(), **headers}))
+        return self._keep(Response(body, media_type=media, headers={**self._caching(), **headers}))
 
-    def _kept(self, response: Response) -> Response:
-        """Beside the tag the server's own address counts: pages print commands that hold it."""
+    def _keep(self, response: Response) -> Response:
+        """Keep a response in the cache by its tag and the server's own address: pages print commands that hold it."""
         if self._etag and response.status_code == HTTPStatus.OK:
             headers = {name: value for name, value in response.headers.items() if name != "content-length"}
             self.state.answers.keep((self._etag, self.base), StoredResponse(bytes(response.body), headers))
@@ -222,7 +222,7 @@ class RequestContext:
     def say(self, text: str, **values: object) -> str:
         return i18n.say(text, self.language, **values)
 
-    def told(self, message: Message | None, *, begins: bool = False) -> Markup:
+    def render(self, message: Message | None, *, begins: bool = False) -> Markup:
         """The message of a rule (a reason, a history) as HTML, in the reader's language; as a sentence `begins`."""
         return in_words(message, self.language, begins=begins)
 
@@ -260,7 +260,7 @@ class RequestContext:
 
     @property
     def choosing_build(self) -> str:
-        """Where the reader says which build is theirs, to come back here."""
+        """The address of the page where readers say which build is theirs, to come back here."""
         return f"{MY_BUILD}?{urlencode({'to': self.address})}"
 
     def preferring(self, **preference: str) -> str:
@@ -276,7 +276,7 @@ def remember_preferences(response: Response, **preferences: str | None) -> None:
 
 
 def uncached(response: Response) -> Response:
-    """For answers that hold what one reader typed, or what nobody else may see."""
+    """Let nobody keep a response that holds what one reader typed, or what nobody else may see."""
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -290,9 +290,9 @@ def _language(request: Request, *, is_page: bool) -> Language:
     """An address may ask for a language (`?lang=zh`, so that links can be shared); else the reader's own choice; else,
     for pages, what their browser asks for.
     """
-    asked = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
-    if asked in set(Language):
-        return Language(asked)
+    code = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
+    if code in set(Language):
+        return Language(code)
     return i18n.accepted(request.headers.get("Accept-Language", "")) if is_page else Language.ENGLISH
 
 

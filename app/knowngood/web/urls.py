@@ -23,10 +23,10 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def asking(address: str, /, **said: str) -> str:
-    """With those of the parameters that are not empty."""
-    asked = {name: value for name, value in said.items() if value}
-    return f"{address}?{urlencode(asked)}" if asked else address
+def asking(address: str, /, **parameters: str) -> str:
+    """The address with the parameters that are not empty."""
+    query = {name: value for name, value in parameters.items() if value}
+    return f"{address}?{urlencode(query)}" if query else address
 
 
 def issue_address(issue: str, build: str = "", hardware: str = "") -> str:
@@ -39,7 +39,7 @@ def badge_address(issue: str, build: str = "", hardware: str = "", *, kind: str 
 
 
 def list_badge_address(name: str, build: str = "", hardware: str = "", *, kind: str = "svg") -> str:
-    """Of a watch list."""
+    """The address of a watch list's badge."""
     return f"/badge/watchlists{badge_address(name, build, hardware, kind=kind).removeprefix('/badge')}"
 
 
@@ -67,7 +67,7 @@ def embed_address(issue: str) -> str:
 
 
 def cell_anchor(build: str, hardware: str) -> str:
-    """Where a cell stands among the sections of its issue, in pages that are files."""
+    """The anchor of a cell among the sections of its issue, in pages that are files."""
     return f"{build.removeprefix('torch-')}.{hardware}"
 
 
@@ -76,7 +76,7 @@ def attempt_address(attempt: str) -> str:
 
 
 def pins_address(attempt: str) -> str:
-    """Its lock as hashed requirements."""
+    """The address of an attempt's lock as hashed requirements."""
     return f"{attempt_address(attempt)}/requirements.txt"
 
 
@@ -89,7 +89,7 @@ def watch_list_address(name: str) -> str:
 
 
 def notes_address(issue: str, build: str, hardware: str) -> str:
-    """Where people say something of a cell."""
+    """The address where people comment on a cell."""
     return f"/cells/{part(issue)}/{part(build)}/notes?hardware={part(hardware)}"
 
 
@@ -113,18 +113,18 @@ def watch_list_feed(name: str) -> str:
     return f"/feeds/watchlists/{part(name)}.atom"
 
 
-def compare_address(before: str = "", after: str = "", **asked: str) -> str:
-    """Without one of the two builds the page asks for it."""
-    return asking("/compare", a=before, b=after, **asked)
+def compare_address(before: str = "", after: str = "", **parameters: str) -> str:
+    """The address of a comparison. Without one of the two builds the page asks for it."""
+    return asking("/compare", a=before, b=after, **parameters)
 
 
-def matrix_address(**asked: str) -> str:
+def matrix_address(**parameters: str) -> str:
     """A part of the matrix."""
-    return asking(MATRIX, **asked)
+    return asking(MATRIX, **parameters)
 
 
-def upgrade_address(start: str, **asked: str) -> str:
-    return asking("/upgrade", **{"from": start, **asked})
+def upgrade_address(start: str, **parameters: str) -> str:
+    return asking("/upgrade", **{"from": start, **parameters})
 
 
 def search_address(text: str) -> str:

@@ -239,8 +239,8 @@ def test_what_was_pasted_is_nowhere_afterwards(
         assert "ETag" not in answer.headers
     assert everything_in(notebook) == before
     state = app.state.state
-    assert SECRET not in repr([(key, kept.body) for key, kept in state.answers._kept.items()])
-    assert not state.answers._kept
+    assert SECRET not in repr([(key, kept.body) for key, kept in state.answers._answers.items()])
+    assert not state.answers._answers
     written = capfd.readouterr()
     assert SECRET not in repr(logged) + caplog.text + written.out + written.err
 

@@ -10,7 +10,7 @@ from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.move.schemas import upgrade_body
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.renderers import upgrade_text
-from knowngood.move.upgrade.request import UpgradeRequest, packages_said, read_upgrade
+from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade, relevant_packages
 from knowngood.move.upgrade.wording import answer
 from knowngood.store.knowledge.model import Knowledge, Recorded
 from knowngood.store.knowledge.snapshot import read_shipped
@@ -90,7 +90,7 @@ def test_that_its_rows_have_no_build_rules_nothing_out(knowledge: Knowledge) -> 
 
 
 def test_of_an_environment_it_is_kept_whether_a_row_concerns_it_or_not(knowledge: Knowledge) -> None:
-    assert packages_said({"torch-xla": "2.5.1", "numpy": "2.2.6"}, knowledge) == ("torch-xla",)
+    assert relevant_packages({"torch-xla": "2.5.1", "numpy": "2.2.6"}, knowledge) == ("torch-xla",)
 
 
 @pytest.mark.parametrize(

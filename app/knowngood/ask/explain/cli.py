@@ -47,7 +47,7 @@ def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys:
 
 
 def _read(file: str) -> str:
-    """A text longer than a paste may be is cut by whoever reads it; a far longer one is refused."""
+    """The reader of a text cuts one that is longer than a paste may be; a far longer one is refused."""
     try:
         with sys.stdin.buffer if file == "-" else Path(file).open("rb") as stream:
             data = stream.read(_MOST_BYTES + 1)

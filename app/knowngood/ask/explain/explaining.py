@@ -9,7 +9,9 @@ from knowngood.ask.signature_search import SearchBudget
 from knowngood.store.knowledge.model import Knowledge
 
 _SEARCHES_S = 1.2
-"""Of the time that a foreign text may take: a signature that is slow on it is named, before all of it is refused."""
+"""Seconds for the searches, out of the time that a foreign text may take: a signature that is slow on it is named,
+before all of it is refused.
+"""
 
 
 def explain_paste(text: str, library: FailureLibrary, knowledge: Knowledge, build: str = "") -> Explanation:

@@ -39,7 +39,8 @@ from knowngood.environments.resolve import ResolvedBuild, resolve, resolve_build
 from knowngood.store.knowledge.model import Knowledge
 
 Place = tuple[str, str]
-"""(file below site-packages, function) of one frame of a traceback; the function is empty where none is told."""
+"""(file below site-packages, function) of one frame of a traceback; the function is empty where the frame names none.
+"""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ _SHARED_BY = 0.1  # of the issues: a place that more of them pass through tells 
 
 
 def places_in(text: str) -> frozenset[Place]:
-    """Where in installed packages the tracebacks of a text run."""
+    """The places in installed packages that the tracebacks of a text run through."""
     return frozenset(map(_place, _FRAME.finditer(text)))
 
 
@@ -414,8 +415,8 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
 
 
 def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | None:
-    """Where the signature stands. The words of a wrong result are our repro's own, and so is its exception's name.
-    Markdown and mail wrap long messages: where a signature has a blank a line may end.
+    """Find the span of the signature in a text. The words of a wrong result are our repro's own, and so is its
+    exception's name. Markdown and mail wrap long messages: where a signature has a blank a line may end.
     """
     pattern = _BLANK.sub(r"\\s", issue.signature.pattern)
     if issue.signature.kind is not SignatureKind.WRONG_RESULT:
@@ -466,7 +467,7 @@ def _died(issue: Issue, text: str) -> bool:
 
 
 def _operator_of_a_crash(text: str, issue: Issue) -> tuple[int, int] | None:
-    """Where a text names the operator that the issue is about, of a process that died as the issue's does. The
+    """Find the operator that the issue is about in the text of a process that died as the issue's does. The
     signature of many crashes is a frame of the repro's own, which no other text has.
     """
     if issue.signature.kind is not SignatureKind.SIGNAL or not _died(issue, text):
@@ -535,8 +536,8 @@ _LEAST_SILENT_SCORE = 0.05
 
 
 def telling_words(lines: Sequence[str]) -> list[str]:
-    """Of a log the words of the lines that say what went wrong, and the names of its innermost frames; of a few lines
-    all of them.
+    """The words of the lines of a log that say what went wrong, and the names of its innermost frames; all words of a
+    text of a few lines.
     """
     lines = [line for line in lines if not _HARMLESS.search(line)]
     if len(lines) > _MOST_LINES:

@@ -28,7 +28,7 @@ def find_failures(s: Session) -> dict[str, tuple[str, ...]]:
 
 
 def _spread(ids: Sequence[str]) -> list[str]:
-    """The first, the last, and what stands evenly between."""
+    """Pick the first, the last, and an even spread between them."""
     if len(ids) <= _OF_EACH:
         return list(ids)
     return [ids[at * (len(ids) - 1) // (_OF_EACH - 1)] for at in range(_OF_EACH)]

@@ -90,7 +90,7 @@ class News:
 
     @property
     def newest(self) -> tuple[CellTurn, ...]:
-        """Of each issue the newest."""
+        """The newest turn of each issue."""
         turns = [turn for change in self.changes for turn in change.turns]
         return tuple(reversed({turn.issue: turn for turn in reversed(turns)}.values()))
 
@@ -187,7 +187,7 @@ def load_overview(session: Session, state: AppState, now: datetime, build: Build
 
 
 def usual_class(known: Known) -> str:
-    """The class that is told of where nobody asks for another."""
+    """The class that the overview shows where nobody asks for another."""
     return CPU_CLASS if CPU_CLASS in known.hardware or not known.hardware else known.hardware[0]
 
 
@@ -229,8 +229,8 @@ _ANSWERS = FAILING_PROSPECTS | {Prospect.PASSES}
 
 
 def _most_severe(rows: Iterable[IssueStanding], known: Known, hardware: str) -> list[IssueStanding]:
-    """Of those that ever failed on the class, by the weight that an upgrade gives them; of one weight, what fails on
-    the build first.
+    """The issues that ever failed on the class, by the weight that an upgrade gives them; of one weight, those that
+    fail on the build first.
     """
     failed = {row.issue.id for row in rows if known.history(row.issue.id, hardware).spans}
     return sorted((row for row in rows if row.issue.id in failed), key=_gravity)[:MOST_SEVERE]

@@ -114,8 +114,8 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
 
 
 def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
-    """Those of the answer; where it is a query, those that the query selects, as the matrix has them. Raises BadRequest
-    for a query with a word that is misspelt: where nobody can choose, nothing is guessed.
+    """The issues of the answer; where it is a query, those that the query selects, as the matrix has them. Raises
+    BadRequest for a query with a word that is misspelt: where nobody can choose, nothing is guessed.
     """
     selected = query_of(answer.hits[0]) if answer.hits else ""
     if not selected:
@@ -138,7 +138,7 @@ def _request(environment: dict[str, Any]) -> GateRequest:
 
 
 def _classes_here() -> list[str]:
-    """Those of this machine; none where that cannot be told without a package."""
+    """The hardware classes of this machine; none where a package is needed to tell."""
     classes = hardware_here()
     sys.stderr.write("" if classes else _UNSEEN_GPUS)
     return list(classes)
@@ -148,7 +148,7 @@ def _classes_here() -> list[str]:
 
 
 def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, Any]:
-    """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
+    """The JSON of `GET /api/v1/issues/ID`, and under `here` as `POST /api/v1/gate` does about this issue alone."""
     from knowngood.matrix.schemas import issue_detail
 
     cells = known.stored(answer.issue.id)

@@ -174,7 +174,7 @@ _COMMANDS = {
 
 
 def search_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text: str) -> str:
-    """The answer to a search: what is meant beside issues, each with the command that answers it, then the issues."""
+    """The answer to a search: first what is no issue, each with the command that answers it, then the issues."""
     lines = wrapped(english(answer.note)) if answer.note else []
     lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
     for hit in answer.hits:
@@ -207,7 +207,7 @@ def _meant(hit: Hit, answer: SearchAnswer) -> Iterator[str]:
         command = f"knowngood matrix --query {shlex.quote(query)}{on}"
     if not command:
         return
-    yield from wrapped(one_line(". ".join(english(one) for one in (hit.title, hit.told) if one)), later=_INDENT)
+    yield from wrapped(one_line(". ".join(english(part) for part in (hit.title, hit.told) if part)), later=_INDENT)
     yield f"{_INDENT}{one_line(command)}"
 
 

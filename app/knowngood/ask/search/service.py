@@ -103,7 +103,7 @@ def _answer(
 
 
 class SearchIndex:
-    """All that follows from a catalogue's issues alone."""
+    """What a search reads that follows from a catalogue's issues alone."""
 
     def __init__(self, issues: Mapping[str, Issue]) -> None:
         self.words = TextIndex({issue.id: parts_of(issue) for issue in issues.values()}, terms_of)
@@ -473,7 +473,7 @@ class _Question:
         return hits, note if late else NOTHING
 
     def _match_signatures(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Find the issues whose signature stands in a one-line message, and those whose search took too long."""
+        """Find the issues whose signature a one-line message contains, and those whose search took too long."""
         carried, late = list[str](), list[str]()
         if len(self._raw) < _FEWEST_LETTERS or not _SAYS_ERROR.search(self._raw):
             return carried, late

@@ -62,15 +62,15 @@ class NotKnownGood(KnownGoodError, RuntimeError):
 
 
 class NotKnownGoodWarning(UserWarning):
-    """The same where the code runs nevertheless."""
+    """The code ran although the issue fails here, or nobody knows whether it does."""
 
 
 _SEVEREST_FIRST = (True, None, False)
 
 
 def worst_of(findings: list[Finding]) -> Finding:
-    """Of several classes the one that decides, as in the gate: a class where the issue cannot exist decides nothing
-    where it exists on another one.
+    """Choose the finding that decides among several classes, as the gate does: a class where the issue cannot exist
+    decides nothing where it exists on another one.
     """
     applicable = [finding for finding in findings if finding.verdict != "not_applicable"]
-    return min(applicable or findings, key=lambda one: _SEVEREST_FIRST.index(one.affected))
+    return min(applicable or findings, key=lambda finding: _SEVEREST_FIRST.index(finding.affected))

@@ -67,14 +67,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _expect(item: pytest.Item, mark: pytest.Mark) -> None:
-    found, how = _read(mark, item.nodeid)
-    if not found.affected:
-        item.add_report_section("call", _MARK, f"{found}; so the test runs as any other")
-    elif how.get("action") == "skip" or found.signature in _ENDS_THE_PROCESS:
-        item.add_marker(pytest.mark.skip(reason=str(found)))
+    finding, how = _read(mark, item.nodeid)
+    if not finding.affected:
+        item.add_report_section("call", _MARK, f"{finding}; so the test runs as any other")
+    elif how.get("action") == "skip" or finding.signature in _ENDS_THE_PROCESS:
+        item.add_marker(pytest.mark.skip(reason=str(finding)))
     else:
         raises = {"raises": how["raises"]} if "raises" in how else {}
-        item.add_marker(pytest.mark.xfail(reason=str(found), strict=True, **raises))
+        item.add_marker(pytest.mark.xfail(reason=str(finding), strict=True, **raises))
 
 
 def _read(mark: pytest.Mark, where: str) -> "tuple[Finding, Mapping[str, Any]]":

@@ -34,7 +34,9 @@ def affected(issue: str, *, hardware: str | None = None) -> bool | None:
 
 
 def finding(issue: str, *, hardware: str | None = None) -> Finding:
-    """The same with what it rests on. A Finding is neither true nor false: `bool()` of it raises TypeError."""
+    """What `affected` says, with what it rests on. A Finding is neither true nor false: `bool()` of it raises
+    TypeError.
+    """
     return _find(str(issue), hardware)
 
 
@@ -44,9 +46,9 @@ def workaround_needed(issue: str, workaround: str | None = None, *, hardware: st
 
     Raises UnknownIssue, and UnknownWorkaround, which names those of the issue; both are LookupErrors.
     """
-    found = finding(issue, hardware=hardware)
-    if workaround is None or _helps(found, workaround) or not found.affected:
-        return found.affected
+    status = finding(issue, hardware=hardware)
+    if workaround is None or _helps(status, workaround) or not status.affected:
+        return status.affected
     return None
 
 
@@ -65,43 +67,43 @@ def guard(
     that the code has this one in place: it runs where that was measured to help on this very build. `unknown` says what
     to do where nobody knows.
     """
-    found = finding(issue, hardware=hardware)
-    helps = workaround is not None and _helps(found, workaround)
+    status = finding(issue, hardware=hardware)
+    helps = workaround is not None and _helps(status, workaround)
     for name, value in (("action", action), ("unknown", unknown)):
         if value not in _ACTIONS:
             raise BadRequest(f'{name}="{value}" is none of {", ".join(_ACTIONS)}')
-    if found.affected is None:
-        _do(unknown, f"not known whether {found}", found)
-    elif found.affected and not helps:
-        _do(action, f"{found}{_about(found, workaround)}", found)
-    yield found
+    if status.affected is None:
+        _do(unknown, f"not known whether {status}", status)
+    elif status.affected and not helps:
+        _do(action, f"{status}{_about(status, workaround)}", status)
+    yield status
 
 
 _ACTIONS = ("raise", "warn", "pass")
 _WARNED_AT = 4  # the line with the `with`, or the call: above this are _do, guard, and contextlib
 
 
-def _do(action: Action, problem: str, found: Finding) -> None:
+def _do(action: Action, problem: str, status: Finding) -> None:
     if action == "raise":
-        raise NotKnownGood(problem, found)
+        raise NotKnownGood(problem, status)
     if action == "warn":
         warnings.warn(problem, NotKnownGoodWarning, stacklevel=_WARNED_AT)
 
 
-def _about(found: Finding, workaround: str | None) -> str:
-    helping = ", ".join(id_ for id_, verdict in found.workarounds.items() if verdict == "effective")
+def _about(status: Finding, workaround: str | None) -> str:
+    helping = ", ".join(id_ for id_, verdict in status.workarounds.items() if verdict == "effective")
     remedy = f"; measured to help here: {helping}" if helping else "; no workaround was measured to help here"
     if workaround is None:
         return remedy
-    return f"; the workaround {workaround} is {found.workarounds.get(workaround, 'unverified')} here{remedy}"
+    return f"; the workaround {workaround} is {status.workarounds.get(workaround, 'unverified')} here{remedy}"
 
 
-def _helps(found: Finding, workaround: str) -> bool:
+def _helps(status: Finding, workaround: str) -> bool:
     """Raises UnknownWorkaround."""
-    if workaround not in found.workarounds and workaround not in (names := workarounds_of(found.issue)):
+    if workaround not in status.workarounds and workaround not in (names := workarounds_of(status.issue)):
         known = ", ".join(names) or "none"
-        raise UnknownWorkaround(f'no workaround of {found.issue} is called "{workaround:.60}"; known: {known}')
-    return found.workarounds.get(workaround) == "effective"
+        raise UnknownWorkaround(f'no workaround of {status.issue} is called "{workaround:.60}"; known: {known}')
+    return status.workarounds.get(workaround) == "effective"
 
 
 @cache

@@ -70,7 +70,9 @@ def active_reasons(ruling: Ruling) -> tuple[Reason, ...]:
 
 
 def group_alike(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
-    """Reasons to tell together: what was not measured, for the same cause to the same effect. Others stand alone."""
+    """Group the reasons to print together: what was not measured, for the same cause to the same effect. Others stay
+    alone.
+    """
     groups: dict[object, list[Reason]] = {}
     for place, reason in enumerate(reasons):
         is_alike = reason.measured_at is None and not reason.workarounds
@@ -80,7 +82,7 @@ def group_alike(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
 
 
 def is_explained(ruling: Ruling, reasons: Iterable[Reason]) -> bool:
-    """Whether one of these reasons carries the decision; else it has to be told by itself."""
+    """Whether one of these reasons carries the decision; else the answer has to say it by itself."""
     refusing = {Effect.BLOCK, Effect.INSUFFICIENT}
     if ruling.refusals:
         return False
@@ -107,13 +109,13 @@ def why_it_passes(reason: Reason) -> str:
 
 def plain_passes(ruling: Ruling) -> dict[VerdictMark, list[str]]:
     """Issues with nothing more to tell, by their mark: what passes, then what does not apply or concerns others."""
-    found: dict[VerdictMark, list[str]] = {}
-    for reason in sorted(ruling.reasons, key=lambda one: one.verdict is not Verdict.NOT_AFFECTED):
+    by_mark: dict[VerdictMark, list[str]] = {}
+    for reason in sorted(ruling.reasons, key=lambda reason: reason.verdict is not Verdict.NOT_AFFECTED):
         if reason.effect is Effect.PASS and _is_plain(reason):
-            issues = found.setdefault(mark_of(reason), [])
+            issues = by_mark.setdefault(mark_of(reason), [])
             if reason.issue not in issues:
                 issues.append(reason.issue)
-    return found
+    return by_mark
 
 
 def _is_plain(reason: Reason) -> bool:
@@ -174,8 +176,8 @@ _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|disc
 def upstream_name(reason: Reason) -> str:
     """`pytorch/pytorch#151290` of a thread on GitHub; any other address as it is."""
     thread = reason.upstream or ""
-    found = _THREAD.match(thread)
-    return f"{found[1]}#{found[2]}" if found else one_line(thread)
+    match = _THREAD.match(thread)
+    return f"{match[1]}#{match[2]}" if match else one_line(thread)
 
 
 def best_workaround(reason: Reason) -> MeasuredWorkaround | None:
@@ -211,7 +213,7 @@ def counts_in_words(ruling: Ruling) -> str:
     absent = [
         reason for reason in ruling.reasons if reason.effect is Effect.PASS and reason.verdict is Verdict.NOT_APPLICABLE
     ]
-    others = sum(1 for one in absent if one.concerns_others)
+    others = sum(1 for reason in absent if reason.concerns_others)
     numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
     numbers[Effect.PASS] -= len(absent)
     many = {Effect.BLOCK: "block", Effect.INSUFFICIENT: "leave it open", Effect.WARN: "warn", Effect.PASS: "pass"}
@@ -220,11 +222,11 @@ def counts_in_words(ruling: Ruling) -> str:
         (others, "concerns another class or package", "concern other classes or packages"),
         (len(absent) - others, "does not apply", "do not apply"),
     ]
-    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in counts if n)
+    return ", ".join(f"{n} {single if n == 1 else more}" for n, single, more in counts if n)
 
 
 def build_page(ruling: Ruling, base: str) -> str:
-    """Where all cells of the build can be read; empty without a server or a tested build."""
+    """The address of the page with all cells of the build; empty without a server or a tested build."""
     return address(base, f"/builds/{quote(ruling.build, safe='')}") if base and ruling.build else ""
 
 

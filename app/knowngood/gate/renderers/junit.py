@@ -46,7 +46,7 @@ def answer_junit(ruling: Ruling, base: str = "") -> str:
 
 
 def _utc(moment: datetime) -> str:
-    """Without its zone, as the format has it."""
+    """The time without its zone, as the format has it."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
 
@@ -108,11 +108,11 @@ def _refusal(ruling: Ruling) -> ET.Element:
 _COUNTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def junit_case(attributes: Mapping[str, str], element: str, text: str, said: Mapping[str, str]) -> ET.Element:
+def junit_case(attributes: Mapping[str, str], element: str, text: str, details: Mapping[str, str]) -> ET.Element:
     """A test case with one `element` (failure, error, skipped, system-out) that holds `text`; without one it passed."""
     case = ET.Element("testcase", dict(attributes))
     if element:
-        ET.SubElement(case, element, dict(said)).text = text
+        ET.SubElement(case, element, dict(details)).text = text
     return case
 
 
@@ -125,6 +125,6 @@ def junit_suite(
         listed = ET.SubElement(suite, "properties")
         listed.extend(ET.Element("property", {"name": name, "value": value}) for name, value in properties.items())
     suite.extend(cases)
-    found = Counter(child.tag for case in cases for child in case)
-    suite.attrib |= {"tests": str(len(cases)), **{count: str(found[element]) for count, element in _COUNTS.items()}}
+    tags = Counter(child.tag for case in cases for child in case)
+    suite.attrib |= {"tests": str(len(cases)), **{count: str(tags[element]) for count, element in _COUNTS.items()}}
     return suite

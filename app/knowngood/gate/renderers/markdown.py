@@ -51,7 +51,7 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%\[\]-]+\Z")
 def answer_markdown(ruling: Ruling, base: str = "", *, shown: int | None = None) -> str:
     """The answer first, then a table of the reasons that do something, then each of them with its workaround.
 
-    `shown` bounds how many are told (None: all); the rest is counted and linked.
+    `shown` bounds how many are shown (None: all); the rest is counted and linked.
     """
     reasons = active_reasons(ruling)
     first = reasons[:shown]
@@ -98,7 +98,7 @@ def _table(reasons: Sequence[Reason], base: str) -> str:
 
 def _row(reason: Reason, base: str) -> tuple[str, ...]:
     sign, word = mark_of(reason)
-    found = ", ".join(part for part in (word, age_in_words(reason)) if part)
+    verdict = ", ".join(part for part in (word, age_in_words(reason)) if part)
     evidence = address(base, reason.evidence_url or "")
     title = f"{link(reason.issue, evidence)} {escaped(reason.title)}"
     silent = " (∆ wrong numbers, no error)" if reason.silent else ""
@@ -106,7 +106,7 @@ def _row(reason: Reason, base: str) -> tuple[str, ...]:
         f"{escaped(sign)} {EFFECTS[reason.effect]}",
         f"{title}{silent}",
         escaped(reason.hardware),
-        escaped(found),
+        escaped(verdict),
         escaped(reason.first_fixed) or "-",
     )
 

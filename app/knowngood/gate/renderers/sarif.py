@@ -30,7 +30,9 @@ from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, quoted
 
 PLACEHOLDER = "knowngood/environment"
-"""Where results stand when the environment comes from no file of the repository. Never changed: alerts hang on it."""
+"""The file that results point to when the environment comes from no file of the repository. Never changed: alerts hang
+on it.
+"""
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 NO_ANSWER = "knowngood-no-answer"
@@ -97,7 +99,9 @@ def _rule(reason: Reason, base: str) -> _Json:
 
 
 def _help(reason: Reason, write: Callable[[str], str], write_snippet: Callable[[str], list[str]]) -> Iterator[str]:
-    """Where to go, and what helps. `write` and `write_snippet` make one form of a text: plain, or Markdown."""
+    """Say which release to go to, and what helps. `write` and `write_snippet` make one form of a text: plain, or
+    Markdown.
+    """
     if fix_in_words(reason):
         yield f"Upgrade: {write(fix_in_words(reason))}."
     if workaround := best_workaround(reason):
@@ -148,7 +152,7 @@ def _fingerprints(issue: str, hardware: str, where: str) -> Mapping[str, str]:
 
 
 def fingerprint(issue: str, hardware: str, where: str) -> str:
-    """The same from run to run, whatever the build is: 32 hexadecimal digits."""
+    """32 hexadecimal digits that stay the same from run to run, whatever the build is."""
     named = "\n".join(one_line(part) for part in (issue, hardware, where))
     return hashlib.sha256(named.encode()).hexdigest()[:32]
 

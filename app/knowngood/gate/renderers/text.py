@@ -70,7 +70,7 @@ def _reason_lines(reason: Reason, base: str) -> Iterator[str]:
 
 
 def help_lines(reason: Reason) -> Iterator[str]:
-    """Where it is fixed, the workaround to show with its snippet, and the others."""
+    """Lines on the release that fixes it, the workaround to show with its snippet, and the other workarounds."""
     if fix_in_words(reason):
         yield from _indented(fix_in_words(reason))
     workaround = best_workaround(reason)
@@ -99,7 +99,7 @@ def _indented(text: str) -> list[str]:
 
 
 def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator[str]:
-    """With its snippet."""
+    """Lines on a workaround, with its snippet."""
     trade_off = f" ({one_line(workaround.trade_off)})" if workaround.trade_off else ""
     yield from _indented(f"{lead}{one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}")
     for is_code, lines in snippet_parts(workaround.snippet):

@@ -31,7 +31,7 @@ def watch_lists(context: Context) -> Response:
     """Every watch list as it is now."""
     return context.answer(
         load_watch_lists,
-        lambda found: context.json(WatchListsBody(watchlists=[WatchListBody.of(one) for one in found.values()])),
+        lambda lists: context.json(WatchListsBody(watchlists=[WatchListBody.of(list_) for list_ in lists.values()])),
     )
 
 
@@ -39,7 +39,7 @@ def watch_lists(context: Context) -> Response:
 def watch_list(context: Context, name: str, version: Version = None) -> Response:
     """`version` asks for the list as it was then."""
     return context.answer(
-        lambda session: find_watch_list(session, name, version), lambda found: context.json(WatchListBody.of(found))
+        lambda session: find_watch_list(session, name, version), lambda list_: context.json(WatchListBody.of(list_))
     )
 
 
@@ -47,10 +47,10 @@ def watch_list(context: Context, name: str, version: Version = None) -> Response
 def put_watch_list(context: Context, request: Request, actor: Judge, name: str, change: WatchListChange) -> Response:
     """Keep a list under this name: a new one becomes yours. The same once more changes nothing."""
     with unit_of_work(context.state.engine) as session:
-        kept = save_watch_list(
+        list_ = save_watch_list(
             session, name, change.content, by=_keeper(request, actor), now=context.now, based_on=change.version
         )
-    return context.json(WatchListBody.of(kept))
+    return context.json(WatchListBody.of(list_))
 
 
 @router.delete("/watchlists/{name}", status_code=HTTPStatus.NO_CONTENT, responses=_TAKEN)

@@ -76,14 +76,14 @@ def import_command(file: Path, name: str, owner: str) -> None:
 )
 def list_command(*, as_json: bool) -> None:
     with reading(opened(read_settings())) as s:
-        found = load_watch_lists(s)
+        lists = load_watch_lists(s)
     if as_json:
-        click.echo(json.dumps([WatchListBody.of(one).model_dump(mode="json") for one in found.values()], indent=2))
+        click.echo(json.dumps([WatchListBody.of(list_).model_dump(mode="json") for list_ in lists.values()], indent=2))
         return
-    if not found:
+    if not lists:
         click.echo("no watch lists yet; make one with `knowngood watch add NAME --issues ID,ID`", err=True)
-    for one in found.values():
-        click.echo(f"{one.name}  version {one.version} of {one.owner}  {_in_words(one.content)}")
+    for list_ in lists.values():
+        click.echo(f"{list_.name}  version {list_.version} of {list_.owner}  {_in_words(list_.content)}")
 
 
 @command(
@@ -101,9 +101,9 @@ def _save(lists: Mapping[str, WatchListContent], owner: str) -> None:
     keeper = ListOwner(operator(), overrules=True)
     with unit_of_work(opened_with_catalogue(read_settings())) as s:
         now = datetime.now(UTC)
-        saved = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
-    for one in saved:
-        click.echo(f"{one.name}: version {one.version}, {_in_words(one.content)}")
+        saved = [save_watch_list(s, name, content, by=keeper, now=now, owner=owner) for name, content in lists.items()]
+    for list_ in saved:
+        click.echo(f"{list_.name}: version {list_.version}, {_in_words(list_.content)}")
 
 
 def _in_words(content: WatchListContent) -> str:

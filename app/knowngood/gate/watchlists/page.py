@@ -27,8 +27,8 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/watchlists")
 def watch_lists(context: Context) -> Response:
-    def show(found: Mapping[str, WatchList]) -> Response:
-        lines = [(one, _in_short(context, one)) for one in found.values()]
+    def show(lists: Mapping[str, WatchList]) -> Response:
+        lines = [(list_, _in_short(context, list_)) for list_ in lists.values()]
         return context.page("watch_lists.html", lines, json_address=f"{API}/watchlists")
 
     return context.answer(load_watch_lists, show)
@@ -39,7 +39,7 @@ def watch_list(context: Context, name: str) -> Response:
     def load(session: Session) -> tuple[WatchList, Mapping[str, Issue]]:
         return find_watch_list(session, name), {issue.id: issue for issue in load_issues(session)}
 
-    return context.answer(load, lambda found: _page(context, *found))
+    return context.answer(load, lambda loaded: _page(context, *loaded))
 
 
 def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]) -> Response:
@@ -51,10 +51,10 @@ def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]
     return context.page(
         "watch_list.html",
         shown,
-        said=tuple(_said(context, shown)),
+        contents=tuple(_describe_contents(context, shown)),
         watched=tuple(watched),
         remarks=remarks,
-        matrix_address=f"{MATRIX}?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
+        matrix_address=f"{MATRIX}?{urlencode({'issues': ','.join(issue.id for issue in watched)})}" if watched else "",
         changes_address=f"/changes?{urlencode({'watch': shown.name})}",
         feed=watch_list_feed(shown.name),
         badge=list_badge_address(shown.name),
@@ -64,7 +64,7 @@ def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]
     )
 
 
-def _said(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]]:
+def _describe_contents(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]]:
     watch = shown.content.watch
     named = {
         context.say("Issues"): watch.issues,
@@ -78,7 +78,7 @@ def _said(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]
             yield label, ", ".join(names)
 
 
-def _in_short(context: RequestContext, one: WatchList) -> str:
-    return one.content.description or context.say("; ").join(
-        f"{label}{context.say(': ')}{text}" for label, text in _said(context, one)
+def _in_short(context: RequestContext, list_: WatchList) -> str:
+    return list_.content.description or context.say("; ").join(
+        f"{label}{context.say(': ')}{text}" for label, text in _describe_contents(context, list_)
     )

@@ -74,7 +74,7 @@ def notes(context: Context, issue: str, build: str, hardware: Annotated[Words, Q
     """The notes on one cell, the oldest first."""
 
     def load(session: Session) -> NotesBody:
-        key = _found(context, session, issue, build, hardware)
+        key = _find_key(context, session, issue, build, hardware)
         notes = [NoteBody.of(note) for note in load_notes(session, [key])[key]]
         return NotesBody(issue=key.issue, build=key.build, notes=notes)
 
@@ -91,14 +91,14 @@ def notes(context: Context, issue: str, build: str, hardware: Annotated[Words, Q
 def say(context: Context, judge: Judge, issue: str, build: str, change: NoteChange) -> Response:
     """Say something of a cell: annotate it, dispute it, make it void, or restore it."""
     with unit_of_work(context.state.engine) as session:
-        key = _found(context, session, issue, build, change.hardware)
+        key = _find_key(context, session, issue, build, change.hardware)
         note = add_note(session, key, change.kind, change.reason, by=judge, now=context.now)
     response = context.json(NoteBody.of(note))
     response.status_code = HTTPStatus.CREATED
     return response
 
 
-def _found(context: RequestContext, session: Session, issue: str, build: str, hardware: str) -> CellKey:
+def _find_key(context: RequestContext, session: Session, issue: str, build: str, hardware: str) -> CellKey:
     cell = load_cell_evidence(session, context.known(session), issue, build, hardware).cell
     return cell.key
 
@@ -186,8 +186,8 @@ class VoidReportBody(Body):
 def voids(context: Context, _administrator: Administrator) -> Response:
     """Who voided which results, when and why. Needs the scope admin."""
     with reading(context.state.engine) as session:
-        found = load_voids(session)
-    return _answer(context, VoidsBody(voids=[VoidBody.of(one) for one in found]))
+        rows = load_voids(session)
+    return _answer(context, VoidsBody(voids=[VoidBody.of(entry) for entry in rows]))
 
 
 @router.post("/voids", tags=["voids"], response_model=VoidReportBody, operation_id="post_void")

@@ -88,9 +88,15 @@ def _tell(report: VoidReport, done: str, *, as_json: bool) -> None:
     news = [change for change in report.changes if change.is_news]
     if as_json:
         changed = [
-            {"issue": one.issue, "build": one.build, "hardware": one.hardware, "before": before, "after": after}
-            for one in news
-            for before, after in [one.verdicts]
+            {
+                "issue": change.issue,
+                "build": change.build,
+                "hardware": change.hardware,
+                "before": before,
+                "after": after,
+            }
+            for change in news
+            for before, after in [change.verdicts]
         ]
         numbers = {"attempts": report.attempts, "counted": report.counted, "cells": report.cells}
         click.echo(json.dumps({"void": _fields(report.void), **numbers, "changed": changed}, indent=2))
@@ -99,42 +105,45 @@ def _tell(report: VoidReport, done: str, *, as_json: bool) -> None:
         f"{report.attempts} attempts in {report.cells} cells {done}; {report.counted} of them count otherwise now, and "
         f"{len(news)} cells read differently"
     )
-    for one in news[:_SHOWN]:
-        before, after = one.verdicts
+    for change in news[:_SHOWN]:
+        before, after = change.verdicts
         turned = f"{before} -> {after}" if before is not after else f"{after}, its workarounds read differently"
-        click.echo(f"{one.issue} {one.build} {one.hardware}: {turned}")
+        click.echo(f"{change.issue} {change.build} {change.hardware}: {turned}")
     if len(news) > _SHOWN:
         click.echo(f"and {len(news) - _SHOWN} more (--json lists all)")
 
 
 def _list(engine: Engine, *, as_json: bool) -> None:
     with reading(engine) as s:
-        found = load_voids(s)
+        voids = load_voids(s)
     if as_json:
-        click.echo(json.dumps([_fields(one) for one in found], indent=2))
+        click.echo(json.dumps([_fields(entry) for entry in voids], indent=2))
         return
-    if not found:
+    if not voids:
         click.echo("nothing was ever voided", err=True)
-    for one in found:
-        click.echo(f"{one.id}  {_whose(one)}, {_when(one)}: {one.reason} ({one.actor}, {one.at:%Y-%m-%d %H:%M} UTC)")
-        if one.ended_at is not None:
-            click.echo(f"    ended by {one.ended_by}, {one.ended_at:%Y-%m-%d %H:%M} UTC: {one.ended_reason}")
+    for entry in voids:
+        click.echo(
+            f"{entry.id}  {_whose(entry)}, {_when(entry)}: {entry.reason} "
+            f"({entry.actor}, {entry.at:%Y-%m-%d %H:%M} UTC)"
+        )
+        if entry.ended_at is not None:
+            click.echo(f"    ended by {entry.ended_by}, {entry.ended_at:%Y-%m-%d %H:%M} UTC: {entry.ended_reason}")
 
 
-def _whose(one: Void) -> str:
-    machine = [f"machine {one.span.machine}"] if one.span.machine else []
-    token = [f"token kg_{one.span.token}"] if one.span.token else []
+def _whose(entry: Void) -> str:
+    machine = [f"machine {entry.span.machine}"] if entry.span.machine else []
+    token = [f"token kg_{entry.span.token}"] if entry.span.token else []
     return " through ".join([*machine, *token])
 
 
-def _when(one: Void) -> str:
-    begins = f"from {one.span.since:%Y-%m-%d %H:%M} " if one.span.since else ""
-    return f"{one.span.clock} {begins}to {one.span.until:%Y-%m-%d %H:%M} UTC"
+def _when(entry: Void) -> str:
+    begins = f"from {entry.span.since:%Y-%m-%d %H:%M} " if entry.span.since else ""
+    return f"{entry.span.clock} {begins}to {entry.span.until:%Y-%m-%d %H:%M} UTC"
 
 
-def _fields(one: Void) -> dict[str, object]:
-    span = one.span
-    told = {"at": one.at, "ended_at": one.ended_at, "from": span.since, "to": span.until}
-    times = {name: at.isoformat() if at else None for name, at in told.items()}
-    whose = {"id": one.id, "machine": span.machine, "token": span.token, "clock": span.clock}
-    return {**whose, **times, "by": one.actor, "reason": one.reason, "ended_reason": one.ended_reason}
+def _fields(entry: Void) -> dict[str, object]:
+    span = entry.span
+    moments = {"at": entry.at, "ended_at": entry.ended_at, "from": span.since, "to": span.until}
+    times = {name: at.isoformat() if at else None for name, at in moments.items()}
+    whose = {"id": entry.id, "machine": span.machine, "token": span.token, "clock": span.clock}
+    return {**whose, **times, "by": entry.actor, "reason": entry.reason, "ended_reason": entry.ended_reason}

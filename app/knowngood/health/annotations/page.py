@@ -75,7 +75,7 @@ def _shown(
         issue=evidence.issue,
         notes=notes,
         words=NOTE_WORDS,
-        meanings={one: meaning for one, meaning in MEANINGS.items() if may_say and one is not unfit},
+        meanings={note_kind: meaning for note_kind, meaning in MEANINGS.items() if may_say and note_kind is not unfit},
         kind=kind,
         reason=reason,
         problem=problem,

@@ -23,21 +23,21 @@ from knowngood.health.coverage.rules import HEADINGS, Remark, remarks_of
 def hygiene(issues: Sequence[str], *, as_json: bool) -> Exit:
     known = known_here()
     wanted = {issue.id for issue in issues_of(known.issues, issues)}
-    found = [remark for remark in remarks_of(known) if remark.issue in wanted]
+    remarks = [remark for remark in remarks_of(known) if remark.issue in wanted]
     if as_json:
-        print_json([{**vars(remark), "sentence": english(remark.sentence)} for remark in found])
+        print_json([{**vars(remark), "sentence": english(remark.sentence)} for remark in remarks])
     else:
-        _print(found)
-    return Exit.FINDING if found else Exit.OK
+        _print(remarks)
+    return Exit.FINDING if remarks else Exit.OK
 
 
 def _print(remarks: Sequence[Remark]) -> None:
     """One list for each kind of remark, in the order of `MismatchKind`."""
     for trouble, heading in HEADINGS.items():
-        found = [remark for remark in remarks if remark.trouble is trouble]
-        if found:
-            out.print(f"\n[bold]{heading}[/] ({len(found)})")
-        for remark in found:
+        group = [remark for remark in remarks if remark.trouble is trouble]
+        if group:
+            out.print(f"\n[bold]{heading}[/] ({len(group)})")
+        for remark in group:
             where = f" ({remark.hardware})" if remark.hardware else ""
             out.print(Text(f"  {remark.issue}{where}: {english(remark.sentence)}"), soft_wrap=True)
     if not remarks:

@@ -73,19 +73,19 @@ def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
         for hardware in known.hardware
         if (answered := [pair for pair in known.measured(issue.id, hardware) if pair[1].verdict in ANSWERS])
     }
-    found: list[Remark] = []
+    remarks: list[Remark] = []
     for hardware, answered in by_class.items():
         history = known.history(issue.id, hardware)
         if hardware in _own_classes(issue, by_class):
-            found += _against_upstream(issue, hardware, history)
-        found += _against_claims(issue, hardware, answered)
-        found += _no_longer_needed(issue, hardware, history, answered)
+            remarks += _against_upstream(issue, hardware, history)
+        remarks += _against_claims(issue, hardware, answered)
+        remarks += _no_longer_needed(issue, hardware, history, answered)
     every = [pair for answered in by_class.values() for pair in answered]
-    found += _cures_nowhere(issue, every)
-    found += _decoys_that_help(issue, every)
-    found += _never_failed(issue, every)
+    remarks += _cures_nowhere(issue, every)
+    remarks += _decoys_that_help(issue, every)
+    remarks += _never_failed(issue, every)
     order = list(MismatchKind)
-    return tuple(sorted(found, key=lambda one: (order.index(one.trouble), one.hardware, one.about)))
+    return tuple(sorted(remarks, key=lambda remark: (order.index(remark.trouble), remark.hardware, remark.about)))
 
 
 def _own_classes(issue: Issue, measured: Collection[str]) -> Collection[str]:
@@ -95,7 +95,7 @@ def _own_classes(issue: Issue, measured: Collection[str]) -> Collection[str]:
 
 
 def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable[Remark]:
-    """Nothing is said of limitations: they are closed as such and stay."""
+    """Say nothing of limitations: they are closed as such and stay."""
     thread = next((link for link in issue.links if link.kind is LinkKind.REPORT and link.state), None)
     if thread is None or issue.status is not Status.BUG or not history.measured:
         return
@@ -131,11 +131,11 @@ def _no_longer_needed(
         return
     cures = tuple(sorted({name for _, cell in answered for name in _of(cell, HELPING)}))
     if cures:
-        newer = dropwhile(lambda one: one.name != last.good_after, history.releases)
-        silent = in_words([one for one in newer if one.fails is None])
+        newer = dropwhile(lambda release: release.name != last.good_after, history.releases)
+        silent = in_words([release for release in newer if release.fails is None])
         from_then = aside(Message("not_needed_from", release=last.good_after), silent)
-        said = Message("not_needed", first=from_then, said=fix, names=cures)
-        sentence = clauses([said, *doubts_about(issue, history)])
+        advice = Message("not_needed", first=from_then, said=fix, names=cures)
+        sentence = clauses([advice, *doubts_about(issue, history)])
         yield Remark(MismatchKind.NO_LONGER_NEEDED, issue.id, sentence, hardware, ", ".join(cures))
 
 

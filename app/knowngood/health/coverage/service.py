@@ -100,7 +100,7 @@ def coverage_of(known: Known, waiting: tuple[Waiting, ...] = ()) -> Coverage:
             DoubtfulCell(*cell.key, cell.verdict, cell.reason, cell_address(*cell.key)) for cell in doubtful(every)
         ),
         unproven=tuple(remark for remark in remarks if remark.trouble is MismatchKind.NEVER_FAILED),
-        contradictions=tuple(one for one in remarks if one.trouble is MismatchKind.CONTRADICTED),
+        contradictions=tuple(remark for remark in remarks if remark.trouble is MismatchKind.CONTRADICTED),
         waiting=waiting,
     )
 
@@ -113,8 +113,8 @@ def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverag
         hardware=hardware,
         builds=tuple(build.id for build in chosen),
         applicable=sum(row.applicable for row in rows),
-        measured=sum(one.measured for one in rows),
-        conclusive=sum(one.conclusive for one in rows),
+        measured=sum(row.measured for row in rows),
+        conclusive=sum(row.conclusive for row in rows),
         rows=rows,
     )
 
@@ -122,7 +122,8 @@ def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverag
 def hygiene_of(known: Known) -> Hygiene:
     return Hygiene(
         tuple(
-            LinkedRemark(**vars(one), url=issue_address(one.issue, hardware=one.hardware)) for one in remarks_of(known)
+            LinkedRemark(**vars(remark), url=issue_address(remark.issue, hardware=remark.hardware))
+            for remark in remarks_of(known)
         )
     )
 

@@ -102,8 +102,8 @@ def _require_able() -> None:
 
 def _print_for_a_shell(node: RayNode) -> None:
     environment = node.environment(os.environ)
-    told = {name: value for name, value in environment.items() if name == NODE or os.environ.get(name) != value}
-    for name, value in sorted(told.items()):
+    changes = {name: value for name, value in environment.items() if name == NODE or os.environ.get(name) != value}
+    for name, value in sorted(changes.items()):
         out.print(f"export {name}={shlex.quote(value)}", markup=False, soft_wrap=True)
     out.print(f"export KNOWNGOOD_RAY_START={shlex.quote(shlex.join(node.offer))}", markup=False, soft_wrap=True)
 

@@ -124,10 +124,10 @@ def load_workers(session: Session, known: Known, window: Window, now: datetime) 
     return Workers(
         window=window,
         dispatcher_until=lease.until if lease and lease.until > now else None,
-        workers=tuple(WorkerBody.of(one) for one in workers),
-        held_by_none=tuple(DoingBody.of(one) for one in doing if not one.machine),
+        workers=tuple(WorkerBody.of(worker) for worker in workers),
+        held_by_none=tuple(DoingBody.of(job) for job in doing if not job.machine),
         classes=_classes(seen, cells_by_class(known), load_queued(session)),
-        unserved=tuple(UnservedBody.of(one) for one in unserved(known.issues.values(), known.builds.values(), served)),
+        unserved=tuple(UnservedBody.of(gap) for gap in unserved(known.issues.values(), known.builds.values(), served)),
     )
 
 

@@ -47,27 +47,27 @@ def draw(
 def compare(engine: Engine, issues: Iterable[Issue], drawn: Drawn) -> tuple[Rechecked, ...]:
     """The verdict on each cell by the attempts planned for it alone; in the order of the draw."""
     by_id = {issue.id: issue for issue in issues}
-    asked = _asked(drawn.jobs)
+    attempts = _attempts_by_cell(drawn.jobs)
     with reading(engine) as s:
-        return tuple(_compare(s, by_id[cell.issue], drawn.twins[cell.build], cell, asked) for cell in drawn.cells)
+        return tuple(_compare(s, by_id[cell.issue], drawn.twins[cell.build], cell, attempts) for cell in drawn.cells)
 
 
-def _asked(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
-    """By cell: arm, variant, ordinal and binding of the attempts planned for it."""
-    asked: dict[_PLACE, set[tuple[str, str, int, str]]] = {}
+def _attempts_by_cell(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
+    """Map each cell to arm, variant, ordinal and binding of the attempts planned for it."""
+    attempts: dict[_PLACE, set[tuple[str, str, int, str]]] = {}
     for job in jobs:
         for arm in job.arms:
             place = (arm.issue, job.build.id, job.hardware)
-            asked.setdefault(place, set()).add((arm.arm, arm.variant, arm.ordinal, arm.binding))
-    return asked
+            attempts.setdefault(place, set()).add((arm.arm, arm.variant, arm.ordinal, arm.binding))
+    return attempts
 
 
 def _compare(
-    s: Session, issue: Issue, build: Build, cell: Cell, asked: dict[_PLACE, set[tuple[str, str, int, str]]]
+    s: Session, issue: Issue, build: Build, cell: Cell, attempts: dict[_PLACE, set[tuple[str, str, int, str]]]
 ) -> Rechecked:
     if build.id != cell.build:
         return _on_another_python(s, issue, build, cell)
-    wanted = asked[cell.issue, build.id, cell.hardware]
+    wanted = attempts[cell.issue, build.id, cell.hardware]
     new = [
         judged
         for ordinal, bound, judged in load_judged(s, issue, build, cell.hardware)
@@ -77,14 +77,14 @@ def _compare(
 
 
 def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Rechecked:
-    """All that was measured there, whenever it was."""
-    found = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
-    after = found[0] if found else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, NOT_RUN)
-    return asked_again(cell, after)
+    """Compare with all that was measured on that build, whenever it was."""
+    cells = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
+    after = cells[0] if cells else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, NOT_RUN)
+    return compare_cells(cell, after)
 
 
-def asked_again(before: Cell, after: Cell) -> Rechecked:
-    """Two cells of the same issue, that of the later measurement against the other."""
+def compare_cells(before: Cell, after: Cell) -> Rechecked:
+    """Compare the cell of the later measurement with an earlier one of the same issue."""
     again = Again.STAYED if after.verdict is before.verdict else Again.CHANGED
     if after.verdict not in CONCLUSIVE:
         again = Again.NO_ANSWER
@@ -93,38 +93,42 @@ def asked_again(before: Cell, after: Cell) -> Rechecked:
     )
 
 
-def rate_of(found: Iterable[Rechecked]) -> Rate:
+def rate_of(comparisons: Iterable[Rechecked]) -> Rate:
     """How many of the cells that answered changed."""
-    answered = [one for one in found if one.again is not Again.NO_ANSWER]
-    return Rate(sum(1 for one in answered if one.again is Again.CHANGED), len(answered))
+    answered = [comparison for comparison in comparisons if comparison.again is not Again.NO_ANSWER]
+    return Rate(sum(1 for comparison in answered if comparison.again is Again.CHANGED), len(answered))
 
 
-def as_json(found: Sequence[Rechecked], seed: str) -> dict[str, Any]:
-    rate = rate_of(found)
+def as_json(comparisons: Sequence[Rechecked], seed: str) -> dict[str, Any]:
+    rate = rate_of(comparisons)
     return {
         "seed": seed,
-        "cells": len(found),
+        "cells": len(comparisons),
         "stayed": rate.whole - rate.part,
-        "changed": [_in_english(one) for one in found if one.again is Again.CHANGED],
-        "no_answer": [_in_english(one) for one in found if one.again is Again.NO_ANSWER],
+        "changed": [_in_english(comparison) for comparison in comparisons if comparison.again is Again.CHANGED],
+        "no_answer": [_in_english(comparison) for comparison in comparisons if comparison.again is Again.NO_ANSWER],
         "share": rate.share,
         "interval": rate.interval,
     }
 
 
-def _in_english(one: Rechecked) -> dict[str, Any]:
-    return {**vars(one), "reason": english(one.reason)}
+def _in_english(comparison: Rechecked) -> dict[str, Any]:
+    return {**vars(comparison), "reason": english(comparison.reason)}
 
 
-def print_rechecked(console: Console, found: Sequence[Rechecked], seed: str) -> None:
-    for one in found:
-        if one.again is not Again.STAYED:
-            how = f"{one.before} -> {one.after}" if one.again is Again.CHANGED else f"{one.before}, and now no answer"
-            text = f"{one.issue} {one.build} {one.hardware}: {how} ({english(one.reason)})"
+def print_rechecked(console: Console, comparisons: Sequence[Rechecked], seed: str) -> None:
+    for comparison in comparisons:
+        if comparison.again is not Again.STAYED:
+            how = (
+                f"{comparison.before} -> {comparison.after}"
+                if comparison.again is Again.CHANGED
+                else f"{comparison.before}, and now no answer"
+            )
+            text = f"{comparison.issue} {comparison.build} {comparison.hardware}: {how} ({english(comparison.reason)})"
             console.print(text, markup=False, soft_wrap=True)
-    rate = rate_of(found)
+    rate = rate_of(comparisons)
     low, high = rate.interval
-    lost = len(found) - rate.whole
+    lost = len(comparisons) - rate.whole
     console.print(f"{rate.whole - rate.part} stayed, {rate.part} changed, {lost} gave no answer (--seed {seed})")
     if rate.whole:
         console.print(f"changed: {rate.share:.1%}, with 95 % confidence {low:.1%} to {high:.1%}")
@@ -136,30 +140,30 @@ def print_rechecked(console: Console, found: Sequence[Rechecked], seed: str) -> 
 _MOST_LINES = 10
 
 
-def against(found: Iterable[Cell], issues: Mapping[str, Issue], shipped: Known) -> tuple[Rechecked, ...]:
+def against(cells: Iterable[Cell], issues: Mapping[str, Issue], shipped: Known) -> tuple[Rechecked, ...]:
     """Each cell that has an answer there, by what was found here; rows that run something else are none of them."""
     alike = {id_ for id_, issue in shipped.issues.items() if id_ in issues and runs_the_same(issues[id_], issue)}
     return tuple(
-        asked_again(before, cell)
-        for cell in found
+        compare_cells(before, cell)
+        for cell in cells
         if cell.issue in alike and (before := shipped.cells.get(cell.key)) and before.verdict in CONCLUSIVE
     )
 
 
-def print_found(console: Console, places: Collection[CellPlace], known: Known, shipped: Known | None) -> None:
-    """Of the cells that were asked; nothing where none was."""
-    found = [known.cells[place] for place in sorted(places) if place in known.cells]
-    if not found:
+def print_verdicts(console: Console, places: Collection[CellPlace], known: Known, shipped: Known | None) -> None:
+    """Print the verdicts of the cells at `places`; nothing where none is known."""
+    cells = [known.cells[place] for place in sorted(places) if place in known.cells]
+    if not cells:
         return
-    words = Counter(mark_of(cell).word for cell in found)
+    words = Counter(mark_of(cell).word for cell in cells)
     console.print(
-        f"found in {many(len(found), 'cell')}: {'; '.join(f'{count} {word}' for word, count in words.most_common())}",
+        f"found in {many(len(cells), 'cell')}: {'; '.join(f'{count} {word}' for word, count in words.most_common())}",
         markup=False,
         highlight=False,
         soft_wrap=True,
     )
     if shipped is not None:
-        for line in _agreement(against(found, known.issues, shipped), len(found)):
+        for line in _agreement(against(cells, known.issues, shipped), len(cells)):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -174,9 +178,12 @@ def _agreement(compared: Collection[Rechecked], cells: int) -> Iterable[str]:
     )
     alike = f"{rate.whole - rate.part} of {rate.whole} answers agree with the results that come with this release"
     yield f"{alike}{f'; {rest}' if rest else ''}"
-    changed = [one for one in compared if one.again is Again.CHANGED]
-    for one in changed[:_MOST_LINES]:
-        here, there = in_text(one.after).word, in_text(one.before).word
-        yield f"  {one.issue} on {one.build}, {one.hardware}: {here} here, {there} there ({english(one.reason)})"
+    changed = [comparison for comparison in compared if comparison.again is Again.CHANGED]
+    for comparison in changed[:_MOST_LINES]:
+        here, there = in_text(comparison.after).word, in_text(comparison.before).word
+        yield (
+            f"  {comparison.issue} on {comparison.build}, {comparison.hardware}: "
+            f"{here} here, {there} there ({english(comparison.reason)})"
+        )
     if len(changed) > _MOST_LINES:
         yield f"  and {len(changed) - _MOST_LINES} more that differ"

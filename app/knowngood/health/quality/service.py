@@ -136,13 +136,13 @@ def load_quality(session: Session, claims: Claims) -> Quality:
     return Quality(
         false_changes=_rate_of([pair.is_false_change for pair in pairs]),
         changed=tuple(PairBody.of(pair) for pair in pairs if pair.is_false_change),
-        varying=tuple(ComparedBody.of(one) for one in compared if one.varies),
+        varying=tuple(ComparedBody.of(cell) for cell in compared if cell.varies),
         flaky=tuple(FlakyBody.of(cell) for cell in _flaky(claims)),
         hardware=tuple(
             ClassQuality(
                 hardware=hardware,
                 false_changes=_rate_of([pair.is_false_change for pair in pairs if pair.hardware == hardware]),
-                varying_by_machine=_rate_of([one.varies for one in compared if one.hardware == hardware]),
+                varying_by_machine=_rate_of([cell.varies for cell in compared if cell.hardware == hardware]),
                 infrastructure=RateBody.of(infrastructure_rate(counts)),
                 outcomes=counts,
                 time=spent(times.get(hardware, ())),
@@ -165,19 +165,19 @@ def _flaky(claims: Claims) -> Iterator[Cell]:
 
 
 def _pythons(claims: Claims) -> Iterator[PythonAgreement]:
-    for (one, other), rate in claims.agreement.items():
-        asked = {one, other}
-        pairs = [pair for pair in claims.pairs if {claims.builds[cell.build].python for cell in pair} == asked]
-        yield PythonAgreement(RateBody.of(rate), holds(rate), _differing(pairs), (one, other))
+    for (python, other), rate in claims.agreement.items():
+        pythons = {python, other}
+        pairs = [pair for pair in claims.pairs if {claims.builds[cell.build].python for cell in pair} == pythons]
+        yield PythonAgreement(RateBody.of(rate), holds(rate), _differing(pairs), (python, other))
 
 
 def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> tuple[Differing, ...]:
     return tuple(
-        Differing(one.issue, (SideBody.of(one), SideBody.of(other)))
-        for one, other in pairs
-        if one.verdict is not other.verdict
+        Differing(cell.issue, (SideBody.of(cell), SideBody.of(other)))
+        for cell, other in pairs
+        if cell.verdict is not other.verdict
     )
 
 
-def _rate_of(found: list[bool]) -> RateBody:
-    return RateBody.of(Rate(sum(found), len(found)))
+def _rate_of(flags: list[bool]) -> RateBody:
+    return RateBody.of(Rate(sum(flags), len(flags)))

@@ -68,7 +68,7 @@ def comparison_of(request: CompareRequest, known: Known, now: datetime) -> Compa
         if error.field not in {"a", "b"}:
             raise
         sides = {"a": request.a, "b": request.b}
-        near = [(one, _address(request, **{**sides, error.field: one})) for one in error.nearest]
+        near = [(name, _address(request, **{**sides, error.field: name})) for name in error.nearest]
         offered = near or [("choose two builds", _address(request, a="", b=""))]
         raise NotFound(f"{error.field}: {error.problem}", offered) from None
     if request.component:
@@ -92,8 +92,10 @@ def _narrowed_to(compared: Comparison, component: str, query: AskedQuery, now: d
         cells = {before.id: pairs[issue.id].before, after.id: pairs[issue.id].after}
         return [[cells[build.id] for build in builds]]
 
-    found = {one.id for one in matching(query, [pair.issue for pair in pairs.values()], View(builds, now), cells_of)}
-    return replace(compared, pairs=tuple(pair for id_, pair in pairs.items() if id_ in found))
+    selected = {
+        issue.id for issue in matching(query, [pair.issue for pair in pairs.values()], View(builds, now), cells_of)
+    }
+    return replace(compared, pairs=tuple(pair for id_, pair in pairs.items() if id_ in selected))
 
 
 router = APIRouter(tags=["compare"])

@@ -70,10 +70,10 @@ def compare(
         for pair in pairs
         if pair
     ]
-    texts = [_told(one, "json" if as_json else form, now) for one in compared]
+    texts = [_render(comparison, "json" if as_json else form, now) for comparison in compared]
     is_list = bool(from_diff) and (as_json or form == "json")
     sys.stdout.write(f"[{','.join(texts)}]\n" if is_list else "\n".join(texts))
-    ends = [Exit.INSUFFICIENT if None in pairs else Exit.OK, *(_end(one, failing) for one in compared)]
+    ends = [Exit.INSUFFICIENT if None in pairs else Exit.OK, *(_end(comparison, failing) for comparison in compared)]
     return max(ends, key=_GRAVITY.index)
 
 
@@ -100,7 +100,7 @@ def _pairs_in(revision: str, knowledge: Knowledge) -> list[tuple[str, str] | Non
     return list(dict.fromkeys(change.builds for change in changes))
 
 
-def _told(compared: Comparison, form: str, now: datetime) -> str:
+def _render(compared: Comparison, form: str, now: datetime) -> str:
     if form == "json":
         from knowngood.move.schemas import compare_body
 

@@ -1,4 +1,4 @@
-"""Two builds side by side: the pairs of all issues in the order in which they are told, counted, in one sentence."""
+"""Two builds side by side: the pairs of all issues in the order in which they are shown, counted, in one sentence."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -76,8 +76,8 @@ class Comparison:
     @property
     def counts(self) -> Mapping[Transition, int]:
         """Every transition, with the zeros."""
-        found = Counter(pair.transition for pair in self.pairs)
-        return {transition: found[transition] for transition in Transition}
+        counts = Counter(pair.transition for pair in self.pairs)
+        return {transition: counts[transition] for transition in Transition}
 
     @property
     def is_blind(self) -> bool:
@@ -157,8 +157,8 @@ _REMARKS: Mapping[Group, Sequence[_Remark]] = {
 
 
 def _counted(forms: _Forms, n: int) -> Message:
-    one, several, none = forms
-    key = several if n > 1 else one if n else none
+    single, several, none = forms
+    key = several if n > 1 else single if n else none
     return Message(key, n=n) if key else NOTHING
 
 
@@ -166,20 +166,20 @@ def _counts(comparison: Comparison) -> Iterator[Message]:
     for group, forms in _COUNTED.items():
         pairs = comparison.of(group)
         remarks = [_counted(words, sum(map(holds, pairs))) for words, holds in _REMARKS.get(group, ())]
-        told = [remark for remark in remarks if remark]
+        nonzero = [remark for remark in remarks if remark]
         if count := _counted(forms, len(pairs)):
-            yield aside(count, [joined("then", told)] if told else [])
+            yield aside(count, [joined("then", nonzero)] if nonzero else [])
 
 
 def outcome(comparison: Comparison) -> Message:
-    """The answer in parts. Nothing is said of what is none, but for the two that decide: what is fixed, and what is
+    """The answer in parts. Leave out counts of zero, but for the two that decide: what is fixed, and what is
     newly broken.
     """
     return joined("then", _counts(comparison))
 
 
 def sentence(comparison: Comparison) -> Message:
-    """The answer in one sentence: the first line of every form a comparison is told in."""
+    """The answer in one sentence: the first line of every form of a comparison."""
     before, after = comparison.before.id, comparison.after.id
     if before == after:
         return Message("both_are", build=before)

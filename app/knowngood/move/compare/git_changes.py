@@ -93,6 +93,6 @@ def _git(*arguments: str) -> str:
     except subprocess.TimeoutExpired:
         raise BadRequest(f"git {arguments[0]} took more than {_TIMEOUT_S} s") from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise BadRequest(f"--from-diff asks git, which says: {said[0][:200]}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+        raise BadRequest(f"--from-diff asks git, which says: {lines[0][:200]}")
     return done.stdout.decode(errors="replace")

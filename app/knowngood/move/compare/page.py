@@ -63,7 +63,7 @@ def compare(
         compared = comparison_of(request, known, context.now) if a and b else None
         return known, hardware, load_measured_builds(session, hardware), compared
 
-    return context.answer_in_turn(load, lambda found: _page(context, request, sort, *found))
+    return context.answer_in_turn(load, lambda loaded: _page(context, request, sort, *loaded))
 
 
 @router.get("/compare.md")
@@ -83,8 +83,8 @@ def _page(
     measured: Collection[str],
     compared: Comparison | None,
 ) -> Response:
-    """Where two builds are still to be chosen `compared` is None. `measured` are ids of builds on the class. Of each
-    build it is said whether it was measured, with any of its Pythons: one may stand in for another.
+    """`compared` is None while two builds are still to be chosen. `measured` are ids of builds on the class. The page
+    says of each build whether it was measured, with any of its Pythons: one may stand in for another.
     """
     newest_first = sorted(known.builds.values(), key=lambda build: build.build_id, reverse=True)
     tested = {build.build_id.apart_from_python for build in newest_first if build.id in measured}
@@ -95,8 +95,8 @@ def _page(
         "builds": {build.id: build.build_id.apart_from_python in tested for build in newest_first},
         "components": sorted({issue.component for issue in known.issues.values()}),
         "classes": [
-            Choice(item, _address(request, sort, hardware=item), item == hardware)
-            for item in dict.fromkeys([*known.hardware, hardware])
+            Choice(class_, _address(request, sort, hardware=class_), class_ == hardware)
+            for class_ in dict.fromkeys([*known.hardware, hardware])
         ],
         "pairing": PAIRING_WORDS,
         "json_address": f"{API}{compare_address(request.a, request.b, **narrowing)}" if compared else f"{API}/builds",
@@ -109,7 +109,7 @@ def _page(
         "compare.html",
         compared,
         **values,
-        told=context.told(outcome(compared)),
+        sentence=context.render(outcome(compared)),
         sections=_sections(compared, sort),
         headings=HEADINGS,
         meanings=MEANINGS,
@@ -117,7 +117,8 @@ def _page(
         own_reason=own_reason,
         notes=partial(notes, context),
         sortings=[
-            Choice(context.say(words), _address(request, one), one is sort) for one, words in SORTING_WORDS.items()
+            Choice(context.say(words), _address(request, sorting), sorting is sort)
+            for sorting, words in SORTING_WORDS.items()
         ],
         swapped_address=_address(replace(request, a=after, b=before), sort),
         markdown=comparison_markdown(compared, links_at(context.base)),
@@ -153,8 +154,8 @@ _EXPLAINED = frozenset(
 
 def notes(context: RequestContext, pair: IssuePair, without: str = "") -> Iterator[str]:
     """Notes on a pair in the reader's language. `without` is the key of one that the page has elsewhere."""
-    found = notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
-    return (context.write(note) for note in found if note.key != without)
+    messages = notes_of(pair, partial(context.titled, pair.issue), context.what_is_left)
+    return (context.write(note) for note in messages if note.key != without)
 
 
 def _offered(request: CompareRequest, narrowing: Mapping[str, str], line: Sequence[Build]) -> list[Choice]:

@@ -1,6 +1,6 @@
 """A comparison of two builds in words: plain text for a terminal, Markdown for an issue or a pull request.
 
-The words for groups and turns stand here, so that page, terminal and Markdown call one thing by one name.
+The words for groups and turns are here, so that page, terminal and Markdown call one thing by one name.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,9 +68,9 @@ def notes_of(
     naming: Callable[[Sequence[str]], str] = ", ".join,
     left: Callable[[Left], str] = attrgetter("what"),
 ) -> Iterator[Message]:
-    """Notes on a pair beside its verdicts. `naming` lists workarounds (ids), and `left` says what is left wrong."""
+    """Notes on a pair, next to its verdicts. `naming` lists workarounds (ids), and `left` says what is left wrong."""
     for turn in WorkaroundTurn:
-        if ids := [id_ for id_, one in pair.turns.items() if one is turn]:
+        if ids := [id_ for id_, change in pair.turns.items() if change is turn]:
             yield Message(f"turn_{turn}", names=naming(ids))
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
         if standing_of(passing) is SideStanding.PASSES and (needed := passes_needed(flaky, passing)):
@@ -91,18 +91,18 @@ def grounds_of(pair: IssuePair) -> Iterator[Message]:
     return (Message("build_inferred", build=build, ground=ground) for build, ground in inferred.items())
 
 
-def left_of(pair: IssuePair, said: Callable[[Left], str] = attrgetter("what")) -> Iterator[Message]:
-    """All that its passes say nothing of."""
+def left_of(pair: IssuePair, describe: Callable[[Left], str] = attrgetter("what")) -> Iterator[Message]:
+    """What the passes of a pair say nothing of."""
     for cell in pair.sides:
         if cell.not_covered:
-            what = "; ".join(said(one) for one in pair.issue.left if one.what in cell.not_covered)
+            what = "; ".join(describe(gap) for gap in pair.issue.left if gap.what in cell.not_covered)
             yield Message("build_not_covered", build=cell.build, what=what)
 
 
 def comparison_text(compared: Comparison) -> str:
     """The answer in the first line, then the groups in their order."""
     blocks = [wrapped(f"{english(sentence(compared))}.", later="  ")]
-    blocks += [[_heading(group, pairs), *_lines(group, pairs)] for group, pairs in _told(compared).items()]
+    blocks += [[_heading(group, pairs), *_lines(group, pairs)] for group, pairs in _select_groups(compared).items()]
     blocks += [wrapped(_advice(compared), later="  ")] if compared.is_blind else []
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
@@ -144,8 +144,8 @@ def _advice(compared: Comparison) -> str:
     return f"No issue answers on both builds. To measure them: knowngood run --builds {builds}"
 
 
-def _told(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
-    """Beside itself nothing of a build is told."""
+def _select_groups(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
+    """The groups to print; none where a build is compared with itself."""
     return compared.groups if compared.before != compared.after else {}
 
 
@@ -153,7 +153,7 @@ def comparison_markdown(compared: Comparison, links: Links | None = None) -> str
     """The answer, then a table for each group; what passes or applies to neither is named in a line."""
     blocks = [f"**{escaped(english(sentence(compared)))}.**"]
     head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
-    for group, pairs in _told(compared).items():
+    for group, pairs in _select_groups(compared).items():
         heading = _heading(group, pairs)
         if group in _NAMED_ONLY:
             blocks.append(f"{heading}: {'; '.join(escaped(_title(pair)) for pair in pairs)}")

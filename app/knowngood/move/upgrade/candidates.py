@@ -32,12 +32,12 @@ from knowngood.move.pair import CONFIRMED, Group, IssuePair
 from knowngood.move.upgrade.constraints import Constraints
 
 LEAST = 0.5
-"""The share of what is watched that must have an answer on a build before anything is said of it."""
+"""The share of what is watched that must have an answer on a build before the advice says anything of it."""
 
 
 ENOUGH = 0.8
-"""The share of what does not fail on a candidate that must be known to pass before it is recommended; whoever asks may
-name another, of LEAST or more.
+"""The share of what does not fail on a candidate that must be known to pass before it is recommended; a reader may name
+another, of LEAST or more.
 """
 
 
@@ -124,7 +124,7 @@ class Missing:
 
     @property
     def minutes(self) -> int:
-        """Whole minutes, rounded up: an estimate, to be told with "about"."""
+        """Whole minutes, rounded up: an estimate, to be written with "about"."""
         return ceil(self.seconds / 60)
 
 
@@ -190,7 +190,7 @@ class Candidate:
 
     @property
     def from_python(self) -> int:
-        """Of these, how many were run with another Python."""
+        """How many of `measured` were run with another Python."""
         return self.answered_by[PYTHON_RULE]
 
     @property
@@ -209,8 +209,8 @@ class Candidate:
 
     @property
     def assurance(self) -> float:
-        """The same without the issues that fail there: of the others, the share that is known to pass; again the lesser
-        of those without an answer of the CPU's and of all.
+        """The share of the issues that do not fail there that is known to pass; as in `coverage`, the lesser of the
+        share of those without an answer of the CPU's and of all.
 
         It is never above `coverage`, and no failure changes it. 1 where nothing is left open.
         """
@@ -226,7 +226,9 @@ class Candidate:
 
     @property
     def gain(self) -> int:
-        """The same, less what fails there with a workaround and may have passed before: at worst it gains this."""
+        """The weight of what is gained, less what fails there with a workaround and may have passed before: at worst it
+        gains this.
+        """
         return weight(self.of(Tally.GAINED)) - weight(
             item for item in self.items if item.may_be_lost and item.has_workaround
         )
@@ -247,7 +249,7 @@ class Candidate:
 
     @property
     def lost_for_good(self) -> tuple[IssuePair, ...]:
-        """Those that passed before, and fail there with whatever was to be tried."""
+        """The items that passed before, and fail there with whatever was to be tried."""
         return tuple(item for item in self.of(Tally.LOST) if not item.has_workaround and not item.is_untried)
 
     @property
@@ -262,8 +264,8 @@ def _coverage(items: Sequence[IssuePair]) -> float:
 
 
 def _assurance(items: Iterable[IssuePair]) -> float:
-    found = Counter(item.prospect for item in items)
-    passing, unknown = found[Prospect.PASSES], found[Prospect.NOT_KNOWN]
+    prospects = Counter(item.prospect for item in items)
+    passing, unknown = prospects[Prospect.PASSES], prospects[Prospect.NOT_KNOWN]
     return passing / (passing + unknown) if unknown else 1.0
 
 
@@ -274,8 +276,10 @@ def weight(items: Iterable[IssuePair]) -> int:
 def missing_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
     """The items without an answer on `build`."""
     open_ = grouped((item for item in items if item.prospect is Prospect.NOT_KNOWN), lambda item: item.after.verdict)
-    to_run, again, closed = (open_.get(one, []) for one in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD))
-    jobs = [_job(one.issue, build, one.after.hardware, (CONTROL, BASELINE)) for one in (*to_run, *again)]
+    to_run, again, closed = (
+        open_.get(verdict, []) for verdict in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
+    )
+    jobs = [_job(item.issue, build, item.after.hardware, (CONTROL, BASELINE)) for item in (*to_run, *again)]
     return _measurement(jobs, question, to_run, again, closed)
 
 

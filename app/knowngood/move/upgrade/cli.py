@@ -132,17 +132,17 @@ def upgrade(
     )
     if requirements:
         request = _from_environment(request, _environment_in(requirements, python, groups, platform, ground.knowledge))
-    sys.stdout.write(_told(_advice(request, ground), "json" if as_json else form, to))
+    sys.stdout.write(_render(_advice(request, ground), "json" if as_json else form, to))
 
 
-def _from_environment(request: UpgradeRequest, found: ResolvedBuild) -> UpgradeRequest:
+def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> UpgradeRequest:
     return replace(
         request,
-        start=start_name(found),
-        platform=LINUX if found.platforms else "",
-        hardware=request.hardware or gpus_of(found),
-        has=(*found.packages, *request.has) or (NO_PACKAGE,),
-        is_whole=found.is_whole,
+        start=start_name(resolved),
+        platform=LINUX if resolved.platforms else "",
+        hardware=request.hardware or gpus_of(resolved),
+        has=(*resolved.packages, *request.has) or (NO_PACKAGE,),
+        is_whole=resolved.is_whole,
     )
 
 
@@ -161,13 +161,13 @@ def _advice(request: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
 def _environment_in(file: Path, python: str, groups: Names, platform: str, knowledge: Knowledge) -> ResolvedBuild:
     """The build that it is. Raises UntestedStart where it is none."""
     read: Any = environment_of({"requirements": str(file), "lock": "", "here": False, "build": ""})["environment"]
-    found = start_of(PurePath(read["name"]).name, read["content"], python, knowledge, groups, platform)
-    if found.build is None:
-        raise UntestedStart("from", english(Message("no_build_here", why=found.note)), found.nearest)
-    return found
+    resolved = start_of(PurePath(read["name"]).name, read["content"], python, knowledge, groups, platform)
+    if resolved.build is None:
+        raise UntestedStart("from", english(Message("no_build_here", why=resolved.note)), resolved.nearest)
+    return resolved
 
 
-def _told(advice: UpgradeAdvice, form: str, to: str) -> str:
+def _render(advice: UpgradeAdvice, form: str, to: str) -> str:
     if form == "json":
         from knowngood.move.schemas import upgrade_body
 
@@ -180,6 +180,6 @@ def _note(advice: UpgradeAdvice, to: str) -> str:
     try:
         candidate = advice.chosen(to)
     except UnknownBuild:
-        known = ", ".join(one.build.id for one in advice.candidates) or "none"
+        known = ", ".join(other.build.id for other in advice.candidates) or "none"
         raise BadRequest(f'--to "{to}" is no candidate; candidates: {known}') from None
     return migration_note(advice, candidate, now=datetime.now(UTC))

@@ -57,8 +57,8 @@ class Constraints:
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        said = [f"Python {self.python}" if self.python else "", f"driver {self.driver}" if self.driver else ""]
-        return tuple(part for part in (*self.hardware, *said, *(pin.text for pin in self.pins)) if part)
+        versions = [f"Python {self.python}" if self.python else "", f"driver {self.driver}" if self.driver else ""]
+        return tuple(part for part in (*self.hardware, *versions, *(pin.text for pin in self.pins)) if part)
 
     @property
     def names_triton(self) -> bool:
@@ -93,25 +93,25 @@ def read_pin(text: str) -> VersionPin:
     """`triton==3.3.0`, `torch<2.9`, `cuda>=12.6`: what can be held against a build."""
     written = _LOST_PLUS.sub("+", text.strip())
     try:
-        asked = Requirement(written)
+        requirement = Requirement(written)
     except (InvalidRequirement, InvalidSpecifier):
         raise BadRequest(f'"{text[:_LONGEST]}" is no pin; write for example triton==3.3.0 or torch<2.9') from None
-    name = asked.name.casefold().replace("_", "-")
+    name = requirement.name.casefold().replace("_", "-")
     name = "triton" if name in _TRITONS else name
     if name not in _PINNED:
         raise BadRequest(
             f'"{text[:_LONGEST]}" cannot be held against a build: that says nothing but torch, triton, python and cuda'
         )
-    if asked.url or asked.extras or asked.marker or not str(asked.specifier):
+    if requirement.url or requirement.extras or requirement.marker or not str(requirement.specifier):
         raise BadRequest(f'"{text[:_LONGEST]}" names no version; write for example {name}==3.3.0')
-    return VersionPin(name, asked.specifier, written)
+    return VersionPin(name, requirement.specifier, written)
 
 
 def violations(
     build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
 ) -> tuple[Message, ...]:
-    """Say which constraints `build` breaks for whoever comes from `start`; nothing where it may be chosen. `wheels` are
-    the lists of architectures by torch's version: where none was read nothing is refused.
+    """Say which constraints `build` breaks for a reader who comes from `start`; nothing where it may be chosen.
+    `wheels` are the lists of architectures by torch's version: where none was read nothing is refused.
     """
     return tuple(_violations(build, constraints, start, wheels))
 
@@ -129,15 +129,15 @@ def _violations(
     )
     yield from (_unlike(build, pin) for pin in constraints.pins if not _holds(build, pin))
     if build.is_mismatched and not constraints.names_triton:
-        found, own = build.triton or "none", build.pinned_triton or "none"
-        yield Message("other_triton", found=found, wanted=own)
+        triton, own = build.triton or "none", build.pinned_triton or "none"
+        yield Message("other_triton", found=triton, wanted=own)
     yield from _driver(build, constraints.driver)
     yield from _hardware(build, constraints.hardware, start, wheels)
 
 
 def _holds(build: Build, pin: VersionPin) -> bool:
-    found = _version_of(build, pin.name)
-    return found is not None and pin.versions.contains(found, prereleases=True)
+    version = _version_of(build, pin.name)
+    return version is not None and pin.versions.contains(version, prereleases=True)
 
 
 def _version_of(build: Build, name: str) -> Version | None:
@@ -154,9 +154,9 @@ _SHOWN = {"torch": "torch", "triton": "Triton", "python": "Python", "cuda": "CUD
 
 
 def _unlike(build: Build, pin: VersionPin) -> Message:
-    found = _version_of(build, pin.name)
+    version = _version_of(build, pin.name)
     name = _SHOWN[pin.name]
-    return Message("has_other", found=f"{name} {found}" if found else f"no {name}", wanted=pin.text)
+    return Message("has_other", found=f"{name} {version}" if version else f"no {name}", wanted=pin.text)
 
 
 def _driver(build: Build, driver: str) -> Iterable[Message]:
@@ -173,12 +173,12 @@ def _driver(build: Build, driver: str) -> Iterable[Message]:
 def _hardware(
     build: Build, hardware: Sequence[str], start: Build, wheels: Mapping[str, WheelCode]
 ) -> Iterator[Message]:
-    """Whether a wheel has code for a class is told by the list that was read in it, not by its version of CUDA."""
+    """The list that was read in a wheel decides whether it has code for a class, not its version of CUDA."""
     if build.cuda is not None:
         yield from (
-            Message("holds_no_code", gpu=one.removeprefix("cuda-"))
-            for one in hardware
-            if serves(build, one, wheels) is False
+            Message("holds_no_code", gpu=class_.removeprefix("cuda-"))
+            for class_ in hardware
+            if serves(build, class_, wheels) is False
         )
         return
     gpu = next((class_ for class_ in hardware if parse_capability(class_)), "")

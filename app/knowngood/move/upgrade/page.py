@@ -28,7 +28,7 @@ from knowngood.move.upgrade.request import (
     NO_PACKAGE,
     UpgradeRequest,
     gpus_of,
-    packages_said,
+    relevant_packages,
     start_name,
     start_of,
 )
@@ -36,6 +36,7 @@ from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     SECTION_WORDS,
     because,
+    candidate_in_detail,
     changes,
     index_of,
     left_out_by_reason,
@@ -43,7 +44,6 @@ from knowngood.move.upgrade.wording import (
     requirements,
     sections,
     steps,
-    told_of,
     verdict,
 )
 from knowngood.store.knowledge.model import Knowledge
@@ -90,17 +90,19 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     )
     request = UpgradeRequest(python=python, watch=watch, component=component)
     try:
-        found = start_of("", content, python, knowledge)
+        resolved = start_of("", content, python, knowledge)
     except BadField as error:
         problem = context.write(Message("no_build_here", why=error.message))
         return _page(context, request, knowledge, problem=problem, environment=content)
-    if found.build is None:
-        problem = context.write(Message("no_build_here", why=found.note))
-        return _page(context, request, knowledge, problem=problem, nearest=found.nearest, environment=content)
-    said = packages_said(found.packages, knowledge)
-    has = said if found.is_whole or said != (NO_PACKAGE,) else ()
-    platform = LINUX if found.platforms else ""
-    start = replace(request, start=start_name(found), python="", has=has, platform=platform, hardware=gpus_of(found))
+    if resolved.build is None:
+        problem = context.write(Message("no_build_here", why=resolved.note))
+        return _page(context, request, knowledge, problem=problem, nearest=resolved.nearest, environment=content)
+    packages = relevant_packages(resolved.packages, knowledge)
+    has = packages if resolved.is_whole or packages != (NO_PACKAGE,) else ()
+    platform = LINUX if resolved.platforms else ""
+    start = replace(
+        request, start=start_name(resolved), python="", has=has, platform=platform, hardware=gpus_of(resolved)
+    )
     return see_other(f"{UPGRADE}{start.asking()}")
 
 
@@ -108,16 +110,16 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
 def note(context: Context, request: RequestedPage) -> Response:
     def show(knowledge: Knowledge) -> Response:
         advice = advice_on(request, knowledge, context.state)
-        one = _chosen(advice, request.to)
-        name = f"upgrade-{one.build.id}.md".replace("+", "-") if one else "upgrade.md"
-        return Response(_note(context, request, advice, one), media_type=MARKDOWN, headers=context.attached(name))
+        candidate = _chosen(advice, request.to)
+        name = f"upgrade-{candidate.build.id}.md".replace("+", "-") if candidate else "upgrade.md"
+        return Response(_note(context, request, advice, candidate), media_type=MARKDOWN, headers=context.attached(name))
 
     return context.answer_from_in_turn(lambda snapshot: show(snapshot.knowledge))
 
 
-def _note(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice, one: Candidate | None) -> str:
-    page = f"{UPGRADE}{request.asking(to=one.build.id) if one else request.asking()}"
-    return migration_note(advice, one, base=context.base, page=page, now=context.now)
+def _note(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice, candidate: Candidate | None) -> str:
+    page = f"{UPGRADE}{request.asking(to=candidate.build.id) if candidate else request.asking()}"
+    return migration_note(advice, candidate, base=context.base, page=page, now=context.now)
 
 
 def _chosen(advice: UpgradeAdvice, named: str) -> Candidate | None:
@@ -138,7 +140,7 @@ def _page(
     nearest: Sequence[str] = (),
     environment: str = "",
 ) -> Response:
-    """Where no build is named yet, or the question has a `problem`, there is no advice; `nearest` may have been meant,
+    """There is no advice while no build is named, or where the question has a `problem`; `nearest` may have been meant,
     and `environment` was pasted.
     """
     builds = sorted(knowledge.known.builds.values(), key=lambda build: build.build_id, reverse=True)
@@ -149,9 +151,11 @@ def _page(
         query=request,
         knowledge=knowledge,
         builds=builds,
-        pythons=sorted({one.python for one in builds}, key=lambda python: [int(part) for part in python.split(".")]),
+        pythons=sorted(
+            {build.python for build in builds}, key=lambda python: [int(part) for part in python.split(".")]
+        ),
         problem=problem,
-        nearest=[Choice(one, f"{UPGRADE}{request.asking(start=one)}", is_chosen=False) for one in nearest],
+        nearest=[Choice(name, f"{UPGRADE}{request.asking(start=name)}", is_chosen=False) for name in nearest],
         environment=environment,
         ways=_ways(context, request, knowledge.known, builds) if context.is_file else None,
         ranking=RANKING_WORDS,
@@ -166,7 +170,7 @@ def _page(
 def _ways(
     context: RequestContext, request: UpgradeRequest, known: Known, builds: Sequence[Build]
 ) -> Mapping[str, Sequence[Choice]]:
-    """The questions beside this one that have a page where pages are files: from another build, on another class, about
+    """The other questions that have a page where pages are files: from another build, on another class, about
     one component.
     """
 
@@ -176,7 +180,9 @@ def _ways(
     components = sorted({issue.component for issue in known.issues.values()}, key=str.casefold)
     return {
         "starts": context.reachable(choice(build.id, is_chosen=False, start=build.id) for build in builds),
-        "classes": [choice(one, is_chosen=one in request.hardware, hardware=[one]) for one in known.hardware],
+        "classes": [
+            choice(class_, is_chosen=class_ in request.hardware, hardware=[class_]) for class_ in known.hardware
+        ],
         "components": [
             choice(context.say("all"), is_chosen=not request.component, component=[]),
             *(
@@ -188,11 +194,11 @@ def _ways(
 
 
 def _values_of(context: RequestContext, request: UpgradeRequest, advice: UpgradeAdvice) -> dict[str, Any]:
-    """Values that the template cannot read off the advice. `shown` is the candidate that is told of (None: none); only
+    """Values that the template cannot read off the advice. `shown` is the candidate in detail (None: none); only
     of one that is `chosen`, recommended or asked for by name, it is said how to go there.
     """
     chosen = _chosen(advice, request.to)
-    shown = chosen or told_of(advice)
+    shown = chosen or candidate_in_detail(advice)
     values: dict[str, Any] = {
         "verdict": context.write(verdict(advice)),
         "because": context.write(because(advice)),

@@ -102,7 +102,7 @@ class UpgradeAdvice:
         if not named:
             return self.best
         candidates = {candidate.build.id: candidate for candidate in self.candidates}
-        return candidates[find_build(named, {id_: one.build for id_, one in candidates.items()}).id]
+        return candidates[find_build(named, {id_: candidate.build for id_, candidate in candidates.items()}).id]
 
     @property
     def compared(self) -> tuple[Candidate, ...]:
@@ -127,7 +127,7 @@ RANKING_WORDS = (
     "the wheel of the default index",
     "the later name",
 )
-"""The rule that decides between two candidates: the first of these in which they differ. More and less are told by
+"""The rule that decides between two candidates: the first of these in which they differ. More and less are compared by
 weight (WEIGHING_WORDS). The last four settle ties.
 """
 
@@ -158,22 +158,24 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     there = known.builds.values() if start.python else known.every_wheel
     # Of the same torch another CUDA variant or Triton counts as newer, another Python does not.
     newer = sorted(
-        (one for one in there if one.build_id.apart_from_python > start.build_id.apart_from_python),
-        key=lambda one: one.build_id,
+        (build for build in there if build.build_id.apart_from_python > start.build_id.apart_from_python),
+        key=lambda build: build.build_id,
     )
-    broken = {one.id: violations(one, constraints, start, known.wheels) for one in newer}
-    eligible = [one for one in newer if not broken[one.id]]
+    broken = {build.id: violations(build, constraints, start, known.wheels) for build in newer}
+    eligible = [build for build in newer if not broken[build.id]]
     places = _places(question, known)
     base = replace(_candidate(start, places, question, known), rating=Rating.HERE)
     base = replace(base, why=reason_of(base, None, base))
-    ranked = _ranked([_candidate(one, places, question, known) for one in eligible], question, known)
-    unmeasured = [one for one in constraints.hardware if parse_capability(one) and one not in known.hardware]
+    ranked = _ranked([_candidate(build, places, question, known) for build in eligible], question, known)
+    unmeasured = [
+        class_ for class_ in constraints.hardware if parse_capability(class_) and class_ not in known.hardware
+    ]
     judged = _judged(ranked, base, question, is_open=bool(unmeasured))
     decision, why, find_out = decide(judged, base, newer, question.enough)
     if unmeasured:
         decision, find_out = UpgradeDecision.CANNOT_SAY, tuple(map(find_out_on, judged[:1]))
-        why = tuple(unmeasured_gpu(one, constraints.names.get(one, one), known) for one in unmeasured)
-    best = next((one for one in judged if one.rating is Rating.RECOMMENDED), base)
+        why = tuple(unmeasured_gpu(class_, constraints.names.get(class_, class_), known) for class_ in unmeasured)
+    best = next((candidate for candidate in judged if candidate.rating is Rating.RECOMMENDED), base)
     return UpgradeAdvice(
         base=base,
         watched=question.watched,
@@ -182,49 +184,49 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
         hardware=tuple(dict.fromkeys(class_ for class_, _ in places)),
         decision=decision,
         why=why,
-        find_out=tuple(one for one in find_out if one.commands),
+        find_out=tuple(step for step in find_out if step.commands),
         candidates=judged,
         newer=tuple(newer),
-        left_out=tuple(LeftOut(one.id, broken[one.id]) for one in newer if broken[one.id]),
+        left_out=tuple(LeftOut(build.id, broken[build.id]) for build in newer if broken[build.id]),
         as_of=known.as_of,
         notes=question.notes,
         beside=(*_on_cpu_alone(best, known), *_turned_outside(best, question, known)),
     )
 
 
-def _on_cpu_alone(one: Candidate, known: Known) -> Iterator[Message]:
+def _on_cpu_alone(candidate: Candidate, known: Known) -> Iterator[Message]:
     """The price of a rule that is off: nothing is known of these on the GPU that is asked about."""
-    claims, unknown = known.claims, one.of(Tally.NOT_KNOWN)
-    cells = [item.after for item in unknown if claims.answer_of_cpu(item.issue, one.build, item.after.hardware)]
+    claims, unknown = known.claims, candidate.of(Tally.NOT_KNOWN)
+    cells = [item.after for item in unknown if claims.answer_of_cpu(item.issue, candidate.build, item.after.hardware)]
     if not cells or claims.carries_to_gpus:
         return
     yield Message(
         "on_cpu_alone",
-        build=one.build.id,
-        m=one.applicable,
+        build=candidate.build.id,
+        m=candidate.applicable,
         n=len(cells),
         agreed=claims.device_agreement.part,
         compared=claims.device_agreement.whole,
     )
 
 
-def _turned_outside(one: Candidate, question: UpgradeQuestion, known: Known) -> Iterator[Message]:
-    found = _outside(one.build, question, known)
-    gained, lost = found.counts[Tally.GAINED], found.counts[Tally.LOST]
+def _turned_outside(candidate: Candidate, question: UpgradeQuestion, known: Known) -> Iterator[Message]:
+    outside = _outside(candidate.build, question, known)
+    gained, lost = outside.counts[Tally.GAINED], outside.counts[Tally.LOST]
     if gained or lost:
-        yield Message("turned_outside", gained=gained, lost=lost, n=found.applicable)
+        yield Message("turned_outside", gained=gained, lost=lost, n=outside.applicable)
 
 
 def _outside(build: Build, question: UpgradeQuestion, known: Known) -> Candidate:
     """The build by all issues that are not watched and concern the environment."""
-    watched, packages = {one.id for one in question.watched}, dict.fromkeys(question.constraints.packages, "")
+    watched, packages = {issue.id for issue in question.watched}, dict.fromkeys(question.constraints.packages, "")
     others = tuple(
         issue
         for issue in known.issues.values()
         if issue.id not in watched and not issue.is_smoke and concerns(issue, packages, named=False)
     )
-    asked = replace(question, watched=others)
-    return _candidate(build, _places(asked, known), asked, known)
+    unwatched = replace(question, watched=others)
+    return _candidate(build, _places(unwatched, known), unwatched, known)
 
 
 _Places = Sequence[tuple[str, Sequence[Issue]]]
@@ -234,21 +236,22 @@ def _places(question: UpgradeQuestion, known: Known) -> _Places:
     """The classes that count, each with the issues that are asked for there."""
     named = question.constraints.hardware
     classes = named or known.hardware or (CPU_CLASS,)
-    asked = {
-        class_: [one for one in question.watched if named or known.was_measured(one.id, class_)] for class_ in classes
+    by_class = {
+        class_: [issue for issue in question.watched if named or known.was_measured(issue.id, class_)]
+        for class_ in classes
     }
-    nowhere = [one for one in question.watched if not any(one in issues for issues in asked.values())]
-    return [(class_, [*issues, *nowhere]) for class_, issues in asked.items() if issues or nowhere]
+    nowhere = [issue for issue in question.watched if not any(issue in issues for issues in by_class.values())]
+    return [(class_, [*issues, *nowhere]) for class_, issues in by_class.items() if issues or nowhere]
 
 
 def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: Known) -> Candidate:
     items: dict[str, IssuePair] = {}
     for class_, issues in places:
         for issue in issues:
-            found = pair_of(issue, question.start, build, class_, known)
-            held = items.get(found.issue.id)
-            if held is None or _weight(found) < _weight(held):
-                items[found.issue.id] = found
+            pair = pair_of(issue, question.start, build, class_, known)
+            held = items.get(pair.issue.id)
+            if held is None or _weight(pair) < _weight(held):
+                items[pair.issue.id] = pair
     ordered = tuple(
         sorted(
             (item for item in items.values() if {item.before.verdict, item.after.verdict} != _NOWHERE),
@@ -291,12 +294,14 @@ def _most_severe_first(item: IssuePair) -> tuple[bool, int, bool, int, str]:
 
 def _ranked(candidates: Sequence[Candidate], question: UpgradeQuestion, known: Known) -> list[Candidate]:
     """Best first, by RANKING_WORDS. What is not watched is looked at only where there is a tie: that takes long."""
-    alike = grouped(candidates, lambda one: rank_key(one, question.enough))
+    alike = grouped(candidates, lambda candidate: rank_key(candidate, question.enough))
     ties = {key: len(group) > 1 for key, group in alike.items()}
     return [
-        one
+        candidate
         for key in sorted(alike)
-        for one in sorted(alike[key], key=lambda one: ties[key] and _tie(one.build, question, known), reverse=True)
+        for candidate in sorted(
+            alike[key], key=lambda candidate: ties[key] and _tie(candidate.build, question, known), reverse=True
+        )
     ]
 
 
@@ -309,29 +314,40 @@ def _tie(build: Build, question: UpgradeQuestion, known: Known) -> tuple[int, Ve
 def _judged(
     ranked: Sequence[Candidate], base: Candidate, question: UpgradeQuestion, *, is_open: bool
 ) -> tuple[Candidate, ...]:
-    """With rating and reason; of the good ones that are not too new the first is recommended, because nothing that
-    follows is better. Where all `is_open` none is good.
+    """Give each candidate its rating and reason; of the good ones that are not too new the first is recommended,
+    because nothing that follows is better. Where all `is_open` none is good.
     """
     rated = [
-        replace(one, rating=Rating.NOT_ENOUGH if is_open else _rating(one, base, question.enough)) for one in ranked
+        replace(candidate, rating=Rating.NOT_ENOUGH if is_open else _rating(candidate, base, question.enough))
+        for candidate in ranked
     ]
-    good = [one for one in rated if one.rating is Rating.ALSO_GOOD]
-    settled = [one for one in (*good, base) if one.is_settled]
+    good = [candidate for candidate in rated if candidate.rating is Rating.ALSO_GOOD]
+    settled = [candidate for candidate in (*good, base) if candidate.is_settled]
     # To these a settled one is preferred: one that does not fail, severely and silently, what passes there.
-    new = [one for one in good if not one.is_settled and any(not one.passes_gravely(other) for other in settled)]
-    best = next((one for one in good if one not in new), None)
-    told = ((one, Rating.TOO_NEW if one in new else Rating.RECOMMENDED if one is best else one.rating) for one in rated)
-    rated = [replace(one, rating=rating) for one, rating in told]
-    return tuple(replace(one, why=reason_of(one, best, base)) for one in rated)
+    new = [
+        candidate
+        for candidate in good
+        if not candidate.is_settled and any(not candidate.passes_gravely(other) for other in settled)
+    ]
+    best = next((candidate for candidate in good if candidate not in new), None)
+    ratings = (
+        (
+            candidate,
+            Rating.TOO_NEW if candidate in new else Rating.RECOMMENDED if candidate is best else candidate.rating,
+        )
+        for candidate in rated
+    )
+    rated = [replace(candidate, rating=rating) for candidate, rating in ratings]
+    return tuple(replace(candidate, why=reason_of(candidate, best, base)) for candidate in rated)
 
 
-def _rating(one: Candidate, base: Candidate, enough: float) -> Rating:
-    if base.coverage < LEAST or one.assurance < enough or not one.applicable:
+def _rating(candidate: Candidate, base: Candidate, enough: float) -> Rating:
+    if base.coverage < LEAST or candidate.assurance < enough or not candidate.applicable:
         return Rating.NOT_ENOUGH
-    if one.lost_for_good:
+    if candidate.lost_for_good:
         return Rating.LOSES
-    if one.hope <= 0:
+    if candidate.hope <= 0:
         return Rating.NO_GAIN
-    if one.unremedied or one.gain <= 0:
+    if candidate.unremedied or candidate.gain <= 0:
         return Rating.MAY_LOSE
-    return Rating.ALSO_GOOD if one.is_confirmed else Rating.NOT_CONFIRMED
+    return Rating.ALSO_GOOD if candidate.is_confirmed else Rating.NOT_CONFIRMED

@@ -26,35 +26,35 @@ class FindOut:
     commands: tuple[str, ...]
 
 
-def reason_of(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
-    """Say what the rating of a candidate rests on, beside the one that is recommended and the build one is on."""
-    gained = one.counts[Tally.GAINED]
-    match one.rating:
+def reason_of(candidate: Candidate, best: Candidate | None, base: Candidate) -> Message:
+    """Say what the rating of a candidate rests on, next to the recommended one and the build one is on."""
+    gained = candidate.counts[Tally.GAINED]
+    match candidate.rating:
         case Rating.HERE:
-            return _here(one)
+            return _here(candidate)
         case Rating.RECOMMENDED:
-            confirmed = sum(1 for item in one.of(Tally.GAINED) if item.is_confirmed)
+            confirmed = sum(1 for item in candidate.of(Tally.GAINED) if item.is_confirmed)
             return Message("of_gained_confirmed", n=gained, confirmed=confirmed)
         case Rating.ALSO_GOOD:
-            return _behind(one, best or one)
+            return _behind(candidate, best or candidate)
         case Rating.TOO_NEW:
-            return _too_new(one)
+            return _too_new(candidate)
         case Rating.NOT_CONFIRMED:
-            return Message("gained_unconfirmed", n=gained, minutes=one.doubtful.minutes)
+            return Message("gained_unconfirmed", n=gained, minutes=candidate.doubtful.minutes)
         case Rating.MAY_LOSE:
-            return _may_lose(one)
+            return _may_lose(candidate)
         case Rating.NO_GAIN:
-            return _no_gain(gained, one.counts[Tally.LOST])
+            return _no_gain(gained, candidate.counts[Tally.LOST])
         case Rating.LOSES:
-            return _loses(one)
+            return _loses(candidate)
         case Rating.NOT_ENOUGH:
-            return _open(one, base)
+            return _open(candidate, base)
 
 
-def _may_lose(one: Candidate) -> Message:
-    if one.untried.count:
-        return Message("lost_untried", n=one.untried.count)
-    return Message("may_be_lost", n=one.counts[Tally.NOT_KNOWN_BEFORE])
+def _may_lose(candidate: Candidate) -> Message:
+    if candidate.untried.count:
+        return Message("lost_untried", n=candidate.untried.count)
+    return Message("may_be_lost", n=candidate.counts[Tally.NOT_KNOWN_BEFORE])
 
 
 def _no_gain(gained: int, lost: int) -> Message:
@@ -67,10 +67,10 @@ def _here(base: Candidate) -> Message:
     return Message("here_unmeasured", n=base.missing.count, minutes=base.missing.minutes)
 
 
-def _behind(one: Candidate, best: Candidate) -> Message:
-    """The first thing of those with a number in which it stands behind the one that is recommended."""
+def _behind(candidate: Candidate, best: Candidate) -> Message:
+    """Name the first count in which a candidate is behind the one that is recommended."""
     for tally in _BEHIND:
-        n, m = one.counts[tally], best.counts[tally]
+        n, m = candidate.counts[tally], best.counts[tally]
         if n != m:
             return Message(f"behind_{tally}", n=n, m=m, best=best.build.id)
     return Message("behind_nothing", best=best.build.id)
@@ -79,14 +79,14 @@ def _behind(one: Candidate, best: Candidate) -> Message:
 _BEHIND = (Tally.GAINED, Tally.LOST, Tally.FAILS, Tally.NOT_KNOWN, Tally.NEEDS_WORKAROUND)
 
 
-def _too_new(one: Candidate) -> Message:
-    age = one.age
+def _too_new(candidate: Candidate) -> Message:
+    age = candidate.age
     if age is None:
-        return Message("undated", best=one.build.id, n=one.counts[Tally.GAINED])
+        return Message("undated", best=candidate.build.id, n=candidate.counts[Tally.GAINED])
     return Message(
         "too_new",
-        best=one.build.id,
-        n=one.counts[Tally.GAINED],
+        best=candidate.build.id,
+        n=candidate.counts[Tally.GAINED],
         reported=age.reported,
         minor=age.minor,
         days=age.days,
@@ -94,15 +94,15 @@ def _too_new(one: Candidate) -> Message:
     )
 
 
-def _loses(one: Candidate) -> Message:
-    lost = one.lost_for_good
+def _loses(candidate: Candidate) -> Message:
+    lost = candidate.lost_for_good
     silent = sum(1 for item in lost if item.is_silent)
     return Message("loses_silently", n=len(lost), silent=silent) if silent else Message("loses", n=len(lost))
 
 
-def _open(one: Candidate, base: Candidate) -> Message:
-    unknown, missing = one.counts[Tally.NOT_KNOWN], one.missing
-    if not one.applicable:
+def _open(candidate: Candidate, base: Candidate) -> Message:
+    unknown, missing = candidate.counts[Tally.NOT_KNOWN], candidate.missing
+    if not candidate.applicable:
         return Message("cannot_exist_there")
     if not unknown:
         return Message("start_unmeasured", start=base.build.id)
@@ -116,10 +116,10 @@ _Answer = tuple[UpgradeDecision, tuple[Message, ...], tuple[FindOut, ...]]
 
 def decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build], enough: float) -> _Answer:
     """The answer, its reasons, and what it takes to say more."""
-    best = next((one for one in judged if one.rating is Rating.RECOMMENDED), None)
+    best = next((candidate for candidate in judged if candidate.rating is Rating.RECOMMENDED), None)
     if best is not None:
         return UpgradeDecision.GO, tuple(_praise(best)), ()
-    new = next((one for one in judged if one.rating is Rating.TOO_NEW), None)
+    new = next((candidate for candidate in judged if candidate.rating is Rating.TOO_NEW), None)
     if new is not None:
         return UpgradeDecision.CANNOT_SAY, (new.why,), ()
     if not newer:
@@ -133,26 +133,26 @@ def decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build],
         return UpgradeDecision.CANNOT_SAY, why, tuple(map(find_out_on, lacking))
     if not any(item.fails for item in base.items):
         return _stay(Message("nothing_fails", start=base.build.id))
-    return _without_a_good_one(judged, base)
+    return _decide_without_good(judged, base)
 
 
 def unmeasured_gpu(hardware: str, name: str, known: Known) -> Message:
-    """Of a GPU on which nothing was measured: what the wheels' lists say."""
-    found, article = known.serving(hardware), article_of(name)
+    """Say what the wheels' lists hold for a GPU on which nothing was measured."""
+    builds, article = known.serving(hardware), article_of(name)
     suffix = f"_{article}" if article else ""
-    if not found:
+    if not builds:
         return Message(f"gpu_unmeasured{suffix}", name=name)
-    return Message(f"gpu_code{suffix}", name=name, torch=found[-1].torch)
+    return Message(f"gpu_code{suffix}", name=name, torch=builds[-1].torch)
 
 
 def _stay(why: Message) -> _Answer:
     return UpgradeDecision.STAY, (why,), ()
 
 
-def find_out_on(one: Candidate) -> FindOut:
+def find_out_on(candidate: Candidate) -> FindOut:
     """The measurements that give an answer on a build."""
-    what = Message("find_out", build=one.build.id, n=one.missing.count, minutes=one.missing.minutes)
-    return FindOut(what, one.missing.commands)
+    what = Message("find_out", build=candidate.build.id, n=candidate.missing.count, minutes=candidate.missing.minutes)
+    return FindOut(what, candidate.missing.commands)
 
 
 def _hardly_measured(base: Candidate) -> Iterator[Message]:
@@ -167,13 +167,27 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
 
 
 def _in_its_place(base: Candidate, judged: Sequence[Candidate], enough: float) -> Iterator[Message]:
-    """Whoever starts from a build that is hardly measured may mean a patch of it that is, and can land somewhere."""
-    patch = next((one for one in judged if one.build.minor == base.build.minor and one.coverage >= LEAST), None)
+    """Say to readers on a build that is hardly measured which patch of it is, and where they can land."""
+    patch = next(
+        (
+            candidate
+            for candidate in judged
+            if candidate.build.minor == base.build.minor and candidate.coverage >= LEAST
+        ),
+        None,
+    )
     if patch is not None:
         yield Message("patch_is_measured", build=patch.build.id)
-    settled = [one for one in judged if one.is_settled and one.assurance >= enough and one.applicable]
+    settled = [
+        candidate
+        for candidate in judged
+        if candidate.is_settled and candidate.assurance >= enough and candidate.applicable
+    ]
     if settled:
-        clean = min(settled, key=lambda one: (weight(one.of(Tally.FAILS)), weight(one.of(Tally.NEEDS_WORKAROUND))))
+        clean = min(
+            settled,
+            key=lambda candidate: (weight(candidate.of(Tally.FAILS)), weight(candidate.of(Tally.NEEDS_WORKAROUND))),
+        )
         n, m = clean.counts[Tally.FAILS], clean.counts[Tally.NEEDS_WORKAROUND]
         yield Message("cleanest", build=clean.build.id, n=n, m=m)
 
@@ -195,9 +209,11 @@ def _praise(best: Candidate) -> Iterator[Message]:
         yield Message("not_known_there", n=there)
 
 
-def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer:
-    """To stay is said only where no measured candidate could turn out to be good."""
-    hopeful = next((one for one in judged if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
+def _decide_without_good(judged: Sequence[Candidate], base: Candidate) -> _Answer:
+    """Decide where no candidate is good. The answer is to stay only where no measured one could turn out to be good."""
+    hopeful = next(
+        (candidate for candidate in judged if candidate.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None
+    )
     if hopeful is not None:
         return _hopeful(hopeful, base)
     first = judged[0]
@@ -216,18 +232,18 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
             return _stay(Message("none_gains", best=best))
 
 
-def _hopeful(one: Candidate, base: Candidate) -> _Answer:
-    """Of a candidate that may turn out to be good: why it may not, and what would tell."""
-    build, gained = one.build.id, one.counts[Tally.GAINED]
-    if one.rating is Rating.NOT_CONFIRMED:
+def _hopeful(candidate: Candidate, base: Candidate) -> _Answer:
+    """Say why a candidate that may turn out to be good may not, and what would tell."""
+    build, gained = candidate.build.id, candidate.counts[Tally.GAINED]
+    if candidate.rating is Rating.NOT_CONFIRMED:
         why = Message("hopeful_unconfirmed", best=build, n=gained)
-        what = Message("find_out_confirm", n=one.doubtful.count, minutes=one.doubtful.minutes)
-        find_out = FindOut(what, one.doubtful.commands)
-    elif one.untried.count:
-        why = Message("hopeful_untried", best=build, n=gained, m=one.untried.count)
-        what = Message("find_out_untried", build=build, n=one.untried.count, minutes=one.untried.minutes)
-        find_out = FindOut(what, one.untried.commands)
+        what = Message("find_out_confirm", n=candidate.doubtful.count, minutes=candidate.doubtful.minutes)
+        find_out = FindOut(what, candidate.doubtful.commands)
+    elif candidate.untried.count:
+        why = Message("hopeful_untried", best=build, n=gained, m=candidate.untried.count)
+        what = Message("find_out_untried", build=build, n=candidate.untried.count, minutes=candidate.untried.minutes)
+        find_out = FindOut(what, candidate.untried.commands)
     else:
-        why = Message("hopeful_unknown", best=build, n=gained, m=one.counts[Tally.NOT_KNOWN_BEFORE])
+        why = Message("hopeful_unknown", best=build, n=gained, m=candidate.counts[Tally.NOT_KNOWN_BEFORE])
         find_out = find_out_on(base)
     return UpgradeDecision.CANNOT_SAY, (why,), (find_out,)

@@ -27,6 +27,7 @@ from knowngood.move.upgrade.wording import (
     SECTION_WORDS,
     WorkaroundStep,
     answer,
+    candidate_in_detail,
     changes,
     figures,
     index_of,
@@ -36,7 +37,6 @@ from knowngood.move.upgrade.wording import (
     sections,
     situation,
     steps,
-    told_of,
 )
 from knowngood.web.urls import cell_address, issue_address
 
@@ -49,15 +49,15 @@ _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_
 
 def upgrade_text(advice: UpgradeAdvice) -> str:
     """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
-    issues of the one that is told of.
+    issues of the one shown in detail.
     """
-    shown, unmeasured = told_of(advice), [one.build.id for one in advice.unmeasured]
+    shown, unmeasured = candidate_in_detail(advice), [candidate.build.id for candidate in advice.unmeasured]
     blocks = [
         wrapped(english(answer(advice))),
         [*wrapped(situation(advice)), *_note_lines(advice)],
         *(
-            [*wrapped(f"{english(one.what)}:"), *(f"  {command}" for command in one.commands)]
-            for one in advice.find_out
+            [*wrapped(f"{english(step.what)}:"), *(f"  {command}" for command in step.commands)]
+            for step in advice.find_out
         ),
         _columns(advice.compared),
         wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ") if unmeasured else (),
@@ -84,7 +84,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
-    width = max(len(one.build.id) for one in candidates)
+    width = max(len(candidate.build.id) for candidate in candidates)
     heads = [*COLUMN_WORDS.values(), MEASURED_WORDS, REPORTED_WORDS]
     rows = [
         [
@@ -96,12 +96,12 @@ def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
     ]
     widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
     yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
-    for one, row in zip(candidates, rows, strict=True):
+    for candidate, row in zip(candidates, rows, strict=True):
         cells = "".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
-        yield f"{one.build.id:<{width}}{cells}  {RATING_WORDS[one.rating]}"
-    if any(one.counts[Tally.LOST_WITH_WORKAROUND] for one in candidates):
+        yield f"{candidate.build.id:<{width}}{cells}  {RATING_WORDS[candidate.rating]}"
+    if any(candidate.counts[Tally.LOST_WITH_WORKAROUND] for candidate in candidates):
         yield "' has a workaround that was measured to help there"
-    if any(one.counts[Tally.UNTRIED] for one in candidates):
+    if any(candidate.counts[Tally.UNTRIED] for candidate in candidates):
         yield "? workaround not tried there"
 
 
@@ -117,8 +117,8 @@ def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
             if left or tally not in _COUNTED_ONLY:
                 yield from pair_lines(item)
                 left = works + left
-            for said in left:
-                yield from wrapped(one_line(said), _INDENT, _INDENT)
+            for remark in left:
+                yield from wrapped(one_line(remark), _INDENT, _INDENT)
     hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
     yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
     if candidate.missing.count:
@@ -140,15 +140,17 @@ def migration_note(
 
     Without `base`, the server's address, links lead to the reports alone.
     """
-    foot, said = _foot(advice, base, page, now), escaped(english(answer(advice)))
+    foot, sentence = _foot(advice, base, page, now), escaped(english(answer(advice)))
     if candidate is None:
-        found = [part for one in advice.find_out for part in (f"{escaped(english(one.what))}:", _shell(one.commands))]
+        measurements = [
+            part for step in advice.find_out for part in (f"{escaped(english(step.what))}:", _shell(step.commands))
+        ]
         return _joined(
-            [f"**{escaped(english(answer(advice)))}**", _notes(advice), *found, _table(advice.compared), foot]
+            [f"**{escaped(english(answer(advice)))}**", _notes(advice), *measurements, _table(advice.compared), foot]
         )
     blocks = [
         f"## Upgrade torch: {escaped(advice.start.id)} to {escaped(candidate.build.id)}",
-        f"**{said}**" if advice.best is candidate else _not_recommended(candidate, said),
+        f"**{sentence}**" if advice.best is candidate else _not_recommended(candidate, sentence),
         _notes(advice),
         *_change(advice, candidate),
         _table([advice.base, candidate]),
@@ -167,8 +169,8 @@ def _joined(blocks: Iterable[str]) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _not_recommended(candidate: Candidate, said: str) -> str:
-    return f"**Not recommended: {escaped(english(candidate.why))}.** The advice is: {said}"
+def _not_recommended(candidate: Candidate, sentence: str) -> str:
+    return f"**Not recommended: {escaped(english(candidate.why))}.** The advice is: {sentence}"
 
 
 def _notes(advice: UpgradeAdvice) -> str:
@@ -179,11 +181,11 @@ def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     before = [f"-{line}" for line in requirements(advice.start, advice.constraints.packages)]
     after = [f"+{line}" for line in requirements(candidate.build, advice.constraints.packages)]
     yield "\n".join(["```diff", *before, *after, "```"])
-    told = (
+    differences = (
         f"{name} {escaped(old)} to {escaped(new)}{f' (needs NVIDIA driver {driver} or newer)' if driver else ''}"
         for name, old, new, driver in changes(advice.start, candidate.build)
     )
-    yield f"{english(index_of(candidate.build))} What changes: {'; '.join(told)}."
+    yield f"{english(index_of(candidate.build))} What changes: {'; '.join(differences)}."
 
 
 def _table(rows: Sequence[Candidate]) -> str:
@@ -195,20 +197,20 @@ def _table(rows: Sequence[Candidate]) -> str:
     return "\n".join(lines)
 
 
-_TOLD = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
+_SHOWN_TALLIES = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
 
 
 def _issues(candidate: Candidate, base: str) -> Iterator[str]:
-    found = sections(candidate)
-    for tally in _TOLD:
-        if tally in found:
-            yield f"### {SECTION_WORDS[tally]} ({len(found[tally])})"
-            yield "\n".join(_line(item, base) for item in found[tally])
+    by_tally = sections(candidate)
+    for tally in _SHOWN_TALLIES:
+        if tally in by_tally:
+            yield f"### {SECTION_WORDS[tally]} ({len(by_tally[tally])})"
+            yield "\n".join(_line(item, base) for item in by_tally[tally])
 
 
 def _line(item: IssuePair, base: str) -> str:
     """The issue with its thread upstream, what the claim rests on, and a link to the evidence."""
-    said = [
+    parts = [
         _upstream(item.issue),
         "∆ wrong numbers, no error" if item.is_silent else "",
         f"has a workaround ({escaped(item.helps.rests_on)})" if item.helps else "",
@@ -216,7 +218,7 @@ def _line(item: IssuePair, base: str) -> str:
         *map(escaped, (*marks_of(item), *map(english, (*grounds_of(item), *left_of(item))))),
         _evidence(item, base),
     ]
-    return f"- {escaped(item.issue.title)} ({'; '.join(part for part in said if part)})"
+    return f"- {escaped(item.issue.title)} ({'; '.join(part for part in parts if part)})"
 
 
 def _upstream(issue: Issue) -> str:
@@ -224,14 +226,14 @@ def _upstream(issue: Issue) -> str:
     report = issue.report
     if report is None:
         return escaped(issue.id)
-    found = _THREAD.match(report.url)
+    thread = _THREAD.match(report.url)
     seen = f" as of {report.seen:%Y-%m-%d}" if report.seen else ""
     state = f", {escaped(report.state)}{seen}" if report.state else ""
-    return f"{link(f'{found[1]}#{found[2]}' if found else issue.id, report.url)}{state}"
+    return f"{link(f'{thread[1]}#{thread[2]}' if thread else issue.id, report.url)}{state}"
 
 
 def _evidence(item: IssuePair, base: str) -> str:
-    """Where it was measured, or why it was not; without a server's address nothing can be linked."""
+    """A link to what was measured, or why nothing was; without a server's address nothing can be linked."""
     cell = item.after
     if cell.measured_at is None:
         return escaped(english(cell.reason))
@@ -251,26 +253,26 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
     for as long as they fit.
     """
     groups = steps(candidate)
-    told = {_STEPS[name]: [_told(step, base) for step in group] for name, group in groups.items() if group}
-    room -= sum(len(lines) + 3 for lines in told.values())
+    entries = {_STEPS[name]: [_render_step(step, base) for step in group] for name, group in groups.items() if group}
+    room -= sum(len(lines) + 3 for lines in entries.values())
     for name in ("add", "keep"):
         for place, step in enumerate(groups[name]):
             folded = f"<details><summary>snippet</summary>\n\n{quoted(step.workaround.body)}\n\n</details>"
             lines = folded.count("\n") + 3  # with an empty line on either side
             if lines <= room:
                 room -= lines
-                told[_STEPS[name]][place] += f"\n\n{folded}\n"
-    return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in told.items()]
+                entries[_STEPS[name]][place] += f"\n\n{folded}\n"
+    return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in entries.items()]
 
 
-def _told(step: WorkaroundStep, base: str) -> str:
-    said = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [english(step.why)]
-    told = "; ".join(escaped(part) for part in said if part)
-    return f"- **{escaped(step.workaround.title)}**{f' ({told})' if told else ''}, for: {_where(step.item.issue, base)}"
+def _render_step(step: WorkaroundStep, base: str) -> str:
+    parts = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [english(step.why)]
+    note = "; ".join(escaped(part) for part in parts if part)
+    return f"- **{escaped(step.workaround.title)}**{f' ({note})' if note else ''}, for: {_where(step.item.issue, base)}"
 
 
 def _where(issue: Issue, base: str) -> str:
-    """The issue by its title, linked to where its snippets stand."""
+    """The issue by its title, linked to its snippets."""
     return link(issue.title, address(base, issue_address(issue.id))) if base else escaped(issue.title)
 
 

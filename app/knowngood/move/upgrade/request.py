@@ -66,7 +66,7 @@ class UpgradeRequest:
 
     @property
     def packages(self) -> Mapping[str, str] | None:
-        """By canonical name, without versions; None where nothing is known of them."""
+        """Packages by canonical name, without versions; None where nothing is known of them."""
         names = [canonicalize_name(name.strip()) for name in self.has if name.strip()]
         return {name: "" for name in names if name != NO_PACKAGE} if names else None
 
@@ -79,8 +79,8 @@ class UpgradeRequest:
         """The query string of this question with `changes`; what is left open is left out."""
         request = {**vars(self), **changes}
         named = {"from": request.pop("start"), **request, "is_whole": ""}
-        said = {name: value for name, value in named.items() if value}
-        return f"?{urlencode(said, doseq=True)}" if said else ""
+        parameters = {name: value for name, value in named.items() if value}
+        return f"?{urlencode(parameters, doseq=True)}" if parameters else ""
 
 
 class UntestedStart(BadField, NotTested):
@@ -94,9 +94,9 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
     named = named_by(policy.watch, watched, knowledge.known.names)
     concerned, left_out = _concerned(watched, named, request)
     constraints = _constraints(request, knowledge, policy.hardware)
-    of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
-    against = tuple(Message("where_you_are", said=said) for said in of_wheel if said)
-    gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
+    of_wheel = (knowledge.known.against(start, class_) for class_ in constraints.hardware)
+    against = tuple(Message("where_you_are", said=sentence) for sentence in of_wheel if sentence)
+    gpus = [constraints.names.get(class_, class_) for class_ in constraints.hardware if parse_capability(class_)]
     return UpgradeQuestion(
         start=start,
         watched=concerned,
@@ -126,15 +126,15 @@ def start_of(
             return stated_build(content, names, builds, name=name, groups=groups, platforms=platforms)
 
 
-def start_name(found: ResolvedBuild) -> str:
+def start_name(resolved: ResolvedBuild) -> str:
     """The build of an environment as `start` names it: a Python that the environment leaves open stays open."""
-    build = found.build or ""
-    return build.removeprefix("torch-") if len(found.pythons) > 1 else build
+    build = resolved.build or ""
+    return build.removeprefix("torch-") if len(resolved.pythons) > 1 else build
 
 
-def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
+def gpus_of(resolved: ResolvedBuild) -> tuple[str, ...]:
     """The GPUs of an environment that may be asked about, by name."""
-    return tuple(gpu for gpu in found.gpus if parse_capability(class_named(gpu, ())))
+    return tuple(gpu for gpu in resolved.gpus if parse_capability(class_named(gpu, ())))
 
 
 def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[Message, ...]]:
@@ -152,12 +152,14 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    said = resolve_build(written, knowledge.known.build_names, builds, python=known).notes
-    return start, (*([clauses(said)] if said else []), *([] if platforms else [TAKEN]))
+    remarks = resolve_build(written, knowledge.known.build_names, builds, python=known).notes
+    return start, (*([clauses(remarks)] if remarks else []), *([] if platforms else [TAKEN]))
 
 
 def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
-    """The same build with the Python that is asked for, where there is one: evidence of one Python is compared."""
+    """Find the build that differs in Python alone and has the one asked for; else `start`. Evidence of one Python is
+    compared.
+    """
     if not python:
         return start
     same = start.build_id.apart_from_python
@@ -177,14 +179,14 @@ def _watched(request: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue
     with about("watch"):
         policy = filled(Policy(watch=named), knowledge.lists)
     with about(next(name for name in WATCHED if getattr(request, name))):
-        found, notes = watched_issues(policy.watch, issues, knowledge.known.names)
-    if not found:
+        watched, notes = watched_issues(policy.watch, issues, knowledge.known.names)
+    if not watched:
         raise BadField("watch", "what is watched names no issue of this catalogue")
-    return found, policy, notes
+    return watched, policy, notes
 
 
-def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
-    """Of an environment's packages those that some issue concerns, or that are built for one minor release of torch:
+def relevant_packages(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
+    """Select the packages of an environment that some issue concerns, or that are built for one minor release of torch:
     what `has` may name.
     """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
@@ -201,9 +203,9 @@ def _concerned(
     others = Counter(issue.requires.package for issue in watched if issue not in concerned)
     if not others:
         return concerned, ()
-    told = tuple(f"{package} ({n})" for package, n in sorted(others.items()))
+    counts = tuple(f"{package} ({n})" for package, n in sorted(others.items()))
     if not concerned:
-        where = ", ".join(told)
+        where = ", ".join(counts)
         raise BadField("watch", f"what is watched concerns packages that are not known to be there: {where}")
     if packages is None:
         why = "packages_not_known"
@@ -211,7 +213,7 @@ def _concerned(
         why = "packages_lacking"
     else:
         why = "packages_not_asked_for"
-    return concerned, (Message("not_watched", said=Message(why), packages=told),)
+    return concerned, (Message("not_watched", said=Message(why), packages=counts),)
 
 
 def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
@@ -220,7 +222,7 @@ def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequenc
     """
     measured = knowledge.known.hardware
     names = {
-        class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in request.hardware
+        class_named(name, measured): gpu.name if (gpu := hardware_named(name)) else name for name in request.hardware
     }
     gpus = [name for name in names if parse_capability(name)]
     with about("python"):

@@ -64,8 +64,8 @@ _BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NE
 
 def sections(candidate: Candidate) -> Mapping[Tally, Sequence[IssuePair]]:
     """Its items, each once: by what turned, and else by what they do there. None is empty."""
-    found = grouped(candidate.items, _section)
-    return {tally: found[tally] for tally in SECTION_WORDS if tally in found}
+    by_tally = grouped(candidate.items, _section)
+    return {tally: by_tally[tally] for tally in SECTION_WORDS if tally in by_tally}
 
 
 def _section(item: IssuePair) -> Tally:
@@ -81,8 +81,8 @@ def measured(candidate: Candidate) -> Message:
 
 
 def figures(candidate: Candidate, *, untried: str, eased: str) -> Iterator[str]:
-    """Its counts in the order of COLUMN_WORDS. In brackets stands how many of the failures have a workaround that was
-    not `untried` there, and how many of the losses are `eased` by one.
+    """The counts of a candidate in the order of COLUMN_WORDS. In brackets stands how many of the failures have a
+    workaround that was not `untried` there, and how many of the losses are `eased` by one.
     """
     counts = candidate.counts
     parts = {
@@ -119,12 +119,12 @@ def because(advice: UpgradeAdvice) -> Message:
 
 
 def _packages(advice: UpgradeAdvice) -> Iterator[Message]:
-    """Of each package that is built for one minor release of torch: its release for each candidate, newest first, and
-    for which newer releases there is none.
+    """Name the release of each package that is built for one minor release of torch: for each candidate, newest first,
+    and for which newer releases there is none.
     """
     python = advice.constraints.python or advice.start.python
     candidates = [candidate.build for candidate in advice.candidates]
-    newer = [one for one in advice.newer if one in candidates or one.python == python]
+    newer = [build for build in advice.newer if build in candidates or build.python == python]
     bound = {companion.package: companion.asked for build in newer for companion in build.companions}
     for name in (name for name in advice.constraints.packages if name in bound):
         pairs = [
@@ -155,9 +155,9 @@ def situation(advice: UpgradeAdvice) -> str:
     return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
 
 
-def told_of(advice: UpgradeAdvice) -> Candidate | None:
-    """The candidate whose issues are told of where nobody asks for another: the recommended one; else the first, of
-    which at least something is known. None where it could not be compared.
+def candidate_in_detail(advice: UpgradeAdvice) -> Candidate | None:
+    """The candidate whose issues the answer lists where nobody asks for another: the recommended one; else the first,
+    of which at least something is known. None where it could not be compared.
     """
     if advice.best or advice.decision is UpgradeDecision.STAY:
         return advice.best or next(iter(advice.candidates), None)
@@ -169,23 +169,23 @@ def told_of(advice: UpgradeAdvice) -> Candidate | None:
 
 def left_out_by_reason(advice: UpgradeAdvice) -> dict[Message, list[str]]:
     """The builds that break a constraint, in release order, by the first that they break."""
-    found = grouped(advice.left_out, lambda one: one.reasons[0])
-    return {reason: [one.build for one in alike] for reason, alike in found.items()}
+    groups = grouped(advice.left_out, lambda left_out: left_out.reasons[0])
+    return {reason: [left_out.build for left_out in alike] for reason, alike in groups.items()}
 
 
 def changes(start: Build, build: Build) -> list[tuple[str, str, str, str]]:
     """The differences between the two environments: what it is, before, after, and the oldest NVIDIA driver of a new
     major version of CUDA (empty: nothing new).
     """
-    old, new = ((one.cuda or "").partition(".")[0] for one in (start, build))
+    old, new = ((side.cuda or "").partition(".")[0] for side in (start, build))
     driver = str(OLDEST_DRIVER.get(int(new), "")) if new and new != old else ""
-    found = (
+    rows = (
         ("torch", start.torch, build.torch, ""),
         ("CUDA", start.cuda or "none", build.cuda or "none", driver),
         ("Triton", start.triton or "none", build.triton or "none", ""),
         ("Python", start.python, build.python, ""),
     )
-    return [one for one in found if one[1] != one[2]]
+    return [row for row in rows if row[1] != row[2]]
 
 
 def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...
 
 
 def index_of(build: Build) -> Message:
-    """In words, where the wheels come from, as Markdown."""
+    """The index that the wheels come from, in words, as Markdown."""
     if build.origin == "default":
         return Message("from_pypi", requirement=build.requirement, torch=build.torch)
     return Message("from_index", origin=build.origin)
@@ -224,10 +224,10 @@ def steps(candidate: Candidate) -> dict[str, list[WorkaroundStep]]:
     Those in place are not known: those that help on the build one is on stand in.
     """
     needed = [step for item in candidate.of(Tally.NEEDS_WORKAROUND) if (step := _step(item))]
-    kept = [step for step in needed if step.item.turns.get(step.workaround.id) is WorkaroundTurn.STILL_WORKS]
+    working = [step for step in needed if step.item.turns.get(step.workaround.id) is WorkaroundTurn.STILL_WORKS]
     return {
-        "add": [step for step in needed if step not in kept],
-        "keep": kept,
+        "add": [step for step in needed if step not in working],
+        "keep": working,
         "remove": list(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: None})),
         "avoid": list(_turned(candidate.items, _AVOIDED)),
     }
@@ -242,8 +242,8 @@ _AVOIDED = {
 def _step(item: IssuePair) -> WorkaroundStep | None:
     """The first that helped on both, so that nothing need be changed; else the first that helps there."""
     turns = item.turns
-    kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
-    chosen = next(iter([*kept, *item.workarounds]), "")
+    working = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
+    chosen = next(iter([*working, *item.workarounds]), "")
     return WorkaroundStep(item, item.issue.workaround(chosen), helps=item.after.workarounds[chosen]) if chosen else None
 
 

@@ -86,16 +86,16 @@ def _recognised(state: AppState, presented: str | None, cookie: str) -> Principa
     """The reader by their token, else by their session. A session that is over is nobody's, and no fault."""
     now = state.clock()
     with reading(state.engine) as s:
-        found = find_token(s, presented, now) if presented is not None else find_session(s, cookie, now)
-    if found.token is not None and needs_noting(found.token, now):
+        lookup = find_token(s, presented, now) if presented is not None else find_session(s, cookie, now)
+    if lookup.token is not None and needs_noting(lookup.token, now):
         with suppress(StoreUnusable), unit_of_work(state.engine, wait_s=_PATIENCE_S) as s:
-            note_use(s, found.token, now)
+            note_use(s, lookup.token, now)
     session = "" if presented is not None else cookie
-    return Principal(found.token, session) if found.token else Principal(problem=found.problem)
+    return Principal(lookup.token, session) if lookup.token else Principal(problem=lookup.problem)
 
 
 def _turned_away(request: Request, error: KnownGoodError) -> Response:
-    """A person who has yet to sign in is led there; everybody else is told."""
+    """Lead a person who has yet to sign in to that page; refuse everybody else."""
     is_page = request.method == "GET" and not is_for_a_program(request)
     if isinstance(error, NotSignedIn) and is_page and not error.is_presented:
         query = f"?{request.url.query}" if request.url.query else ""

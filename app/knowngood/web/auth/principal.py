@@ -39,8 +39,8 @@ class AccessPolicy:
 
 @dataclass(frozen=True)
 class Principal:
-    """Whoever asks. Without a token: nobody in particular. `session` is the secret of their cookie, where they sent
-    that instead of a token: it reads like the token it was opened with, and writes through our own forms alone.
+    """The reader who asks. Without a token: nobody in particular. `session` is the secret of their cookie, where they
+    sent that instead of a token: it reads like the token it was opened with, and writes through our own forms alone.
     `problem` says why what they sent is not counted.
     """
 

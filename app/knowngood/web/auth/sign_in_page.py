@@ -26,11 +26,11 @@ def sign_in(context: Context, request: Request, form: Form) -> Response:
         raise NotAllowed("this form did not come from a page of this server; open the page and send it from there")
     to = own_address(form.get("to", "/"))
     with reading(context.state.engine) as s:
-        found = find_token(s, form.get("token", "").strip(), context.now)
-    if found.token is None:
-        return _page(context, to, found.problem)
+        lookup = find_token(s, form.get("token", "").strip(), context.now)
+    if lookup.token is None:
+        return _page(context, to, lookup.problem)
     with unit_of_work(context.state.engine) as s:
-        secret, ends = open_session(s, found.token, context.now)
+        secret, ends = open_session(s, lookup.token, context.now)
     response = see_other(to)
     response.set_cookie(
         SESSION_COOKIE,

@@ -93,7 +93,7 @@ def _head(column: Column, measured: Collection[str], minor_before: str) -> Colum
         release=release,
         cuda=cuda,
         triton=build.triton or "",
-        python=_pythons([one.python for one in column.builds if one.id in measured] or [build.python]),
+        python=_pythons([member.python for member in column.builds if member.id in measured] or [build.python]),
         label=" ".join(part for part in (release, *beside) if part),
         minor=build.minor,
         is_mismatched=build.is_mismatched,
@@ -102,7 +102,7 @@ def _head(column: Column, measured: Collection[str], minor_before: str) -> Colum
 
 
 def _pythons(versions: Sequence[str]) -> str:
-    """In the width of a column: `3.10`, `3.11/12`, `3.10-13` (by an en dash)."""
+    """The Pythons in the width of a column: `3.10`, `3.11/12`, `3.10-13` (by an en dash)."""
     minors = sorted(int(version.partition(".")[2]) for version in versions)
     first, last = minors[0], minors[-1]
     if len(minors) > 2 and last - first == len(minors) - 1:  # noqa: PLR2004 - two are as short by name
@@ -149,12 +149,12 @@ def drawn(squares: Iterable[CellGlyph], tag: str, language: Language, *, plain: 
     return Markup("".join(drawings))  # noqa: S704 - see _mould
 
 
-def _drawn(one: CellGlyph, tag: str, language: Language, *, plain: bool) -> str:
+def _drawn(glyph: CellGlyph, tag: str, language: Language, *, plain: bool) -> str:
     before, between, after = _mould(
-        tag, language, one.hardware, one.build, one.head.label, one.sign, one.ground, one.is_stale, plain
+        tag, language, glyph.hardware, glyph.build, glyph.head.label, glyph.sign, glyph.ground, glyph.is_stale, plain
     )
-    path, name = _names(one.issue)
-    return f"{before}{name}{between}{path}{after}{one.text}</a>"
+    path, name = _names(glyph.issue)
+    return f"{before}{name}{between}{path}{after}{glyph.text}</a>"
 
 
 @lru_cache(maxsize=16_384)
@@ -176,11 +176,11 @@ def _mould(  # noqa: PLR0913 - everything that a square's text is made of, but i
     are 354 kB gzipped, not 454.
     """
     word = inferred_word(sign, ground, language)
-    said = f"{i18n.say('old', language)}: {word}" if is_stale else word
+    name = f"{i18n.say('old', language)}: {word}" if is_stale else word
     path, _, rest = cell_address(_ISSUE, build, hardware).partition(_ISSUE)
     kind = " ".join(["q", sign.value, *(["inferred"] if ground else []), *(["stale"] if is_stale else [])])
     return (
-        f'<{tag} data-label="{escape(label)}"><a class="{kind}" aria-label="{escape(said)}: ',
+        f'<{tag} data-label="{escape(label)}"><a class="{kind}" aria-label="{escape(name)}: ',
         f' on {escape(build)}" href="{path}',
         f'{escape(rest)}">{"" if plain else _DRAWING.format(sign.value)}',
     )

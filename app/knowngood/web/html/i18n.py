@@ -36,10 +36,10 @@ def accepted(header: str) -> Language:
     best, chosen = 0.0, Language.ENGLISH
     for part in header[:_LONGEST_HEADER].split(","):
         name, _, weight = part.partition(";")
-        found = _NAMED.get(name.strip().lower().partition("-")[0])
+        language = _NAMED.get(name.strip().lower().partition("-")[0])
         wanted = _weight(weight)
-        if found is not None and wanted > best:
-            best, chosen = wanted, found
+        if language is not None and wanted > best:
+            best, chosen = wanted, language
     return chosen
 
 
@@ -48,12 +48,12 @@ _LONGEST_HEADER = 1000
 
 
 def _weight(text: str) -> float:
-    """Of `q=0.8`; 1 where nothing is said, 0 where it is no number from 0 to 1."""
+    """Read the weight of `q=0.8`; 1 where nothing is said, 0 where it is no number from 0 to 1."""
     name, _, value = text.strip().partition("=")
     if not name:
         return 1.0
-    found = _QUALITY.fullmatch(value.strip())
-    return float(found[0]) if found and name.strip().lower() == "q" else 0.0
+    match = _QUALITY.fullmatch(value.strip())
+    return float(match[0]) if match and name.strip().lower() == "q" else 0.0
 
 
 _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def short_duration(seconds: float) -> str:
-    """The same where what is hardly measurable is said as such."""
+    """`duration`, with `< 0.1 s` for what is hardly measurable."""
     return duration(seconds) if seconds >= 0.05 else "< 0.1 s"  # noqa: PLR2004 - what rounds to a tenth
 
 
@@ -129,12 +129,12 @@ _CHINESE_TEXT = replace(_CHINESE, name=str, quote=str)
 
 
 def as_text(message: Message, language: Language) -> str:
-    """Without HTML: for JSON, attributes, and Markdown that is still to be rendered."""
+    """The message without HTML: for JSON, attributes, and Markdown that is still to be rendered."""
     return _CHINESE_TEXT.write(message) if language is Language.CHINESE else english(message)
 
 
 def in_words(message: Message | None, language: Language, *, begins: bool = False) -> Markup:
-    """Nothing where there is no message; as a sentence `begins`."""
+    """The message as HTML, as a sentence `begins`; empty where there is no message."""
     if message is None:
         return Markup()
     if language is Language.CHINESE:

@@ -80,7 +80,7 @@ def coded(text: str) -> Markup:
 
 
 def uncoded(text: str) -> str:
-    """The same where there is no markup: a page's title, an accessible name."""
+    """One line of prose without its backticks, for places without markup: a page's title, an accessible name."""
     return _CODE.sub(r"\1", text)
 
 
@@ -90,7 +90,9 @@ def python(source: str) -> Markup:
 
 
 def load_lexers() -> None:
-    """Of what catalogues are full of: a lexer is made when it is first asked for, and Python's takes 30 ms."""
+    """Make the lexers of the languages that catalogues are full of: a lexer is made at its first use, and Python's
+    takes 30 ms.
+    """
     for language in ("python", "bash"):
         coloured("", language)
 

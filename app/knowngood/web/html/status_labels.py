@@ -47,7 +47,7 @@ def word_of(cell: Cell, language: Language) -> str:
 
 
 def bare_word(cell: Cell, language: Language) -> str:
-    """The same where it is said beside it what it is inferred from."""
+    """The cell in a word, for places that name what it is inferred from beside it."""
     if concerns_cpu_path([cell]):
         return say("concerns the CPU path", language)
     word = say(STATUSES[status_of(cell)].word, language)
@@ -57,34 +57,34 @@ def bare_word(cell: Cell, language: Language) -> str:
 
 
 def whole_word(cell: Cell, issue: Issue, known: Known, language: Language) -> str:
-    """The same with the build on which a workaround works that was not tried here."""
+    """The cell in a word, with the build on which a workaround works that was not tried here."""
     word = bare_word(cell, language)
-    found = helped_elsewhere(issue, cell, known)
-    return say("{verdict} (works on {build})", language, verdict=word, build=found[1].id) if found else word
+    elsewhere = helped_elsewhere(issue, cell, known)
+    return say("{verdict} (works on {build})", language, verdict=word, build=elsewhere[1].id) if elsewhere else word
 
 
 RUN_WORDS = ("1 run", "{n} runs")
 
 
-def said_runs(runs: int, language: Language) -> str:
+def runs_in_words(runs: int, language: Language) -> str:
     """How many runs an answer rests on; empty where it rests on none."""
     return say(RUN_WORDS[runs > 1], language, n=runs) if runs else ""
 
 
-def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
+def remarks_in_words(cell: Cell, language: Language) -> tuple[str, ...]:
     """The rest of what is known of a cell: that it rests on one run, and how the report's own variant ended."""
-    said = [said_runs(1, language)] if cell.runs == 1 else []
+    remarks = [runs_in_words(1, language)] if cell.runs == 1 else []
     if (own := cell.as_reported) is not None and not passes_as_reported(cell):
         word = say(VERDICTS[own.verdict].word, language)
-        said.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
-    return tuple(said)
+        remarks.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
+    return tuple(remarks)
 
 
 def silent_releases(releases: Sequence[Release], language: Language) -> str:
-    """Those that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
+    """The releases that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
     names = {answer: [release.name for release in releases if release.answer == answer] for answer in ANSWERS}
-    told = {", ".join(of): say(ANSWERS[answer].word, language) for answer, of in names.items() if of}
-    return say("; ", language).join(f"{releases}{say(': ', language)}{word}" for releases, word in told.items())
+    words = {", ".join(of): say(ANSWERS[answer].word, language) for answer, of in names.items() if of}
+    return say("; ", language).join(f"{releases}{say(': ', language)}{word}" for releases, word in words.items())
 
 
 def inferred_word(sign: StatusLabel, ground: str, language: Language) -> str:

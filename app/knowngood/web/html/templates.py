@@ -27,8 +27,8 @@ from knowngood.web.html.status_labels import (
     LEGEND,
     LEGEND_LINE,
     bare_word,
-    said_beside,
-    said_runs,
+    remarks_in_words,
+    runs_in_words,
     silent_releases,
     word_of,
 )
@@ -77,8 +77,8 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
         "legend_line": LEGEND_LINE,
     }
     environment.globals |= {
-        one.__name__: one
-        for one in (
+        function.__name__: function
+        for function in (
             attempt_address,
             badge_address,
             build_address,
@@ -100,8 +100,11 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
         )
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
-    environment.filters |= {one.__name__: one for one in (coded, uncoded, markdown, python)}
-    environment.filters |= {one.__name__: one for one in (bare_word, said_beside, said_runs, silent_releases, word_of)}
+    environment.filters |= {function.__name__: function for function in (coded, uncoded, markdown, python)}
+    environment.filters |= {
+        function.__name__: function
+        for function in (bare_word, remarks_in_words, runs_in_words, silent_releases, word_of)
+    }
     environment.filters |= {
         "drawn": drawn,
         "exact": i18n.exact,
@@ -113,7 +116,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
 
 
 def load_templates(templates: Jinja2Templates) -> None:
-    """For whoever serves, before the first request: reading them back takes 20 ms, compiling them most of a second."""
+    """Load the templates before the first request: reading them back takes 20 ms, compiling them most of a second."""
     for name in templates.env.list_templates(["html"]):
         templates.env.get_template(name)
 
@@ -149,8 +152,8 @@ class TemplateBytecode(FileSystemBytecodeCache):
     def dump_bytecode(self, bucket: Bucket) -> None:
         if sys.dont_write_bytecode:
             return
-        kept = Path(self._get_cache_filename(bucket))
+        path = Path(self._get_cache_filename(bucket))
         with suppress(OSError):  # a folder that may only be read, a full disk
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             super().dump_bytecode(bucket)
-            kept.chmod(_FOR_ALL)
+            path.chmod(_FOR_ALL)

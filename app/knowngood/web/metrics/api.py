@@ -41,7 +41,7 @@ def metrics(context: Context) -> Response:
 
 
 def _gauges(context: Context) -> Gauges | None:
-    """None where the store cannot be read: what the processes counted is told all the same."""
+    """None where the store cannot be read: the counts of the processes are answered all the same."""
     try:
         with reading(context.state.engine) as session:
             return load_gauges(session, context.now)

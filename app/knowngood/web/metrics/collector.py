@@ -110,7 +110,7 @@ def write_metrics(instruments: Instruments, gauges: Gauges | None, version: str,
 def _families(gauges: Gauges | None, version: str) -> Iterator[Metric]:
     build = {"version": version, "python": platform.python_version()}
     yield InfoMetricFamily("knowngood_build", "This release.", value=build)
-    yield _one("store_up", "1 where the database could be read for this scrape.", int(gauges is not None))
+    yield _gauge("store_up", "1 where the database could be read for this scrape.", int(gauges is not None))
     if gauges is not None:
         yield from _queue(gauges)
         yield from _matrix(gauges)
@@ -124,21 +124,27 @@ def _queue(gauges: Gauges) -> Iterator[Metric]:
         for hardware in sorted({hardware for hardware, _ in gauges.jobs})
         for state in (JobState.QUEUED, JobState.LEASED, JobState.POISONED)
     }
-    yield _many("jobs", "Jobs that wait, are held, or were given up.", ("hardware", "state"), jobs.items())
+    yield _gauge_by_label("jobs", "Jobs that wait, are held, or were given up.", ("hardware", "state"), jobs.items())
     arms = {(hardware,): float(n) for hardware, n in gauges.arms.items()}
-    yield _many("arms_waiting", "Arms without a result in jobs that wait or are held.", ("hardware",), arms.items())
+    yield _gauge_by_label(
+        "arms_waiting", "Arms without a result in jobs that wait or are held.", ("hardware",), arms.items()
+    )
     waited_s = (gauges.at - gauges.oldest_queued_at).total_seconds() if gauges.oldest_queued_at else 0.0
-    yield _one("jobs_oldest_queued_seconds", "How long the oldest queued job has waited; 0: none.", max(0.0, waited_s))
-    yield _one("runs_active", "Runs that have not ended.", gauges.runs)
+    yield _gauge(
+        "jobs_oldest_queued_seconds", "How long the oldest queued job has waited; 0: none.", max(0.0, waited_s)
+    )
+    yield _gauge("runs_active", "Runs that have not ended.", gauges.runs)
     yield _count("job_losses", "Jobs whose worker, or dispatcher, was lost.", gauges.losses)
 
 
 def _matrix(gauges: Gauges) -> Iterator[Metric]:
     cells = {(verdict.value, hardware): float(n) for (hardware, verdict), n in gauges.cells.items()}
-    yield _many("cells", "Cells with evidence.", ("verdict", "hardware"), cells.items())
-    yield _one("cells_stale", "Cells whose newest evidence is stale.", gauges.stale)
+    yield _gauge_by_label("cells", "Cells with evidence.", ("verdict", "hardware"), cells.items())
+    yield _gauge("cells_stale", "Cells whose newest evidence is stale.", gauges.stale)
     ages = {(f"{share:g}",): seconds for share, seconds in gauges.cell_ages.items()}
-    yield _many("cell_age_seconds", "Age of cells' newest evidence, by quantile.", ("quantile",), ages.items())
+    yield _gauge_by_label(
+        "cell_age_seconds", "Age of cells' newest evidence, by quantile.", ("quantile",), ages.items()
+    )
     attempts = CounterMetricFamily(
         "knowngood_attempts", "Attempts that came to count, by outcome and cause.", labels=("outcome", "cause")
     )
@@ -146,14 +152,16 @@ def _matrix(gauges: Gauges) -> Iterator[Metric]:
     for (outcome, cause), n in sorted({**none, **gauges.attempts}.items()):
         attempts.add_metric((outcome, cause), n)
     yield attempts
-    yield _one("store_generation", "Grows with every write that pages can see.", gauges.generation)
+    yield _gauge("store_generation", "Grows with every write that pages can see.", gauges.generation)
 
 
 def _working(gauges: Gauges) -> Iterator[Metric]:
-    seen = {(one.digest,): one.at.timestamp() for one in gauges.seen}
-    yield _many("worker_last_seen_timestamp_seconds", "Last sign of life of a machine.", ("machine",), seen.items())
-    gpus = {(one.digest,): float(len(one.machine.gpus)) for one in gauges.seen if one.machine}
-    yield _many("worker_gpus", "GPUs of a machine.", ("machine",), gpus.items())
+    seen = {(worker.digest,): worker.at.timestamp() for worker in gauges.seen}
+    yield _gauge_by_label(
+        "worker_last_seen_timestamp_seconds", "Last sign of life of a machine.", ("machine",), seen.items()
+    )
+    gpus = {(worker.digest,): float(len(worker.machine.gpus)) for worker in gauges.seen if worker.machine}
+    yield _gauge_by_label("worker_gpus", "GPUs of a machine.", ("machine",), gpus.items())
     arms = CounterMetricFamily("knowngood_arm_seconds", "Time that arms took, of all workers.", labels=("hardware",))
     for hardware, seconds in sorted(gauges.arm_seconds.items()):
         arms.add_metric((hardware,), seconds)
@@ -165,8 +173,8 @@ def _working(gauges: Gauges) -> Iterator[Metric]:
         sum_value=gauges.provision_s,
     )
     left_s = (gauges.lease.until - gauges.at).total_seconds() if gauges.lease else 0.0
-    yield _one("dispatcher_lease_held", "1 where a dispatcher is at work.", int(left_s > 0))
-    yield _one(
+    yield _gauge("dispatcher_lease_held", "1 where a dispatcher is at work.", int(left_s > 0))
+    yield _gauge(
         "dispatcher_lease_remaining_seconds",
         "Until the dispatcher's lease runs out; below 0: it ran out so long ago; 0: given back, or none.",
         left_s,
@@ -177,10 +185,10 @@ def _coming_and_going(gauges: Gauges) -> Iterator[Metric]:
     yield _count("imports", "Bundles taken in.", gauges.imports)
     yield _count("ingested_attempts", "Attempts that came in bundles.", gauges.ingested)
     last = gauges.last_import_at.timestamp() if gauges.last_import_at else 0.0
-    yield _one("ingest_last_timestamp_seconds", "When a bundle was last taken in; 0: never.", last)
+    yield _gauge("ingest_last_timestamp_seconds", "When a bundle was last taken in; 0: never.", last)
 
 
-def _one(name: str, says: str, value: float) -> Metric:
+def _gauge(name: str, says: str, value: float) -> Metric:
     return GaugeMetricFamily(f"knowngood_{name}", says, value=value)
 
 
@@ -188,7 +196,9 @@ def _count(name: str, says: str, value: float) -> Metric:
     return CounterMetricFamily(f"knowngood_{name}", says, value=value)
 
 
-def _many(name: str, says: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+def _gauge_by_label(
+    name: str, says: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
+) -> Metric:
     family = GaugeMetricFamily(f"knowngood_{name}", says, labels=labels)
     for key, value in sorted(values):
         family.add_metric(key, value)

@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 
 
 class AccessLogMiddleware(HttpMiddleware):
-    """Stands within `RequestHead`, so that its line carries the name, and around all else."""
+    """Runs within `RequestHead`, so that its line carries the name, and around all else."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = _Seen()
@@ -83,8 +83,8 @@ class _Seen:
 def template_of(scope: Scope) -> str:
     """The template of the route that answered, with the prefix that routers of the API are included under."""
     path: str = scope["path"]
-    found = getattr(scope.get("route"), "path", None)
-    if found is None:
+    template = getattr(scope.get("route"), "path", None)
+    if template is None:
         return path if path in _WITHOUT_ROUTE else UNROUTED
-    prefixed = path.startswith(f"{API}/") and not found.startswith(f"{API}/")
-    return f"{API}{found}" if prefixed else str(found)
+    prefixed = path.startswith(f"{API}/") and not template.startswith(f"{API}/")
+    return f"{API}{template}" if prefixed else str(template)

@@ -88,7 +88,7 @@ class Connection(H11Protocol):
         host = self.client[0] if self.client else ""
         self.asker = asker_at(host)
         there = cast("Collection[Connection]", self.connections)
-        theirs = [one for one in there if one.asker == self.asker]
+        theirs = [connection for connection in there if connection.asker == self.asker]
         if len(theirs) > self.most_of_one and not self._speaks_for_many(host):
             self._make_room(theirs)
         elif len(there) > most_connections():
@@ -115,9 +115,9 @@ class Connection(H11Protocol):
         return not host or host in getattr(self.config.loaded_app, "trusted_hosts", ())
 
     def _make_room(self, among: Collection["Connection"]) -> None:
-        """Whoever has waited for the longest goes; where all are being answered, this one."""
-        waiting = [one for one in among if one.is_waiting and one is not self]
-        min(waiting, key=lambda one: one.since, default=self).drop()
+        """Drop the connection that has waited longest; where all are being answered, this one."""
+        waiting = [connection for connection in among if connection.is_waiting and connection is not self]
+        min(waiting, key=lambda connection: connection.since, default=self).drop()
 
     @property
     def is_waiting(self) -> bool:
@@ -172,16 +172,16 @@ class Connection(H11Protocol):
         if self.flow.read_paused:
             self.since += self.look_every_s  # it is we who do not read
         elif now - self.since > self.body_s + self._received / _BODY_BYTES_PER_S:
-            told = f"a body has {self.body_s:g} s to come, and a second more for every {_BODY_BYTES_PER_S >> 10} KiB"
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, told)
+            detail = f"a body has {self.body_s:g} s to come, and a second more for every {_BODY_BYTES_PER_S >> 10} KiB"
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, detail)
 
     # -- refusals before any application is asked ----------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn's name for its answer to what is no HTTP."""
         if len(self.conn.trailing_data[0]) > _LONGEST_HEAD:
-            told = f"the head is longer than {_LONGEST_HEAD >> 10} KiB; send a long list as a body"
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, told)
+            detail = f"the head is longer than {_LONGEST_HEAD >> 10} KiB; send a long list as a body"
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
         else:
             self._refuse(
                 HTTPStatus.BAD_REQUEST, f"{msg} A body comes whole or in chunks of at least {_CHUNK_BYTES} bytes."

@@ -21,7 +21,9 @@ CONTENT_SECURITY_POLICY = (
 )
 
 FRAMED_CONTENT_SECURITY_POLICY = CONTENT_SECURITY_POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
-"""Of what other pages may show in a frame. A browser that knows `frame-ancestors` does not ask X-Frame-Options."""
+"""The policy of pages that others may show in a frame. A browser that knows `frame-ancestors` does not ask
+X-Frame-Options.
+"""
 
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -33,7 +35,7 @@ HEADERS = {
 }
 
 REQUEST_ID = "knowngood.request_id"
-"""Where the id of a request stands in its scope."""
+"""The key of a request's id in its scope."""
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}\Z")
 
@@ -46,8 +48,8 @@ class RequestHead(HttpMiddleware):
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = Headers(scope=scope).get("x-request-id", "")
-        name = asked if _SANE_ID.match(asked) else uuid4().hex
+        sent_id = Headers(scope=scope).get("x-request-id", "")
+        name = sent_id if _SANE_ID.match(sent_id) else uuid4().hex
         scope[REQUEST_ID] = name
 
         def complete(headers: MutableHeaders) -> None:
@@ -80,7 +82,9 @@ class PublicReads(CORSMiddleware):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The same headers whoever asks, without `Vary`: a shared cache gives others what a page of ours asked for."""
+        """Send every reader the same headers, without `Vary`: a shared cache gives others what a page of ours asked
+        for.
+        """
         is_public = scope["type"] == "http" and scope["path"].startswith(_PUBLIC)
         if is_public and scope["method"] == "OPTIONS":
             await super().__call__(scope, receive, send)
@@ -104,9 +108,9 @@ class HeadAsGet(HttpMiddleware):
         if scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
-        asked = {**scope, "method": "GET"}
-        await self.app(asked, receive, send_without_body)
-        scope["route"] = asked.get("route")  # for those around this, who count by it
+        get_scope = {**scope, "method": "GET"}
+        await self.app(get_scope, receive, send_without_body)
+        scope["route"] = get_scope.get("route")  # for those around this, who count by it
 
 
 # Which methods an address takes: for `Allow`, and for whoever asks with OPTIONS.
@@ -115,7 +119,7 @@ _ASKED = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def methods_at(request: Request) -> tuple[str, ...]:
-    """Methods that any route at this address takes. One route alone does not know what the others beside it take."""
+    """Methods that any route at this address takes. One route alone does not know what the others take."""
     taken = [method for method in _ASKED if _takes(request, method)]
     return ("GET", "HEAD", *taken[1:], "OPTIONS") if "GET" in taken else (*taken, "OPTIONS")
 

@@ -47,8 +47,8 @@ class TooMuch(HTTPException):
 
     def __init__(self, status: HTTPStatus, most: int) -> None:
         whose = "of yours" if status is HTTPStatus.TOO_MANY_REQUESTS else "of all readers"
-        told = f"bodies {whose} that are being read come to {most >> 20} MiB, the most here; send this one after them"
-        super().__init__(status, told, {"Retry-After": "10"})
+        detail = f"bodies {whose} that are being read come to {most >> 20} MiB, the most here; send this one after them"
+        super().__init__(status, detail, {"Retry-After": "10"})
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Buckets:
 
 
 def asker_at(host: str) -> str:
-    """Who an address stands for: of IPv6 one household has a whole /64."""
+    """Name the asker behind an address: of IPv6 one household has a whole /64."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -114,7 +114,7 @@ def asker_at(host: str) -> str:
 
 
 class BytesInFlight:
-    """Bytes of bodies that are being read or answered in this process. Each body has some room of its own beside it, so
+    """Bytes of bodies that are being read or answered in this process. Each body has some room of its own besides, so
     that small questions are answered while large ones wait.
     """
 
@@ -172,9 +172,9 @@ class _Body:
 
     def __init__(self, scope: Scope, receive: Receive, limit: int, held: BytesInFlight) -> None:
         self._kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"").decode("latin-1")
-        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        self._is_large = said.isdigit() and (len(said) > _MOST_DIGITS or int(said) > limit)
-        self._is_expected = said != b"0" or any(name == b"transfer-encoding" for name, _ in scope["headers"])
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        self._is_large = length.isdigit() and (len(length) > _MOST_DIGITS or int(length) > limit)
+        self._is_expected = length != b"0" or any(name == b"transfer-encoding" for name, _ in scope["headers"])
         self._receive = receive
         self._limit = limit
         self._held = held

@@ -30,8 +30,8 @@ class BadBody(HTTPException):
 
 
 def media_of(kind: str) -> str:
-    """The media type in a Content-Type. Whoever decodes a body asks here too: where one took for JSON what another does
-    not, it would be decoded without having been counted.
+    """The media type in a Content-Type. The code that decodes a body asks here too: where one took for JSON what
+    another does not, it would be decoded without having been counted.
     """
     return kind.partition(";")[0].strip().lower()
 
@@ -60,7 +60,7 @@ def _refuse_charset(options: Mapping[bytes, bytes]) -> None:
 
 def look_at_json(body: bytes) -> None:
     """Raises BadBody for what is no UTF-8, or holds more names, values or levels than any question here. What is no
-    JSON is left to whoever decodes it.
+    JSON is left to the code that decodes it.
     """
     try:
         body.decode()
