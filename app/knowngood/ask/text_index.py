@@ -210,7 +210,7 @@ class TextIndex:
         return meant if len(self._having(meant[0])) <= few else NO_MEANING
 
     def _scores(self, meant: Mapping[str, Meant]) -> Mapping[str, Mapping[str, float]]:
-        """What each term of a question adds to a text, by text."""
+        """The score that each term of a question adds to a text, by text."""
         scores: dict[str, dict[str, float]] = defaultdict(dict)
         for term, (known, _) in meant.items():
             for word, quality in known.items():

@@ -175,7 +175,7 @@ def test_the_pages_say_what_is_watched(client: TestClient) -> None:
     assert watch_list.name == "vision-team"
     values = values_of(client, "/watchlists/vision-team")
     assert [issue.id for issue in values["watched"]] == ["fla-160", "pytorch-151290"]
-    assert values["said"] == (("Issues", "pytorch-151290"), ("Components", "Dynamo"), ("Hardware", HARDWARE))
+    assert values["contents"] == (("Issues", "pytorch-151290"), ("Components", "Dynamo"), ("Hardware", HARDWARE))
     assert values["matrix_address"] == f"{MATRIX}?issues=fla-160%2Cpytorch-151290"
     assert "knowngood gate --watch vision-team --server http://testserver" in client.get("/watchlists/vision-team").text
 

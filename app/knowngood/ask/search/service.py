@@ -103,7 +103,7 @@ def _answer(
 
 
 class SearchIndex:
-    """What a search reads that follows from a catalogue's issues alone."""
+    """The words and names of a search that follow from a catalogue's issues alone."""
 
     def __init__(self, issues: Mapping[str, Issue]) -> None:
         self.words = TextIndex({issue.id: parts_of(issue) for issue in issues.values()}, terms_of)

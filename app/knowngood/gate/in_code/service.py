@@ -34,7 +34,7 @@ def affected(issue: str, *, hardware: str | None = None) -> bool | None:
 
 
 def finding(issue: str, *, hardware: str | None = None) -> Finding:
-    """What `affected` says, with what it rests on. A Finding is neither true nor false: `bool()` of it raises
+    """The answer of `affected`, with what it rests on. A Finding is neither true nor false: `bool()` of it raises
     TypeError.
     """
     return _find(str(issue), hardware)

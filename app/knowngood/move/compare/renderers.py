@@ -92,7 +92,7 @@ def grounds_of(pair: IssuePair) -> Iterator[Message]:
 
 
 def left_of(pair: IssuePair, describe: Callable[[Left], str] = attrgetter("what")) -> Iterator[Message]:
-    """What the passes of a pair say nothing of."""
+    """Notes on all that the passes of a pair say nothing of."""
     for cell in pair.sides:
         if cell.not_covered:
             what = "; ".join(describe(gap) for gap in pair.issue.left if gap.what in cell.not_covered)
