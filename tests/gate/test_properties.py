@@ -81,7 +81,7 @@ policies = st.builds(
 environments = st.builds(
     ResolvedBuild,
     build=st.sampled_from([*(build.id for build in BUILDS), None]),
-    asked=st.just("torch as somebody has it"),
+    description=st.just("torch as somebody has it"),
     is_assumed=st.booleans(),
 )
 

@@ -145,8 +145,9 @@ def drawn(squares: Iterable[CellGlyph], tag: str, language: Language, *, plain: 
     `own` is the column (id) of the reader's own build, which is marked.
     """
     marked = f'{tag} class="own"'
-    drawings = (_drawn(square, marked if square.head.id == own else tag, language, plain=plain) for square in squares)
-    return Markup("".join(drawings))  # noqa: S704 - see _mould
+    return Markup(  # noqa: S704 - see _mould
+        "".join(_drawn(square, marked if square.head.id == own else tag, language, plain=plain) for square in squares)
+    )
 
 
 def _drawn(glyph: CellGlyph, tag: str, language: Language, *, plain: bool) -> str:
