@@ -79,7 +79,6 @@ def test_what_a_stranger_asks_is_answered_on_the_first_screen(
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", ["360", pytest.param("1280", marks=pytest.mark.soak)])
 def test_nobody_is_kept_out(browser: Browser, site: str, scheme: str, width: str) -> None:

@@ -377,7 +377,6 @@ def test_it_is_printed_on_its_side_and_every_sheet_has_the_heads(browser: Browse
         assert width > height
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "view", [f"{MATRIX}?columns=all", f"{MATRIX}?fold=all", f"{MATRIX}?columns=all&fold_minors=2.7"]

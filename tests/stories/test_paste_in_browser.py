@@ -106,7 +106,6 @@ def test_the_build_can_be_changed_without_pasting_again(browser: Browser, site: 
         expect(page.locator("section.known", has_text="pytorch-151290")).to_contain_text("passes")
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_no_answer_keeps_anybody_out(browser: Browser, site: str, scheme: str) -> None:
     with reading_with(browser, color_scheme=scheme, viewport=NARROW) as context:
@@ -120,7 +119,6 @@ def test_no_answer_keeps_anybody_out(browser: Browser, site: str, scheme: str) -
             assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], text
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("notebook", NOTEBOOKS.values(), ids=list(NOTEBOOKS))
 def test_whatever_an_issue_says_overflows_nothing(browser: Browser, own_engine: Engine, notebook: Notebook) -> None:
     notebook.fill(own_engine)

@@ -62,7 +62,6 @@ def site(notebook: Engine) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.system
 def test_pages_are_printed_light_and_whole(browser: Browser, site: str) -> None:
     found: dict[str, list[str]] = {}
     with reading_with(browser, viewport=PAPER, color_scheme="dark") as context:

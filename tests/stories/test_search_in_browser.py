@@ -78,7 +78,6 @@ def test_a_paste_is_answered_under_an_address_that_can_be_loaded_again(browser: 
         expect(page.locator(".lead")).to_contain_text(BAD.id)
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_no_answer_keeps_anybody_out(browser: Browser, site: str, scheme: str) -> None:
     with reading_with(browser, color_scheme=scheme, viewport=NARROW) as context:

@@ -16,7 +16,7 @@ from tests.web.browsing import reading_with
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, Locator, Page, expect  # noqa: E402 - after the skip
 
-pytestmark = [pytest.mark.browser, pytest.mark.system]
+pytestmark = pytest.mark.browser
 
 ERROR = """
 torch._inductor.exc.InductorError: CppCompileError: C++ compile error

@@ -165,7 +165,6 @@ PAGES = {
 }
 
 
-@pytest.mark.system
 def test_no_page_keeps_anybody_out_or_is_wider_than_a_telephone(browser: Browser, folder: Path) -> None:
     found: dict[str, object] = {}
     for page in looking(browser, folder):

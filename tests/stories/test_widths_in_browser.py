@@ -15,7 +15,7 @@ from tests.web.browsing import reading_with, served
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.browser, pytest.mark.system]
+pytestmark = pytest.mark.browser
 
 BUILD = "torch-2.7.1%2Bcu126"
 PAGES = (

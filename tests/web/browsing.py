@@ -25,19 +25,18 @@ WIDE, NARROW, HUGE = (
     ViewportSize(width=width, height=height) for width, height in ((1280, 900), (360, 740), (2560, 1300))
 )
 WIDTHS = {"360": NARROW, "1280": WIDE, "2560": HUGE}
-_MARKS = {("1280", True): [], ("360", False): [pytest.mark.soak]}
 SCREENS = [
     pytest.param(
         width,
         has_scripts,
         id=f"{width}, {'with' if has_scripts else 'without'} scripts",
-        marks=_MARKS.get((width, has_scripts), [pytest.mark.system]),
+        marks=() if has_scripts or width != "360" else pytest.mark.soak,
     )
     for width in WIDTHS
     for has_scripts in (True, False)
 ]
-"""Of stories: `make test` has them on one screen, `make test-system` on most others."""
-SCHEMES = ["light", pytest.param("dark", marks=pytest.mark.system)]
+"""The screens of stories; one that is like the others is left to `make soak`."""
+SCHEMES = ("light", "dark")
 
 PICTURES = "KNOWNGOOD_PICTURES"
 """The environment variable that names the folder for pictures of every page; unset: none are kept."""
