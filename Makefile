@@ -30,7 +30,7 @@ dev: $(VENV)/.developer
 # More files at a time than there are cores (two): they wait for processes, disks and each other's databases.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 SLOWEST := --durations=15 --durations-min=5
-SHARED_OUT := -n 3 $(BY_FILE)
+SHARED_OUT := -n 4 $(BY_FILE)
 
 # What takes minutes is left to test-system.
 test: $(VENV)/.developer
