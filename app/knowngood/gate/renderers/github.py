@@ -81,8 +81,7 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
     yield f"{one_line(reason.title)} ({', '.join(particulars(reason))})"
     if fix_in_words(reason):
         yield one_line(fix_in_words(reason))
-    workaround = best_workaround(reason)
-    if workaround:
+    if workaround := best_workaround(reason):
         yield f"Workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}"
         for _, lines in snippet_parts(workaround.snippet):
             yield from (f"  {line}" for line in lines)

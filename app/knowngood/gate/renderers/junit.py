@@ -81,8 +81,7 @@ def _story(reason: Reason, base: str) -> list[str]:
         lines[0] = f"warning: {lines[0]}"
     if fix_in_words(reason):
         lines.append(fix_in_words(reason))
-    workaround = best_workaround(reason)
-    if workaround:
+    if workaround := best_workaround(reason):
         lines += [
             f"workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}",
             *all_lines(workaround.snippet),

@@ -131,8 +131,7 @@ def _reason_block(reason: Reason) -> str:
         lines.append(f"Upstream: {link(upstream_name(reason), reason.upstream)}")
     if fix_in_words(reason):
         lines.append(f"Upgrade: {escaped(fix_in_words(reason))}.")
-    workaround = best_workaround(reason)
-    if workaround:
+    if workaround := best_workaround(reason):
         trade_off = f" ({escaped(workaround.trade_off)})" if workaround.trade_off else ""
         lines.append(
             f"Workaround {escaped(workaround.how)}, "

@@ -73,8 +73,7 @@ def help_lines(reason: Reason) -> Iterator[str]:
     """Lines on the release that fixes it, the workaround to show with its snippet, and the other workarounds."""
     if fix_in_words(reason):
         yield from _indented(fix_in_words(reason))
-    workaround = best_workaround(reason)
-    if workaround:
+    if workaround := best_workaround(reason):
         yield from workaround_lines(workaround, f"workaround {one_line(workaround.how)}, ")
     if other_workarounds(reason):
         yield from _indented(
