@@ -283,6 +283,12 @@ def test_a_cell_is_found_by_what_was_measured(text: str, one: Cell, *, expected:
     assert holds(text, [one], builds=BUILDS[:1]) is expected
 
 
+def test_what_depends_on_the_time_is_asked_anew() -> None:
+    one, query, days = cell("o", days=100), parse("age:<90d"), (1, -20, 1)
+    views = [View(BUILDS[:1], NOON + timedelta(days=day)) for day in days]
+    assert [bool(matching(query, [TOY], view, lambda _: [[one]])) for view in views] == [False, True, False]
+
+
 def test_conditions_side_by_side_are_of_one_cell() -> None:
     old, fresh = cell("x", days=100), cell("o", days=1)
     assert not holds("status:affected age:<90d", [old, fresh], builds=BUILDS[:2])

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OLD, NEW = "torch-2.5.1+cu124", "torch-2.7.1+cu126"
+OLD, NEW = "torch-2.7.0+cu126", "torch-2.7.1+cu126"  # with the same 2 GB of CUDA, which are installed once
+OLDER = "torch-2.5.1+cu124"
 
 MARKS = [
     pytest.mark.system,

@@ -1,6 +1,6 @@
 """LRU-cache keys that compare by object identity, and answers that an object works out once and keeps itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
 from operator import is_
 from typing import Concatenate, Generic, ParamSpec, TypeVar
@@ -8,21 +8,29 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 Value = TypeVar("Value")
 _Owner = TypeVar("_Owner")
 _Key = ParamSpec("_Key")
+_REMEMBERED = "_remembered_"
 
 
 def remembered(work_out: Callable[Concatenate[_Owner, _Key], Value]) -> Callable[Concatenate[_Owner, _Key], Value]:
     """A method whose answer to the same arguments the object keeps, as `cached_property` keeps that of a property."""
-    name = f"_{work_out.__name__}_remembered"
 
     @wraps(work_out)
     def recall(self: _Owner, /, *given: _Key.args, **named: _Key.kwargs) -> Value:
-        results: dict[object, Value] = vars(self).setdefault(name, {})
+        results: dict[object, Value] = vars(self).setdefault(f"{_REMEMBERED}{work_out.__name__}", {})
         key = (*given, *named.items())
         if key not in results:
             results[key] = work_out(self, *given, **named)
         return results[key]
 
     return recall
+
+
+def remember(owner: object, other: object, methods: Iterable[Callable[..., object]], but: Collection[object]) -> None:
+    """Let `owner` remember the answers of `other` too, whose first argument is none of `but`."""
+    for method in methods:
+        name = f"{_REMEMBERED}{method.__name__}"
+        results = vars(other).get(name, {}).copy()  # other threads may add to it meanwhile
+        vars(owner).setdefault(name, {}).update({key: result for key, result in results.items() if key[0] not in but})
 
 
 class IdentityKey(Generic[Value]):

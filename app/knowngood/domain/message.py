@@ -6,9 +6,11 @@ and values; nothing reads words that we wrote.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import NoReturn
 
+from knowngood.domain.identity_key import IdentityKey
 from knowngood.domain.vocabulary import ANSWERS, VERDICTS, WORKAROUNDS
 
 
@@ -513,7 +515,12 @@ _ENGLISH = Writer(template=str, name=str, quote=str, comma=", ", semicolon="; ")
 
 def english(message: Message | None) -> str:
     """The message in English; empty where there is no message."""
-    return _ENGLISH.write(message) if message else ""
+    return _in_english(IdentityKey(message)) if message else ""
+
+
+@lru_cache(maxsize=16_384)  # pages and the gate tell the same message of one row again and again
+def _in_english(same: IdentityKey[Message]) -> str:
+    return _ENGLISH.write(same.it)
 
 
 def sentence(message: Message) -> str:

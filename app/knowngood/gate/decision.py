@@ -5,16 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
 from typing import ClassVar
 
 from knowngood.domain.builds.packages import built_for_another
 from knowngood.domain.builds.platforms import TAKEN
 from knowngood.domain.hardware_names import several_gpus
-from knowngood.domain.identity_key import IdentityKey
 from knowngood.domain.issue import Issue, Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
-from knowngood.domain.message import Message, english
+from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about_fix
 from knowngood.domain.verdicts.history import Fix, listed
 from knowngood.domain.verdicts.inference import PYTHON_RULE
@@ -250,12 +248,7 @@ def _reason(case: Case) -> Reason:
 
 def _fix_doubts(case: Case, fix: Fix) -> tuple[str, ...]:
     doubts = doubts_about_fix(case.issue, fix, case.question.known, case.cell.hardware)
-    return tuple([_in_english(IdentityKey(doubt)) for doubt in doubts])
-
-
-@lru_cache(maxsize=65_536)  # every failure of a row has the later ones among its doubts
-def _in_english(same: IdentityKey[Message]) -> str:
-    return english(same.it)
+    return tuple(map(english, doubts))
 
 
 _TRIED = (

@@ -9,12 +9,14 @@ An issue is looked at with the cells of all columns that are shown. Rules that a
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
+from knowngood.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.inference import tells_most
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
@@ -37,6 +39,7 @@ _Test = Callable[[Issue, Lines], bool]
 _CellTest = Callable[[int, Cell], bool]  # of the cell at a place
 
 _T = TypeVar("_T")
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _verdict = attrgetter("verdict")
 
 
@@ -52,8 +55,19 @@ class View:
 
 def matching(query: Query, issues: Iterable[Issue], view: View, lines_of: Callable[[Issue], Lines]) -> list[Issue]:
     """The issues that the query selects, in their order. `lines_of` gives a cell per build of the view, by class."""
-    test = _test(query, tuple(range(len(view.builds))), view)
-    return [issue for issue in issues if test(issue, lines_of(issue))]
+    of_time = any(atom.field in {"age", "stale"} for atom in atoms_of(query))
+    test = _whole_test(query, view if of_time else View(view.builds, _NEVER))
+    return [issue for issue in issues if _holds(test, IdentityKey(issue), tuple(map(IdentityKeys, lines_of(issue))))]
+
+
+@lru_cache(maxsize=256)
+def _whole_test(query: Query, view: View) -> _Test:
+    return _test(query, tuple(range(len(view.builds))), view)
+
+
+@lru_cache(maxsize=8192)  # a page asks its rows a dozen questions, and between two pages few rows change
+def _holds(test: _Test, issue: IdentityKey[Issue], lines: tuple[IdentityKeys[Cell], ...]) -> bool:
+    return test(issue.it, [line.them for line in lines])
 
 
 def needs_cells(query: Query) -> bool:
@@ -213,15 +227,8 @@ def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
 
 
 def _some(range_: "_Range") -> _Test:
-    """Whether any cell is left. Verdicts are looked at first: they are quick to ask, and most rows end there."""
-    verdicts, pick = range_.verdicts, range_.pick
-
-    def any_verdict(line: Sequence[Cell]) -> bool:
-        return not verdicts.isdisjoint(map(_verdict, pick(line)))
-
-    if range_.is_of_verdicts:
-        return lambda _, lines: any(map(any_verdict, lines))
-    return lambda _, lines: any(any_verdict(line) and any(True for _ in range_.cells(line)) for line in lines)
+    """Whether any cell is left."""
+    return lambda _, lines: any(True for line in lines for _ in range_.cells(line))
 
 
 def _picker(scope: Scope, view: View) -> Callable[[Sequence[Cell]], Sequence[Cell]]:
@@ -272,11 +279,6 @@ class _Range:
     verdicts: frozenset[Verdict]
     tests: tuple[_CellTest, ...]
     pick: Callable[[Sequence[Cell]], Sequence[Cell]]
-
-    @property
-    def is_of_verdicts(self) -> bool:
-        """Whether a cell's verdict alone says that it belongs here: then nothing needs to be asked cell by cell."""
-        return not self.tests and len(self.families) == len(self.places)
 
     def cells(self, line: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
         verdicts, tests = self.verdicts, self.tests

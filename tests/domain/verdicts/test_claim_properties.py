@@ -193,6 +193,33 @@ def test_a_history_is_the_same_whatever_else_is_asked(known: Known, rows: list[s
         assert few.history(row, class_) == every[row, class_]
 
 
+@given(attempted, attempted, rows)
+def test_what_is_taken_over_of_an_earlier_state_is_what_the_later_one_says(
+    earlier: dict[Place, int], later: dict[Place, int], changed: list[str]
+) -> None:
+    unchanged = {place: pattern for place, pattern in earlier.items() if place[0] not in changed}
+    before = store_of(earlier)
+    known = store_of(unchanged | {place: pattern for place, pattern in later.items() if place[0] in changed})
+    fresh, _ = again(known), rows_in_full(before)
+    known.remember_rows(before, changed)
+    assert rows_in_full(known) == rows_in_full(fresh)
+
+
+def rows_in_full(known: Known) -> list[object]:
+    """Everything that follows from the cells of one issue."""
+    return [
+        (
+            known.measured(row, class_),
+            known.measured_on(row, class_),
+            known.was_measured(row, class_),
+            known.helping(row, class_),
+            known.history(row, class_),
+            [known.fix_of(row, build, class_) for build in BUILDS.values()],
+        )
+        for row, class_ in product(ISSUES, CLASSES)
+    ]
+
+
 @given(stores)
 def test_without_any_of_its_grounds_a_claim_is_not_known(known: Known) -> None:
     """An inferred one has more: the cells of its row on that wheel, the agreement and, of Pythons, the smoke row."""

@@ -12,7 +12,7 @@ from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.history import history_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.matrix.charts.lifespans import history_in_brief, lifespans_by_class, lifespans_of
+from knowngood.matrix.charts.lifespans import history_in_brief, lifespans_by_class, lifespans_of, runs_of
 from knowngood.matrix.charts.releases import pass_rate, short_labels
 from tests.make import make_build
 from tests.random_stores import CLASSES, ISSUES, random_patterns, store_of
@@ -109,8 +109,8 @@ def test_a_lifespan_has_a_segment_for_each_measured_release_and_says_what_its_ce
                 verdicts |= {known.cell(issue, build, hardware).verdict for build in builds}
             said = {one.value for one in verdicts} & {"affected", "not_affected", "flaky", "different_failure"}
             assert segment.is_mixed is ("flaky" in said or ("not_affected" in said and len(said) > 1))
-        assert [one for run in row.runs for one in run.segments] == list(row.segments)
-        assert [run.start for run in row.runs] == [
+        assert [one for run in runs_of(row.segments) for one in run.segments] == list(row.segments)
+        assert [run.start for run in runs_of(row.segments)] == [
             at for at, one in enumerate(row.segments) if not at or one.look != row.segments[at - 1].look
         ]
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from knowngood.domain.issue import Requires
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.store import queries
@@ -56,8 +57,11 @@ def test_only_what_changed_is_read_and_the_old_edition_stays_as_it_was(own_engin
     before = snapshot(own_engine)
     old = dict(before.knowledge.known.cells)
     issue = before.knowledge.known.issues["toy-1"]
+    assert before.knowledge.known.history("toy-1", HARDWARE).spans
     measured(own_engine, Outcome.PASS, repeat=2)
     after = snapshot(own_engine, before)
+    fresh = snapshot(own_engine).knowledge.known
+    assert after.knowledge.known.history("toy-1", HARDWARE) == fresh.history("toy-1", HARDWARE)
     assert after.generation > before.generation
     assert dict(after.knowledge.known.cells) == cells_of(own_engine)
     assert dict(before.knowledge.known.cells) == old
@@ -77,8 +81,12 @@ def test_a_cell_that_went_with_its_issue_is_gone(own_engine: Engine) -> None:
 def test_an_issue_that_says_something_else_is_read_anew(own_engine: Engine) -> None:
     measured(own_engine)
     before = snapshot(own_engine)
-    given_catalogue(own_engine, [replace(make_issue(), title="Another title")], [make_build()])
-    assert snapshot(own_engine, before).knowledge.known.issues["toy-1"].title == "Another title"
+    before.knowledge.known.history("toy-1", HARDWARE)
+    revised = replace(make_issue(), title="Another title", requires=Requires(torch=">=9"))
+    given_catalogue(own_engine, [revised], [make_build()])
+    after, fresh = snapshot(own_engine, before).knowledge.known, snapshot(own_engine).knowledge.known
+    assert after.issues["toy-1"].title == "Another title"
+    assert after.history("toy-1", HARDWARE) == fresh.history("toy-1", HARDWARE)
 
 
 def test_a_store_that_went_backwards_is_read_anew(own_engine: Engine) -> None:

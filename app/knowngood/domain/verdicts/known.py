@@ -1,7 +1,7 @@
 """All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -12,7 +12,7 @@ from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.builds.release_age import ReleaseAge, age_of
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import with_isa_classes
-from knowngood.domain.identity_key import remembered
+from knowngood.domain.identity_key import remember, remembered
 from knowngood.domain.issue import Device, Issue, Requires, default_device, unmet
 from knowngood.domain.issue_selectors import Names, names_of
 from knowngood.domain.measuring.machine import CPU_CLASS
@@ -183,6 +183,7 @@ class Known:
         history, class_ = self.telling_history(issue, hardware)
         return history.sentence if class_ == hardware else Message("as_on", hardware=class_, said=history.sentence)
 
+    @remembered
     def helping(self, issue: str, hardware: str) -> frozenset[str]:
         """The workarounds that were measured to help on any build."""
         failing = (cell for _, cell in self.measured(issue, hardware) if cell.verdict in FAILING)
@@ -194,6 +195,18 @@ class Known:
         """Where an issue that fails on `build` passes again."""
         verdicts = self._line_verdicts(issue, hardware)
         return first_fix(self._releases, build, lambda candidate: verdicts.get(candidate, Verdict.NOT_RUN))
+
+    @remembered
+    def measured_on(self, issue: str, hardware: str) -> frozenset[str]:
+        """The builds (ids) on which an issue was measured on a class."""
+        return frozenset(build.id for build, cell in self.measured(issue, hardware) if cell.measured_at is not None)
+
+    def remember_rows(self, before: "Known", changed: Collection[str]) -> None:
+        """Take over what follows from one issue's own cells, but of the issues that `changed`: between two states of a
+        store few do. The builds have to be the same.
+        """
+        of_rows = (Known.measured, Known.was_measured, Known.history, Known.helping, Known.measured_on, Known.fix_of)
+        remember(self, before, (*of_rows, Known._verdicts, Known._line_verdicts), changed)
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:

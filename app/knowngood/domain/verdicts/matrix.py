@@ -189,8 +189,9 @@ def rows_of(
     issues: Sequence[Issue], columns: Sequence[Column], hardware: Sequence[str], known: Known
 ) -> dict[tuple[str, str], tuple[Cell, ...]]:
     """By issue and hardware class, the cell that stands for each column: the claim about the build, or the wheel."""
+    builds = [column.cell_build for column in columns]
     return {
-        (issue.id, class_): tuple(known.cell(issue, column.cell_build, class_) for column in columns)
+        (issue.id, class_): tuple([known.cell(issue, build, class_) for build in builds])
         for class_ in hardware
         for issue in issues
     }

@@ -4,12 +4,17 @@ Drawn without a library: bars are rectangles, the browser does the scales (perce
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from markupsafe import Markup
+
+from knowngood.domain.identity_key import IdentityKey
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.matrix.charts.lifespans import Lifespan, Lifespans, Run, Segment
+from knowngood.matrix.charts.lifespans import Lifespan, Lifespans, Run, Segment, Words, runs_of
 from knowngood.matrix.charts.releases import SIGNS, WORDS, PassRate, ReleaseTally, short_labels
+from knowngood.web.html.i18n import Language, say
 from knowngood.web.request_context import RequestContext
 from knowngood.web.urls import API, build_address, cell_address, issue_address
 
@@ -185,17 +190,6 @@ def legend(context: RequestContext) -> tuple[tuple[StatusLabel, str], ...]:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Neighbouring releases that look alike, in percent of the width."""
-
-    sign: StatusLabel
-    is_mixed: bool
-    is_inferred: bool
-    x: float
-    width: float
-
-
-@dataclass(frozen=True)
 class LifespanRow:
     """One issue on one class; `label` is its title, or the class where all are of one issue. `name` tells the bar to
     those who cannot see it; `cells` are the releases as links, where wanted.
@@ -207,7 +201,7 @@ class LifespanRow:
     is_silent: bool
     sentence: str
     name: str
-    stretches: tuple[Stretch, ...]
+    bar: Markup
     cells: tuple[Place, ...]
     standings: tuple[tuple[str, str], ...]
 
@@ -242,39 +236,66 @@ def lifespan_chart(
 
 
 def _row(context: RequestContext, lifespan: Lifespan, count: int, *, has_cells: bool, by_class: bool) -> LifespanRow:
-    standings = tuple((_releases(run), _standing(context, run.first)) for run in lifespan.runs)
-    return LifespanRow(
-        issue=lifespan.issue.id,
-        label=lifespan.hardware if by_class else context.title_of(lifespan.issue),
-        address=issue_address(lifespan.issue.id, hardware=lifespan.hardware),
-        is_silent=lifespan.issue.silent and not by_class,
-        sentence=" · ".join(context.say(words, **values) for words, values in lifespan.parts),
-        name=context.say("; ").join(f"{releases}{context.say(': ')}{standing}" for releases, standing in standings),
-        stretches=tuple(
-            _stretch(run, count) for run in lifespan.runs if run.first.prospect is not Prospect.DOES_NOT_APPLY
-        ),
+    row = _row_without_cells(
+        lifespan.issue.id,
+        lifespan.hardware if by_class else context.title_of(lifespan.issue),
+        lifespan.hardware,
+        lifespan.issue.silent and not by_class,
+        IdentityKey(lifespan.parts),
+        IdentityKey(lifespan.segments),
+        context.language,
+    )
+    if not has_cells:
+        return row
+    return replace(
+        row,
         cells=tuple(
             Place(
-                f"{segment.release}{context.say(': ')}{_standing(context, segment)}",
+                f"{segment.release}{context.say(': ')}{_standing(segment, context.language)}",
                 reached(context, cell_address(lifespan.issue.id, segment.build, lifespan.hardware)),
                 *place(at, count),
             )
             for at, segment in enumerate(lifespan.segments)
-        )
-        if has_cells
-        else (),
+        ),
+    )
+
+
+@lru_cache(maxsize=4096)  # between two pages few rows change
+def _row_without_cells(
+    issue: str,
+    label: str,
+    hardware: str,
+    is_silent: bool,  # noqa: FBT001 - lru_cache
+    parts: IdentityKey[tuple[Words, ...]],
+    segments: IdentityKey[tuple[Segment, ...]],
+    language: Language,
+) -> LifespanRow:
+    runs = runs_of(segments.it)
+    standings = tuple((_releases(run), _standing(run.first, language)) for run in runs)
+    return LifespanRow(
+        issue=issue,
+        label=label,
+        address=issue_address(issue, hardware=hardware),
+        is_silent=is_silent,
+        sentence=" · ".join(say(words, language, **values) for words, values in parts.it),
+        name=say("; ", language).join(f"{releases}{say(': ', language)}{standing}" for releases, standing in standings),
+        bar=Markup("").join(
+            _stretch(run, len(segments.it)) for run in runs if run.first.prospect is not Prospect.DOES_NOT_APPLY
+        ),
+        cells=(),
         standings=standings,
     )
 
 
-def _stretch(run: Run, count: int) -> Stretch:
+def _stretch(run: Run, count: int) -> Markup:
+    """Neighbouring releases that look alike, in percent of the width."""
     x, width = place(run.start, count)
-    return Stretch(
-        SIGNS[run.first.prospect],
-        run.first.is_mixed,
-        run.first.is_inferred,
-        x,
-        round(100 * len(run.segments) / count, 3) if len(run.segments) > 1 else width,
+    width = round(100 * len(run.segments) / count, 3) if len(run.segments) > 1 else width
+    signs = f"{SIGNS[run.first.prospect]}{' inferred' if run.first.is_inferred else ''}"
+    kinds = (signs, "mixed") if run.first.is_mixed else (signs,)
+    return Markup("").join(  # a template that asks for each of these takes ten times as long
+        Markup(f'<rect class="{kind}" x="{x}%" y="5" width="{width}%" height="14"/>')  # noqa: S704 - signs and numbers
+        for kind in kinds
     )
 
 
@@ -284,10 +305,10 @@ def _releases(run: Run) -> str:
     return f"{run.first.release} \N{EN DASH} {run.last.release}"
 
 
-def _standing(context: RequestContext, segment: Segment) -> str:
-    parts = [context.say(WORDS[segment.prospect])]
+def _standing(segment: Segment, language: Language) -> str:
+    parts = [say(WORDS[segment.prospect], language)]
     if segment.is_mixed and segment.prospect is not Prospect.AS_REPORTED:  # whose words say so
-        parts.append(context.say("not with every variant or Python"))
+        parts.append(say("not with every variant or Python", language))
     if segment.is_inferred:
-        parts.append(context.say("inferred"))
-    return context.say(", ").join(parts)
+        parts.append(say("inferred", language))
+    return say(", ", language).join(parts)

@@ -5,9 +5,11 @@ The brief words are those of its history (domain): nothing is concluded here.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.history import FailingSpan, History
 from knowngood.domain.verdicts.known import Known
@@ -66,14 +68,15 @@ class Lifespan:
     def sentence(self) -> str:
         return " · ".join(words.format(**values) for words, values in self.parts)
 
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        runs, start = [], 0
-        for _, alike in groupby(self.segments, key=lambda segment: segment.look):
-            run = Run(start, tuple(alike))
-            runs.append(run)
-            start += len(run.segments)
-        return tuple(runs)
+
+def runs_of(segments: Iterable[Segment]) -> tuple[Run, ...]:
+    """Neighbours that look alike, together."""
+    runs, start = [], 0
+    for _, alike in groupby(segments, key=lambda segment: segment.look):
+        run = Run(start, tuple(alike))
+        runs.append(run)
+        start += len(run.segments)
+    return tuple(runs)
 
 
 @dataclass(frozen=True)
@@ -101,49 +104,59 @@ def lifespans_by_class(issue: Issue, known: Known, classes: Collection[str]) -> 
 
 def _over(columns: Sequence[Column], issues: Iterable[Issue], known: Known, classes: Iterable[str]) -> Lifespans:
     issues, lifespans = tuple(issues), list[Lifespan]()
+    releases = tuple(column.head.build_id.release for column in columns)
+    several = {at: column.builds for at, column in enumerate(columns) if len(column.builds) > 1}
     for hardware in classes:
         cells = cells_by_release(issues, columns, hardware, known)
-        rows = (_lifespan(issue, columns, cells[issue.id], known, hardware) for issue in issues)
-        lifespans += (
-            row for row in rows if any(segment.prospect is not Prospect.DOES_NOT_APPLY for segment in row.segments)
-        )
+        for issue in issues:
+            beside = tuple(
+                [(at, known.cell(issue, build, hardware).verdict) for at in several for build in several[at]]
+            )
+            segments = _segments(releases, IdentityKeys(cells[issue.id]), beside)
+            if any(segment.prospect is not Prospect.DOES_NOT_APPLY for segment in segments):
+                lifespans.append(Lifespan(issue, hardware, segments, _parts(issue, known, hardware)))
     return Lifespans(tuple(column.head for column in columns), tuple(lifespans))
 
 
-def _lifespan(issue: Issue, columns: Sequence[Column], cells: Sequence[Cell], known: Known, hardware: str) -> Lifespan:
-    segments = tuple(
+@lru_cache(maxsize=4096)  # between two pages few rows change
+def _segments(
+    releases: tuple[str, ...], cells: IdentityKeys[Cell], beside: tuple[tuple[int, Verdict], ...]
+) -> tuple[Segment, ...]:
+    """`beside` are the verdicts of builds that share a column, each with its place."""
+    return tuple(
         Segment(
-            release=column.head.build_id.release,
+            release=release,
             build=cell.build,
             prospect=prospect_of(cell),
-            is_mixed=_is_mixed(issue, column, cell, known),
+            is_mixed=_is_mixed(cell, (verdict for place, verdict in beside if place == at)),
             is_inferred=cell.basis is not None,
         )
-        for column, cell in zip(columns, cells, strict=True)
+        for at, (release, cell) in enumerate(zip(releases, cells.them, strict=True))
     )
-    return Lifespan(issue, hardware, segments, tuple(_history_parts(issue, known, hardware)))
 
 
-def _is_mixed(issue: Issue, column: Column, cell: Cell, known: Known) -> bool:
-    verdicts = {variant.verdict for variant in cell.variants}
-    if len(column.builds) > 1:
-        verdicts |= {known.cell(issue, build, cell.hardware).verdict for build in column.builds}
-    conclusive = verdicts & CONCLUSIVE
+def _is_mixed(cell: Cell, beside: Iterable[Verdict]) -> bool:
+    conclusive = CONCLUSIVE & {*(variant.verdict for variant in cell.variants), *beside}
     return Verdict.FLAKY in conclusive or (
         Verdict.NOT_AFFECTED in conclusive and bool(conclusive - {Verdict.NOT_AFFECTED})
     )
 
 
-def _history_parts(issue: Issue, known: Known, hardware: str) -> Iterator[Words]:
+def _parts(issue: Issue, known: Known, hardware: str) -> tuple[Words, ...]:
     history, class_ = known.telling_history(issue, hardware)
-    if class_ != hardware:
-        yield BRIEF_WORDS["elsewhere"], {"hardware": class_}
-    yield from history_in_brief(history)
-    helping = len(known.helping(issue.id, class_))
+    return _history_parts(
+        IdentityKey(history), "" if class_ == hardware else class_, len(known.helping(issue.id, class_))
+    )
+
+
+@lru_cache(maxsize=4096)
+def _history_parts(history: IdentityKey[History], elsewhere: str, helping: int) -> tuple[Words, ...]:
+    """`elsewhere` is the class that the history comes from, if that is another one; `helping` counts workarounds."""
+    first: list[Words] = [(BRIEF_WORDS["elsewhere"], {"hardware": elsewhere})] if elsewhere else []
+    last: list[Words] = [(BRIEF_WORDS["no help"], {})] if history.it.spans else []
     if helping:
-        yield BRIEF_WORDS["help" if helping > 1 else "helps"], {"n": helping}
-    elif history.spans:
-        yield BRIEF_WORDS["no help"], {}
+        last = [(BRIEF_WORDS["help" if helping > 1 else "helps"], {"n": helping})]
+    return (*first, *history_in_brief(history.it), *last)
 
 
 BRIEF_WORDS = {

@@ -216,8 +216,7 @@ def _ground(
 
 
 def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> frozenset[str]:
-    rows = (known.measured(issue.id, class_) for issue in issues for class_ in classes)
-    return frozenset(cell.build for row in rows for _, cell in row if cell.measured_at is not None)
+    return frozenset().union(*(known.measured_on(issue.id, class_) for issue in issues for class_ in classes))
 
 
 def read_condition(text: str) -> Query:

@@ -60,7 +60,7 @@ def load_knowledge(
         return before
     if before is not None and before.generation > generation:
         before = None
-    known_cells, verdicts, flaky = _cells(s, before)
+    known_cells, verdicts, flaky, changed = _cells(s, before)
     revisions, known_issues = _issues(s, before, whole=whole)
     readable, left_out = load_readable_builds(s, whole=whole)
     number = count_environments(s)
@@ -76,6 +76,9 @@ def load_knowledge(
         verdicts=verdicts,
         wheels=wheels,
     )
+    if before is not None and before.knowledge.known.builds == known.builds:
+        revised = {id_ for id_ in revisions if before.revisions.get(id_) != revisions[id_]}
+        known.remember_rows(before.knowledge.known, changed | revised)
     tested = frozenset(build for _, build, _ in known_cells)
     knowledge = Knowledge(known, tested, load_watch_lists(s))
     is_whole = not left_out and len(known_issues) == len(revisions)
@@ -102,19 +105,19 @@ def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tup
 
 def _cells(
     s: Session, before: KnowledgeSnapshot | None
-) -> tuple[LazyCells[str], Mapping[CellPlace, Verdict], frozenset[CellPlace]]:
-    """The cells, their verdicts, and which of them are flaky. A cell that is gone leaves no trace but in the number of
-    them; then all are read anew.
+) -> tuple[LazyCells[str], Mapping[CellPlace, Verdict], frozenset[CellPlace], set[str]]:
+    """The cells, their verdicts, which of them are flaky, and the issues that have a new one. A cell that is gone
+    leaves no trace but in the number of them; then all are read anew.
     """
     texts, verdicts = _texts(s, since=before.generation if before else None)
-    flaky = documents.flaky_places(texts)
+    flaky, changed = documents.flaky_places(texts), {issue for issue, _, _ in texts}
     if before is None:
-        return LazyCells(documents.read_cell, texts), verdicts, flaky
+        return LazyCells(documents.read_cell, texts), verdicts, flaky, changed
     current = before.cells.with_changes(texts)
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
     if len(current) != number:
         return _cells(s, None)
-    return current, {**before.verdicts, **verdicts}, (before.flaky - texts.keys()) | flaky
+    return current, {**before.verdicts, **verdicts}, (before.flaky - texts.keys()) | flaky, changed
 
 
 def _texts(s: Session, *, since: int | None) -> tuple[dict[CellPlace, str], dict[CellPlace, Verdict]]:
