@@ -65,8 +65,8 @@ def test_only_what_changed_is_read_and_the_old_edition_stays_as_it_was(own_engin
     assert after.generation > before.generation
     assert dict(after.knowledge.known.cells) == cells_of(own_engine)
     assert dict(before.knowledge.known.cells) == old
-    assert (before.verdicts[PLACE], after.verdicts[PLACE]) == (Verdict.AFFECTED, after.cells[PLACE].verdict)
-    assert after.verdicts == {place: cell.verdict for place, cell in after.cells.items()}
+    assert (before.cells[PLACE].verdict, after.cells[PLACE].verdict) == (Verdict.AFFECTED, after.cells[PLACE].verdict)
+    assert after.knowledge.known.verdicts == {place: cell.verdict for place, cell in after.cells.items()}
     assert after.knowledge.known.issues["toy-1"] is issue
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from knowngood.domain.builds.build import BuildId, parse_build_id
+from knowngood.domain.builds.build import parse_build_id
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.verdict import HELPING, OfCell, Verdict, WorkaroundVerdict
 
@@ -204,7 +204,8 @@ class _Steps:
     def change(self, key: str, *, first: bool) -> Change:
         every = (self._turn(place) for place in self._cells if first or not self._is_first(place))
         candidates = (turn if first else _without_first(turn) for turn in every)
-        turns = tuple(sorted(filter(_is_news, candidates), key=_by_place))
+        news = (turn for turn in candidates if turn.is_turned or turn.workarounds)
+        turns = tuple(sorted(news, key=lambda turn: (turn.issue, turn.hardware, parse_build_id(turn.build))))
         last = [steps[-1] for steps in self._cells.values()][-1]
         at = max((turn.at for turn in turns), default=last.at)
         return Change(key, at, last.cause, last.run, last.origin, turns)
@@ -264,15 +265,7 @@ def _meaning(
             return CureNews.OTHER
 
 
-def _by_place(turn: CellTurn) -> tuple[str, str, BuildId]:
-    return (turn.issue, turn.hardware, parse_build_id(turn.build))
-
-
 def _without_first(turn: CellTurn) -> CellTurn:
     """The turn without workarounds that were measured for the first time."""
     cures = {id_: cure for id_, cure in turn.workarounds.items() if cure.news is not CureNews.FIRST_MEASURED}
     return replace(turn, workarounds=cures)
-
-
-def _is_news(turn: CellTurn) -> bool:
-    return turn.is_turned or bool(turn.workarounds)

@@ -76,7 +76,11 @@ def _on_every_class(claim: Claim, by_class: dict[str, list[tuple[Build, Cell]]])
 
 def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
     """How a claim stands against the cells of one hardware class, each of which gives an answer."""
-    meant = [(build, cell) for build, cell in answered if _is_about(claim, build)]
+    meant = [
+        (build, cell)
+        for build, cell in answered
+        if is_release(build) and _speaks_of(claim, build.build_id.version.base_version)
+    ]
     if not can_be_wrong(claim):
         return ClaimStanding(Standing.NOT_MEASURED)
     if claim.says == "cure":
@@ -111,10 +115,6 @@ def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool)
             Standing.AGREES, Message("passes_here" if is_fixed else "fails_here", names=named(with_it))
         )
     return ClaimStanding(Standing.NOT_MEASURED)
-
-
-def _is_about(claim: Claim, build: Build) -> bool:
-    return is_release(build) and _speaks_of(claim, build.build_id.version.base_version)
 
 
 def _speaks_of(claim: Claim, release: str) -> bool:

@@ -220,7 +220,8 @@ class Claims:
         pairs_by_pythons = grouped(
             self._paired, lambda pair: _pair(builds[pair[0][1]].python, builds[pair[1][1]].python)
         )
-        return {pythons: self._agreeing(pairs) for pythons, pairs in sorted(pairs_by_pythons.items(), key=_by_pythons)}
+        in_order = sorted(pairs_by_pythons.items(), key=lambda item: tuple(map(minor_of, item[0])))
+        return {pythons: self._agreeing(pairs) for pythons, pairs in in_order}
 
     @cached_property
     def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
@@ -268,7 +269,9 @@ class Claims:
 
     def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds that differ from this one in Python alone."""
-        return tuple(other for other in self.builds_alike(build) if _differs_in_python(other, build))
+        return tuple(
+            other for other in self.builds_alike(build) if other.python != build.python and other.triton == build.triton
+        )
 
     def builds_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds of the same torch and Triton, with any Python."""
@@ -285,17 +288,9 @@ def holds(rate: Rate) -> bool:
     return rate.interval[0] >= AGREEMENT
 
 
-def _differs_in_python(build: Build, other: Build) -> bool:
-    return build.python != other.python and build.triton == other.triton
-
-
 def _pair(python: str, other: str) -> Pythons:
     first, second = sorted((python, other), key=minor_of)
     return first, second
-
-
-def _by_pythons(item: tuple[Pythons, object]) -> tuple[tuple[int, ...], ...]:
-    return tuple(minor_of(python) for python in item[0])
 
 
 def counted(cells: Sequence[Cell]) -> Sequence[Cell]:

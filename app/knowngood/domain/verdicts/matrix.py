@@ -311,7 +311,17 @@ def isa_difference(issue: Issue, known: Known) -> Message | None:
         lambda build: tuple(of[build.id] for of in of_isas.values()),
     )
     differing = [
-        Message("isas_differ", said=joined("both", map(_isa_does, of_isas, verdicts)), names=named(alike))
+        Message(
+            "isas_differ",
+            said=joined(
+                "both",
+                (
+                    Message("isa_does", name=isa, clause=Message(f"it_{verdict}"))
+                    for isa, verdict in zip(of_isas, verdicts, strict=True)
+                ),
+            ),
+            names=named(alike),
+        )
         for verdicts, alike in by_verdicts.items()
         if len(set(verdicts)) > 1
     ]
@@ -319,7 +329,3 @@ def isa_difference(issue: Issue, known: Known) -> Message | None:
         return None
     isas = joined("both", (Message("names", names=isa) for isa in of_isas))
     return clauses(differing or [Message("isas_agree", isas=isas, names=named(builds))])
-
-
-def _isa_does(isa: str, verdict: Verdict) -> Message:
-    return Message("isa_does", name=isa, clause=Message(f"it_{verdict}"))

@@ -459,15 +459,13 @@ def _is_of_its_kind(record: RunRecord, signature: Signature) -> bool:
         case SignatureKind.WRONG_RESULT:
             return record.raised is not None and record.raised.marked == "wrong_result"
         case SignatureKind.MESSAGE:
-            return record.ending in {Ending.RAISED, Ending.SIGNALLED} or _failed_exit(record)
+            return record.ending in {Ending.RAISED, Ending.SIGNALLED} or (
+                record.ending is Ending.EXITED and record.exit_code != 0
+            )
         case SignatureKind.SIGNAL:
             return record.ending is Ending.SIGNALLED and record.signal in signature.signals
         case SignatureKind.HANG:
             return record.ending is Ending.TIMED_OUT
-
-
-def _failed_exit(record: RunRecord) -> bool:
-    return record.ending is Ending.EXITED and record.exit_code != 0
 
 
 def _failed(record: RunRecord, issue: Issue, searched: Searched | None) -> Judgement:

@@ -170,7 +170,9 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
                     format_sse_event(data_str=_EVENT.dump_json(event).decode(), id=str(event.id))
                     for event in new_events
                 )
-            follower.is_over = follower.is_over or _ends(follower.run, new_events)
+            follower.is_over = follower.is_over or (
+                bool(follower.run) and any(event.kind == "run_finished" for event in new_events)
+            )
             if follower.is_over and not new_events:
                 return
             quiet_s = 0.0 if new_events else quiet_s + _POLL_S
@@ -183,7 +185,3 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
         streams.count -= 1
         streams.by_asker[follower.asker] -= 1
         streams.by_asker += Counter()  # forgets who has none
-
-
-def _ends(run: str, new_events: tuple[EventRow, ...]) -> bool:
-    return bool(run) and any(event.kind == "run_finished" for event in new_events)

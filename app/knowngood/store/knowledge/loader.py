@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from sys import intern
 
@@ -40,8 +40,6 @@ class KnowledgeSnapshot:
     revisions: Mapping[str, str]
     cells: LazyCells[str]
     known_at: datetime
-    verdicts: Mapping[CellPlace, Verdict] = field(default_factory=dict)
-    flaky: frozenset[CellPlace] = frozenset()
     environments: int = 0
     is_whole: bool = True
 
@@ -64,8 +62,9 @@ def load_knowledge(
     revisions, known_issues = _issues(s, before, whole=whole)
     readable, left_out = load_readable_builds(s, whole=whole)
     number = count_environments(s)
-    is_same = before is not None and before.environments == number
-    wheels = before.knowledge.known.wheels if before is not None and is_same else load_wheel_code(s)
+    wheels = (
+        before.knowledge.known.wheels if before is not None and before.environments == number else load_wheel_code(s)
+    )
     known = Known(
         issues=known_issues,
         builds={build.id: build for build in readable},
@@ -79,10 +78,9 @@ def load_knowledge(
     if before is not None and before.knowledge.known.builds == known.builds:
         revised = {id_ for id_ in revisions if before.revisions.get(id_) != revisions[id_]}
         known.remember_rows(before.knowledge.known, changed | revised)
-    tested = frozenset(build for _, build, _ in known_cells)
-    knowledge = Knowledge(known, tested, load_watch_lists(s))
+    knowledge = Knowledge(known, known.tested, load_watch_lists(s))
     is_whole = not left_out and len(known_issues) == len(revisions)
-    return KnowledgeSnapshot(generation, knowledge, revisions, known_cells, now, verdicts, flaky, number, is_whole)
+    return KnowledgeSnapshot(generation, knowledge, revisions, known_cells, now, number, is_whole)
 
 
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
@@ -117,7 +115,13 @@ def _cells(
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
     if len(current) != number:
         return _cells(s, None)
-    return current, {**before.verdicts, **verdicts}, (before.flaky - texts.keys()) | flaky, changed
+    known = before.knowledge.known
+    return (
+        current,
+        {**(known.verdicts or {}), **verdicts},
+        ((known.flaky or frozenset()) - texts.keys()) | flaky,
+        changed,
+    )
 
 
 def _texts(s: Session, *, since: int | None) -> tuple[dict[CellPlace, str], dict[CellPlace, Verdict]]:
