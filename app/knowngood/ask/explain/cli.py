@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from knowngood.ask.explain.answer import Explanation, Match, NearIssue
+from knowngood.ask.explain.answer import Explanation, Match, Meaning, NearIssue, Strength
 from knowngood.ask.explain.explaining import explain_paste
 from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.cli.exit_codes import Exit
@@ -27,7 +27,7 @@ _SEEN_SHOWN = 6
 
 @command(
     "Say which issue a pasted failure is, where it was seen, and what helps on your build.\n\n"
-    "Ends 0 where an issue is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be "
+    "Ends 0 where an issue, or a message of an installation, is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be "
     "read, 4 where the store cannot be used. The text is not stored.",
     argument("file", "A file with a traceback or a log, or - for standard input.", default="-"),
     text("--build", "Your build, where the text does not tell it.", "BUILD"),
@@ -97,6 +97,9 @@ def _lines(body: Explanation) -> Iterator[str]:
         if body.build
         else f"Build: {english(body.note)}"
     )
+    for meaning in body.meanings:
+        yield ""
+        yield from _meaning(meaning)
     for match in body.matches:
         yield ""
         yield from _match(match, body.build)
@@ -105,16 +108,29 @@ def _lines(body: Explanation) -> Iterator[str]:
     if body.left_out:
         yield f"{body.left_out:,} characters of the middle were left out."
     yield ""
-    if body.known:
-        yield f"What to do: {english(body.matches[0].to_do)}"
-    else:
+    if body.sure:
+        yield f"What to do: {english(body.sure.to_do)}"
+    elif not body.meanings:
         yield from _unknown(body)
 
 
 def _verdict(body: Explanation) -> str:
     if body.known:
-        return f"We know this one: {body.matches[0].issue}"
-    return "It may be one of these; the words are common." if body.matches else "We do not know this one."
+        return f"We know this one: {body.sure.issue if body.sure else body.meanings[0].title}"
+    may_be = body.matches or body.meanings
+    return "It may be one of these; the words are common." if may_be else "We do not know this one."
+
+
+def _meaning(meaning: Meaning) -> Iterator[str]:
+    yield meaning.title + ("" if meaning.strength is Strength.SURE else "  (possible)")
+    yield f"  > {meaning.line}"
+    yield f"  {meaning.cause}"
+    yield f"  {meaning.fact}"
+    if meaning.command:
+        yield f"    {meaning.command}"
+    if meaning.unless:
+        yield f"  {meaning.unless}"
+    yield f"  as said in {', '.join(meaning.sources)}; not run here"
 
 
 def _match(match: Match, build: str | None) -> Iterator[str]:

@@ -16,7 +16,18 @@ from enum import StrEnum
 from packaging.version import InvalidVersion
 
 from knowngood.ask.explain.advice import advise
-from knowngood.ask.explain.answer import Explanation, Match, NearIssue, PastedLine, Strength, Why, match_of, near_issue
+from knowngood.ask.explain.answer import (
+    Explanation,
+    Match,
+    Meaning,
+    NearIssue,
+    PastedLine,
+    Strength,
+    Why,
+    match_of,
+    near_issue,
+)
+from knowngood.ask.explain.messages import KnownMessage, meanings_of, shipped_messages
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
@@ -48,13 +59,14 @@ class FailureLibrary:
     """The issues, and what follows from their texts and recorded failures; made once per state of the store.
 
     `courses` are, by issue, what its recorded failures run through: of each the places that few other issues share.
-    `titles` are, by issue, the words of its title that few other titles have.
+    `titles` are, by issue, the words of its title that few other titles have. `messages` are known beside the issues.
     """
 
     issues: Mapping[str, Issue]
     texts: TextIndex
     courses: Mapping[str, tuple[frozenset[Place], ...]]
     titles: Mapping[str, frozenset[str]]
+    messages: tuple[KnownMessage, ...] = ()
 
 
 def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> FailureLibrary:
@@ -65,7 +77,8 @@ def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequenc
     every = {issue.id: issue for issue in issues}
     parts = {id_: _make_parts(issue, failures.get(id_, ())) for id_, issue in every.items() if not issue.is_smoke}
     run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
-    return FailureLibrary(every, TextIndex(parts, words_of), _courses(run), _rare_words(every.values()))
+    titles = _rare_words(every.values())
+    return FailureLibrary(every, TextIndex(parts, words_of), _courses(run), titles, shipped_messages())
 
 
 _FEW_TITLES = 8  # of some 160
@@ -277,19 +290,32 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     }
     ranked.sort(key=lambda pair: (*pair[1], -likeness.get(pair[0].issue, 0.0), pair[0].issue))
     matches = tuple(match for match, _ in ranked)
-    is_known = any(match.strength is Strength.SURE for match in matches)
-    silent = () if is_known else _silent(paste, library)
+    meanings, slow = _meanings(paste, library, matches, budget)
+    is_known = any(found.strength is Strength.SURE for found in (*matches, *meanings))
+    silent = () if is_known or meanings else _silent(paste, library)
     shown = {*(match.issue for match in matches), *(near.issue for near in silent)}
     return Explanation(
         is_known,
         versions,
+        meanings=meanings,
         matches=matches,
-        nearest=() if is_known else _nearest(paste, library, shown),
+        nearest=() if is_known or meanings else _nearest(paste, library, shown),
         silent=silent,
-        untried=tuple(untried),
+        untried=(*untried, *slow),
         lines=len(set(pasted.places)) if whole.strip() else 0,
         left_out=pasted.left_out,
     )
+
+
+def _meanings(
+    paste: _Paste, library: FailureLibrary, matches: Sequence[Match], budget: SearchBudget
+) -> tuple[tuple[Meaning, ...], tuple[str, ...]]:
+    """And what took too long to look for."""
+    matched = (match.issue for match in matches)
+    try:
+        return tuple(meanings_of(paste.text, library.messages, paste.versions, matched, budget)), ()
+    except TimeoutError:
+        return (), ("the messages of installations",)
 
 
 def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
@@ -326,7 +352,7 @@ def complete(
     matches = [advise(match, issues[match.issue], resolved.build, known, elsewhere=elsewhere) for match in weakened]
     return replace(
         explanation,
-        known=any(match.strength is Strength.SURE for match in matches),
+        known=any(found.strength is Strength.SURE for found in (*matches, *explanation.meanings)),
         build=resolved.build,
         asked=resolved.description,
         note=clauses(resolved.remarks) if resolved.remarks else NOTHING,

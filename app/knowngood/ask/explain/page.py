@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from knowngood.ask.explain.advice import advise, command_of
 from knowngood.ask.explain.answer import Explanation, Match, Strength, Why, match_of, near_issue
+from knowngood.ask.explain.messages import shipped_messages
 from knowngood.ask.explain.service import explain_text
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
@@ -37,11 +38,12 @@ _LONGEST_ECHO = 200_000  # characters that are sent back in the box, so that the
 
 class RecalledQuery(BaseModel):
     """The answer that an address keeps: issues that it surely is, that it may be, that are nearest by words, and those
-    about wrong numbers. `known` is `no` where there was no match at all.
+    about wrong numbers; and the messages of installations. `known` is `no` where there was no match at all.
     """
 
     issue: Names
     maybe: Names
+    message: Names
     near: Names
     silent: Names
     build: Words = ""
@@ -49,7 +51,7 @@ class RecalledQuery(BaseModel):
 
     @property
     def is_empty(self) -> bool:
-        return not (self.issue or self.maybe or self.near or self.silent or self.known)
+        return not (self.issue or self.maybe or self.message or self.near or self.silent or self.known)
 
 
 @router.get(PASTE)
@@ -118,9 +120,10 @@ def _address_of(explanation: Explanation) -> str:
         PASTE,
         issue=",".join(match.issue for match in explanation.matches if match.strength is Strength.SURE),
         maybe=",".join(match.issue for match in explanation.matches if match.strength is not Strength.SURE),
+        message=",".join(meaning.id for meaning in explanation.meanings),
         near=",".join(near.issue for near in explanation.nearest),
         silent=",".join(near.issue for near in explanation.silent),
-        known="" if explanation.matches else "no",
+        known="" if explanation.matches or explanation.meanings else "no",
         build=explanation.build or "",
     )
 
@@ -140,9 +143,11 @@ def _recalled(query: RecalledQuery, known: Known) -> Explanation:
         for ids, field, strength in groups
         for issue in named(ids, field)
     ]
+    meanings = tuple(known.meaning for known in shipped_messages() if known.meaning.id in query.message)
     return Explanation(
-        known=bool(query.issue),
+        known=bool(query.issue) or any(meaning.strength is Strength.SURE for meaning in meanings),
         build=build,
+        meanings=meanings,
         matches=tuple(matches),
         nearest=tuple(map(near_issue, named(query.near, "near"))),
         silent=tuple(map(near_issue, named(query.silent, "silent"))),
