@@ -39,6 +39,18 @@ def test_json_is_what_the_api_answers(call: Call, report: Path) -> None:
     assert (done.code, body["known"], body["build"]) == (0, True, BAD.id)
 
 
+def test_a_message_of_an_installation_ends_0_with_one_command_and_its_source(call: Call, report: Path) -> None:
+    report.write_text("ImportError: x.so: undefined symbol: _ZN3c105ErrorC1ENS_14SourceLocationE\n")
+    done = call("explain", str(report))
+    assert (done.code, done.out.startswith("We know this one: The compiled extension was built for another torch")) == (
+        0,
+        True,
+    )
+    assert '    python -c "import torch; print(torch.__version__' in done.out
+    assert "; not run here" in done.out
+    assert "Nearest by words" not in done.out
+
+
 def test_an_unknown_failure_ends_3_and_says_how_to_add_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"KeyError: 'x'\xff")))
     done = call("explain", "-")
@@ -81,4 +93,4 @@ def test_a_file_far_too_large_is_refused(call: Call, tmp_path: Path) -> None:
 
 def test_the_exit_codes_stand_in_its_help(call: Call) -> None:
     text = " ".join(call("explain", "--help").out.split())
-    assert "Ends 0 where an issue is recognised, 3 where none is surely" in text
+    assert "Ends 0 where an issue is recognised, or a message of an installation, 3 where none is surely" in text

@@ -93,6 +93,19 @@ def test_what_nobody_knows_says_so_and_how_to_add_it(client: TestClient) -> None
     assert "knowngood new-issue" in page.text
 
 
+def test_a_message_of_an_installation_is_told_with_its_sources_and_its_address_keeps_it(client: TestClient) -> None:
+    values = answered(client, "RuntimeError: operator torchvision::nms does not exist\ntorch==2.6.0")
+    (meaning,) = values["page"].meanings
+    assert values["page"].known
+    shown = client.get(values["address"])
+    assert (kept := vars(shown)["context"]["page"].meanings[0]).line == ""
+    assert (kept.id, kept.command != meaning.command) == ("torchvision-nms", True)  # the release is not kept
+    for text in (meaning.title, meaning.sources[0], "it was not run here", "We know this one"):
+        assert text in shown.text
+    assert "knowngood new-issue" not in shown.text
+    assert faults(shown.text) == []
+
+
 def test_nothing_pasted_is_the_box_again_with_what_is_missing(client: TestClient) -> None:
     response = client.post("/errors", content=urlencode({"text": " \r\n "}), headers=FORM)
     assert (response.status_code, "the text of the error is missing" in response.text) == (422, True)

@@ -133,9 +133,9 @@ class NearIssue:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a message means that is no issue of the catalogue. Nothing of it was run here: it is the claim of its
+    """The meaning of a message that is no issue of the catalogue. Nothing of it was run here: it is the claim of its
     `sources`. `fact` decides, `unless` says when the words mean something else (empty: never), `command` is one line to
-    run or to write (empty: none is right for all), `line` the one that says it (empty: what was pasted is not kept).
+    run or to write, `line` the one that says it (empty: what was pasted is not kept).
     """
 
     id: str
@@ -143,21 +143,23 @@ class Meaning:
     cause: str
     fact: str
     sources: tuple[str, ...]
+    command: str
     unless: str = ""
-    command: str = ""
     strength: Strength = Strength.SURE
     line: str = ""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`known` says whether a match or a meaning is sure. `build` is the tested one that was named or read from the paste.
+    """`known` says whether a match or a meaning is sure. `build` is the tested one that was named, or read from the
+    paste.
 
     `asked` is the environment in words, `note` why it is no tested build, or what was assumed. `wheel` says of each GPU
     of the text that the wheel holds no code for it, or that nobody knows, and on Windows that torch brings no Triton.
-    `meanings` are of messages that an installation causes and no issue, sure ones first. `matches` stand best first; `nearest` is empty where there is a sure one, or a meaning. `silent` lists issues that raise nothing,
-    where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for; `left_out`
-    counts characters of the middle of a long paste that were not read.
+    `meanings` are of messages that an installation causes and no issue, sure ones first. `matches` stand best first;
+    `nearest` is empty where there is a sure one, or a meaning. `silent` lists issues that raise nothing, where the
+    words speak of wrong numbers. `untried` are issues and messages that took too long to look for; `left_out` counts
+    characters of the middle of a long paste that were not read.
     """
 
     __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}

@@ -27,8 +27,8 @@ _SEEN_SHOWN = 6
 
 @command(
     "Say which issue a pasted failure is, where it was seen, and what helps on your build.\n\n"
-    "Ends 0 where an issue, or a message of an installation, is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be "
-    "read, 4 where the store cannot be used. The text is not stored.",
+    "Ends 0 where an issue is recognised, or a message of an installation, 3 where none is surely (the nearest are "
+    "named), 2 where the text cannot be read, 4 where the store cannot be used. The text is not stored.",
     argument("file", "A file with a traceback or a log, or - for standard input.", default="-"),
     text("--build", "Your build, where the text does not tell it.", "BUILD"),
     flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
@@ -125,9 +125,8 @@ def _meaning(meaning: Meaning) -> Iterator[str]:
     yield meaning.title + ("" if meaning.strength is Strength.SURE else "  (possible)")
     yield f"  > {meaning.line}"
     yield f"  {meaning.cause}"
+    yield f"    {meaning.command}"
     yield f"  {meaning.fact}"
-    if meaning.command:
-        yield f"    {meaning.command}"
     if meaning.unless:
         yield f"  {meaning.unless}"
     yield f"  as said in {', '.join(meaning.sources)}; not run here"

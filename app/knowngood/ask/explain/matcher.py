@@ -27,7 +27,7 @@ from knowngood.ask.explain.answer import (
     match_of,
     near_issue,
 )
-from knowngood.ask.explain.messages import KnownMessage, meanings_of, shipped_messages
+from knowngood.ask.explain.messages import KnownMessage, find_messages, meanings_of, shipped_messages
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.ask.text_index import Part, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
@@ -284,14 +284,15 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
     lines = [line.lstrip() for line in pasted.lines]
     whole, words, versions = "\n".join(lines), tuple(telling_words(pasted.lines)), versions_of(pasted)
     paste = _Paste(pasted, whole, starts_of(lines), places_in(whole), words, versions)
+    found, unread = find_messages(whole, library.messages, budget)
     ranked, untried = _matches(paste, library, budget)
     likeness = {
         near.name: near.score for near in library.texts.nearest(paste.words, [match.issue for match, _ in ranked])
     }
     ranked.sort(key=lambda pair: (*pair[1], -likeness.get(pair[0].issue, 0.0), pair[0].issue))
     matches = tuple(match for match, _ in ranked)
-    meanings, slow = _meanings(paste, library, matches, budget)
-    is_known = any(found.strength is Strength.SURE for found in (*matches, *meanings))
+    meanings = meanings_of(found, versions, (match.issue for match in matches))
+    is_known = _is_known(matches, meanings)
     silent = () if is_known or meanings else _silent(paste, library)
     shown = {*(match.issue for match in matches), *(near.issue for near in silent)}
     return Explanation(
@@ -301,21 +302,14 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
         matches=matches,
         nearest=() if is_known or meanings else _nearest(paste, library, shown),
         silent=silent,
-        untried=(*untried, *slow),
+        untried=(*unread, *untried),
         lines=len(set(pasted.places)) if whole.strip() else 0,
         left_out=pasted.left_out,
     )
 
 
-def _meanings(
-    paste: _Paste, library: FailureLibrary, matches: Sequence[Match], budget: SearchBudget
-) -> tuple[tuple[Meaning, ...], tuple[str, ...]]:
-    """And what took too long to look for."""
-    matched = (match.issue for match in matches)
-    try:
-        return tuple(meanings_of(paste.text, library.messages, paste.versions, matched, budget)), ()
-    except TimeoutError:
-        return (), ("the messages of installations",)
+def _is_known(matches: Iterable[Match], meanings: Iterable[Meaning]) -> bool:
+    return Strength.SURE in {*(match.strength for match in matches), *(meaning.strength for meaning in meanings)}
 
 
 def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
@@ -352,7 +346,7 @@ def complete(
     matches = [advise(match, issues[match.issue], resolved.build, known, elsewhere=elsewhere) for match in weakened]
     return replace(
         explanation,
-        known=any(found.strength is Strength.SURE for found in (*matches, *explanation.meanings)),
+        known=_is_known(matches, explanation.meanings),
         build=resolved.build,
         asked=resolved.description,
         note=clauses(resolved.remarks) if resolved.remarks else NOTHING,

@@ -1,11 +1,11 @@
-"""What messages of an installation mean: a wheel without code for a GPU, a package built for another torch.
+"""The messages of an installation and their meaning: a wheel without code for a GPU, a package for another torch.
 
-No row of the catalogue: nothing of it is run here. Each is a claim of its sources (`repros/messages.toml`), and shown as
-one.
+None is a row of the catalogue: nothing of it is run here. Each is a claim of its sources (`repros/messages.toml`), and
+shown as one.
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -41,29 +41,38 @@ def shipped_messages() -> tuple[KnownMessage, ...]:
     return tuple(read_value(KnownMessage, {**table, "meaning": table}) for table in tables)
 
 
-def meanings_of(
-    text: str,
-    messages: Sequence[KnownMessage],
-    versions: Sequence[VersionMention],
-    matched: Iterable[str],
-    budget: SearchBudget,
-) -> list[Meaning]:
-    """The meanings of what a text says, sure ones first. `matched` are the issues that it matches. Raises
-    TimeoutError.
-    """
-    hits = {
-        message.meaning.id: (message, hit)
-        for message in messages
-        if (hit := budget.search("|".join(message.patterns), text))
-    }
-    told, found = {*matched, *hits}, []
+Found = Mapping[str, tuple[KnownMessage, str]]
+"""By id, the messages that a text holds, each with the line that says it."""
+
+
+def find_messages(text: str, messages: Iterable[KnownMessage], budget: SearchBudget) -> tuple[Found, list[str]]:
+    """Find the messages of a text. Also tells those (ids) that took too long to look for."""
+    found, untried = {}, []
+    for message in messages:
+        try:
+            hit = budget.search("|".join(message.patterns), text)
+        except TimeoutError:
+            untried.append(message.meaning.id)
+            continue
+        if hit:
+            found[message.meaning.id] = (message, _line(text, hit.end()))
+    return found, untried
+
+
+def _line(text: str, end: int) -> str:
+    return text[text.rfind("\n", 0, end - 1) + 1 :].partition("\n")[0].strip()[:_LONGEST_SHOWN]
+
+
+def meanings_of(found: Found, versions: Iterable[VersionMention], matched: Iterable[str]) -> tuple[Meaning, ...]:
+    """The meanings of the messages that were found, sure ones first. `matched` are the issues that the text matches."""
+    told = {*matched, *found}
     torch = next((version.value for version in versions if version.name == "torch"), "")
-    for message, hit in hits.values():
-        if told.isdisjoint(message.better):
-            line = text[text.rfind("\n", 0, hit.end() - 1) + 1 :].partition("\n")[0].strip()[:_LONGEST_SHOWN]
-            command = _command_for(torch, message.commands) or message.meaning.command
-            found.append(replace(message.meaning, line=line, command=command))
-    return sorted(found, key=lambda meaning: meaning.strength is not Strength.SURE)
+    meanings = [
+        replace(message.meaning, line=line, command=_command_for(torch, message.commands) or message.meaning.command)
+        for message, line in found.values()
+        if told.isdisjoint(message.better)
+    ]
+    return tuple(sorted(meanings, key=lambda meaning: meaning.strength is not Strength.SURE))
 
 
 def _command_for(torch: str, commands: Mapping[str, str]) -> str:
