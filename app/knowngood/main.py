@@ -18,6 +18,7 @@ TABLE = {
         "env": ("knowngood.ask.lookup.cli", "Say what an environment is, and what fails there."),
         "issue": ("knowngood.ask.lookup.cli", "Say where one issue fails, where it is fixed, and what helps."),
         "explain": ("knowngood.ask.explain.cli", "Say which issue a pasted failure is, and what helps."),
+        "wheels": ("knowngood.ask.wheels.cli", "Say whether there is a wheel, and what to change if not."),
         "find": ("knowngood.ask.lookup.cli", "Find issues, builds and hardware by name or by words."),
         "matrix": ("knowngood.matrix.overview.cli", "Print what is known now."),
         "status": ("knowngood.commands.status", "Say what answers questions here, and how fresh it is."),

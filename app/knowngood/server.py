@@ -18,6 +18,8 @@ from knowngood.ask.front import my_build_page
 from knowngood.ask.front import page as front_page
 from knowngood.ask.search import api as api_search
 from knowngood.ask.search import page as search_page
+from knowngood.ask.wheels import api as api_wheels
+from knowngood.ask.wheels import page as wheels_page
 from knowngood.gate import api as api_gate
 from knowngood.gate.watchlists import api as api_watch_lists
 from knowngood.gate.watchlists import page as watchlists_page
@@ -146,6 +148,7 @@ def create_app(
         reference_page,
         diagnose_page,
         search_page,
+        wheels_page,
     )
     for page in pages:
         app.include_router(page.router)
@@ -205,6 +208,7 @@ def _api() -> APIRouter:
         api_overview.router,
         diagnose_api.router,
         api_search.router,
+        api_wheels.router,
         api_upgrade.router,
         api_issues.router,
         api_evidence.router,

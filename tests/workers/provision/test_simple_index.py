@@ -103,7 +103,8 @@ def test_an_index_that_speaks_html_is_read_with_all_that_its_anchors_say(there: 
     digest = "0" * 64
     page = (
         f'<html><body><h1>Links for torch</h1><a href="../../files/{WHEEL.file}#sha256={digest}" '
-        f'data-upload-time="2026-10-28T15:19:46Z" data-core-metadata="sha256={digest}">x</a>'
+        'data-upload-time="2026-10-28T15:19:46Z" data-requires-python="&gt;=3.10" '
+        f'data-core-metadata="sha256={digest}">x</a>'
         '<a href="/files/torch-9.1.0-cp311-cp311-manylinux_2_28_x86_64.whl" data-yanked="a &lt;b&gt; flaw">x</a>'
         '<a href="/files/torchvision-1.0-py3-none-any.whl">x</a><a>nothing</a></body></html>'
     )
@@ -115,6 +116,7 @@ def test_an_index_that_speaks_html_is_read_with_all_that_its_anchors_say(there: 
         datetime(2026, 10, 28, 15, 19, 46, tzinfo=UTC),
         None,
         digest,
+        ">=3.10",
     )
     assert (second.yanked, second.uploaded, second.metadata) == ("a <b> flaw", None, None)
 

@@ -215,6 +215,7 @@ def _link(file: Mapping[str, Any]) -> IndexFile:
         uploaded=_moment(str(file.get("upload-time") or "")),
         yanked=None if yanked is False or yanked is None else yanked if isinstance(yanked, str) else "",
         metadata=str(beside.get("sha256", "")) if isinstance(beside, dict) else "" if beside is True else None,
+        requires_python=str(file.get("requires-python") or ""),
     )
 
 
@@ -258,6 +259,7 @@ class _Anchors(HTMLParser):
                 uploaded=_moment(attributes.get("data-upload-time") or ""),
                 yanked=(attributes["data-yanked"] or "") if "data-yanked" in attributes else None,
                 metadata=hashed[1] if hashed else "" if beside else None,
+                requires_python=attributes.get("data-requires-python") or "",
             )
         )
 

@@ -8,6 +8,7 @@ from datetime import datetime
 class IndexFile:
     """One file of a project. `uploaded` is None where the index does not tell; `yanked` is None where it is not, else
     the reason, which may be empty. `metadata` is None where it has no METADATA beside it, else its SHA-256 or "".
+    `requires_python` is a specifier; empty where the index tells none.
     """
 
     name: str
@@ -15,3 +16,4 @@ class IndexFile:
     uploaded: datetime | None = None
     yanked: str | None = None
     metadata: str | None = None
+    requires_python: str = ""

@@ -6,7 +6,7 @@ best). OpenAPI tells the shape of the same dataclass; a test holds the two toget
 """
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,8 @@ def as_json(value: object, base: str = "") -> Any:  # noqa: ANN401 - whatever JS
     """A part of a ruling as `json.dumps` takes it, for its `default`."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, Reason) and value.evidence_url:
         return {**vars(value), "evidence_url": address(base, value.evidence_url)}
     return english(value) if isinstance(value, Message) else vars(value)

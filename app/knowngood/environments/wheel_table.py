@@ -1,0 +1,138 @@
+"""The wheels of the public index, as they were when this release was made: which Pythons and platforms each is for.
+
+Source: `repros/wheels.tsv`, which `tools/wheels.py` writes from the index. Tags are read by PEP 425 and PEP 600.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache, cached_property
+
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag, parse_tag
+from packaging.version import Version
+
+from knowngood.catalogue_digest import SHIPPED
+from knowngood.domain.builds.platforms import PLATFORMS
+
+PYTHONS = (*(f"3.{minor}" for minor in range(7, 16)), "3.13t", "3.14t", "3.15t")
+"""The Pythons that people ask about; those with a t have no GIL."""
+
+FILE = SHIPPED / "wheels.tsv"
+_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_PERENNIAL = re.compile(r"manylinux_(\d{1,2})_(\d{1,3})_")
+_INTERPRETER = re.compile(r"(?:cp|py)(?:2\.py)?3(\d{0,2})")
+
+
+@dataclass(frozen=True)
+class WheelFit:
+    """The Pythons and platforms that one tag of a wheel is for. `python` is `3.13`, or `3.13t` without the GIL; with
+    `is_floor` every newer one too, and with `is_abi_free` those without the GIL as well. `glibc` is the oldest that it
+    asks for (None: it asks for none).
+    """
+
+    python: str
+    is_floor: bool
+    is_abi_free: bool
+    platforms: tuple[str, ...]
+    glibc: tuple[int, int] | None
+
+    def takes(self, python: str) -> bool:
+        """An empty `python` is any."""
+        is_newer = self.is_floor and minor_number(python) >= minor_number(self.python)
+        return python in {"", self.python} or (is_newer and (self.is_abi_free or not python.endswith("t")))
+
+
+@dataclass(frozen=True)
+class WheelRelease:
+    """A release with its wheels. `yanked` is why its author took it back; empty where it stands. `requires` are the
+    Pythons that it asks for, whatever its tags say.
+    """
+
+    version: Version
+    day: date
+    yanked: str
+    requires: SpecifierSet
+    tags: str
+
+    @cached_property
+    def fits(self) -> tuple[WheelFit, ...]:
+        """Read when somebody asks: the releases of a package have thousands of tags."""
+        tags = {tag for text in self.tags.split() for tag in parse_tag(text)}
+        return tuple(fit for fit in map(_fit, tags) if fit)
+
+    def has(self, python: str, platform: str) -> bool:
+        """Whether there is a wheel for both; empty is any."""
+        is_allowed = not python or f"{python.rstrip('t')}.99" in self.requires
+        return is_allowed and any(fit.takes(python) and platform in {"", *fit.platforms} for fit in self.fits)
+
+    def glibc(self, python: str, platform: str) -> str:
+        """The oldest glibc that a wheel for both asks for; empty where it asks for none."""
+        asked = [fit.glibc for fit in self.fits if fit.takes(python) and platform in {"", *fit.platforms} and fit.glibc]
+        return ".".join(map(str, min(asked))) if asked else ""
+
+    def pythons(self, platform: str) -> tuple[str, ...]:
+        """The Pythons known today that have a wheel on a platform (empty: any), oldest first: `3.9`, `3.13t`."""
+        return tuple(python for python in PYTHONS if self.has(python, platform))
+
+
+@dataclass(frozen=True)
+class WheelTable:
+    """Releases of each package, oldest first, as of `read_on`."""
+
+    read_on: date
+    packages: Mapping[str, tuple[WheelRelease, ...]]
+
+
+@cache
+def shipped_wheels() -> WheelTable:
+    first, *lines = FILE.read_text(encoding="utf-8").splitlines()
+    releases = dict[str, list[WheelRelease]]()
+    for line in lines:
+        package, version, day, yanked, requires, tags = line.split("\t")
+        release = WheelRelease(Version(version), date.fromisoformat(day), yanked, SpecifierSet(requires), tags)
+        releases.setdefault(package, []).append(release)
+    read_on = date.fromisoformat(first.rpartition(" ")[2])
+    return WheelTable(read_on, {package: tuple(each) for package, each in releases.items()})
+
+
+def minor_number(python: str) -> int:
+    """`13` of `3.13` and of `3.13t`; 0 of `3`."""
+    return int(python.rstrip("t").partition(".")[2] or 0)
+
+
+def _fit(tag: Tag) -> WheelFit | None:
+    """None for what no Python 3 takes."""
+    interpreter = _INTERPRETER.fullmatch(tag.interpreter)
+    if interpreter is None:
+        return None
+    is_python = tag.interpreter.startswith("py")
+    return WheelFit(
+        python=f"3.{interpreter[1] or 0}{'t' if tag.abi == f'{tag.interpreter}t' else ''}",
+        is_floor=is_python or tag.abi == "abi3",
+        is_abi_free=is_python and tag.abi == "none",
+        platforms=tuple(_platforms(tag.platform)),
+        glibc=_glibc(tag.platform),
+    )
+
+
+def _platforms(tag: str) -> Iterable[str]:
+    if tag == "any":
+        return PLATFORMS
+    system = next((name for start, name in _SYSTEMS.items() if tag.startswith(start)), "")
+    if tag.endswith("universal2"):
+        return (f"{system}-arm64", f"{system}-x86_64")
+    machine = next((machine for end, machine in _MACHINES.items() if tag.endswith(end)), "")
+    return (f"{system}-{machine}",) if system and machine else ()
+
+
+_SYSTEMS = {"manylinux": "linux", "linux": "linux", "macosx": "macos", "win": "windows"}
+_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
+
+
+def _glibc(tag: str) -> tuple[int, int] | None:
+    perennial = _PERENNIAL.match(tag)
+    if perennial:
+        return int(perennial[1]), int(perennial[2])
+    return next((oldest for name, oldest in _GLIBC.items() if tag.startswith(f"{name}_")), None)
