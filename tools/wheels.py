@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from knowngood.ask.wheels.table import FILE
 from knowngood.domain.builds.package_index import IndexFile
-from knowngood.environments.wheel_table import FILE
 from knowngood_workers.provision.index_config import read_index
 from knowngood_workers.provision.simple_index import SimpleIndex
 

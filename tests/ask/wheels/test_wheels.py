@@ -12,10 +12,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from knowngood.ask.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
+from knowngood.ask.wheels.table import PYTHONS, WheelRelease, WheelTable, shipped_wheels
 from knowngood.domain.builds.platforms import PLATFORMS
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import Message
-from knowngood.environments.wheel_table import PYTHONS, WheelRelease, WheelTable, shipped_wheels
 from tests.commands.given import Call
 from tests.web.soundness import faults
 

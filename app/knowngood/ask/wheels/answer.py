@@ -10,11 +10,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from knowngood.ask.wheels.table import PYTHONS, WheelRelease, WheelTable, minor_number
 from knowngood.domain.builds.platforms import LINUX, PLATFORMS, WINDOWS, parse_platform, platform_words
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue_selectors import nearest
 from knowngood.domain.message import NOTHING, Message, Quoted, clauses
-from knowngood.environments.wheel_table import PYTHONS, WheelRelease, WheelTable, minor_number
 from knowngood.serialization.message_field import MessageField
 
 
