@@ -64,40 +64,40 @@ def find_wheel(package: str, release: str, python: str, platform: str, table: Wh
     releases = tuple(each for each in table.packages.get(package, ()) if not each.version.is_prerelease)
     unknown = _unknown(package, version, releases, table)
     answer = WheelAnswer(package, version, python, platform, None, unknown or NOTHING, table.read_on)
-    return answer if unknown else _Question(package, python, platform, releases).of(version, answer)
+    return answer if unknown else _Question(answer, releases).of(version)
 
 
 @dataclass(frozen=True)
 class _Question:
-    """`releases` are those of the table, oldest first."""
+    """`asked` is the answer so far; `releases` are those of the table, oldest first."""
 
-    package: str
-    python: str
-    platform: str
+    asked: WheelAnswer
     releases: tuple[WheelRelease, ...]
 
     @cached_property
     def fitting(self) -> tuple[WheelRelease, ...]:
         """The releases that stand and have a wheel for both."""
-        return tuple(each for each in self.releases if not each.yanked and each.has(self.python, self.platform))
+        return tuple(
+            each for each in self.releases if not each.yanked and each.has(self.asked.python, self.asked.platform)
+        )
 
-    def of(self, version: str, answer: WheelAnswer) -> WheelAnswer:
+    def of(self, version: str) -> WheelAnswer:
         """The answer for a release; an empty `version` is the newest that has such a wheel."""
         wanted = Version(version) if version else (self.fitting or self.releases)[-1].version
         release = next((each for each in self.releases if each.version == wanted), None)
         if release is None:
             ends = {"first": str(self.releases[0].version), "last": str(self.releases[-1].version)}
-            why = Message("wheel_no_release", name=f"{self.package} {version}", **ends)
-            return replace(answer, exists=False, why=why, changes=self._other_release(self.fitting[-1:]))
-        exists = release.has(self.python, self.platform)
-        is_linux = self.platform.startswith("linux")
+            why = Message("wheel_no_release", name=f"{self.asked.package} {version}", **ends)
+            return replace(self.asked, exists=False, why=why, changes=self._other_release(self.fitting[-1:]))
+        exists = release.has(self.asked.python, self.asked.platform)
+        is_linux = self.asked.platform.startswith("linux")
         return replace(
-            answer,
+            self.asked,
             release=str(release.version),
             exists=exists,
             why=self._why(release),
             released=release.day,
-            glibc=release.glibc(self.python, self.platform) if exists and is_linux else "",
+            glibc=release.glibc(self.asked.python, self.asked.platform) if exists and is_linux else "",
             pythons={name: pythons for name in PLATFORMS if (pythons := release.pythons(name))},
             changes=() if exists else (*self._other_python(release), *self._other_release(self._nearest(release))),
             notes=tuple(self._notes(release)),
@@ -105,7 +105,7 @@ class _Question:
 
     def _why(self, release: WheelRelease) -> Message:
         """The first thing that is lacking: the Python on all platforms, the platform for all Pythons, or both."""
-        python, platform, name = self.python, self.platform, f"{self.package} {release.version}"
+        python, platform, name = self.asked.python, self.asked.platform, f"{self.asked.package} {release.version}"
         if release.has(python, platform):
             where = _where(python, platform)
             return Message("wheel_there", name=name, where=where) if where else Message("wheels_there", name=name)
@@ -128,20 +128,20 @@ class _Question:
 
     def _other_python(self, release: WheelRelease) -> Iterable[WheelChange]:
         """The nearest Python that the release has a wheel for."""
-        is_free = self.python.endswith("t")
-        others = [other for other in release.pythons(self.platform) if other.endswith("t") == is_free]
-        if self.python and others:
-            other = min(others, key=lambda each: abs(minor_number(each) - minor_number(self.python)))
-            yield WheelChange("", other, f"pip install {self.package}=={release.version}")
+        is_free = self.asked.python.endswith("t")
+        others = [other for other in release.pythons(self.asked.platform) if other.endswith("t") == is_free]
+        if self.asked.python and others:
+            other = min(others, key=lambda each: abs(minor_number(each) - minor_number(self.asked.python)))
+            yield WheelChange("", other, f"pip install {self.asked.package}=={release.version}")
 
     def _other_release(self, releases: Iterable[WheelRelease]) -> tuple[WheelChange, ...]:
-        commands = {str(each.version): f"pip install {self.package}=={each.version}" for each in releases}
+        commands = {str(each.version): f"pip install {self.asked.package}=={each.version}" for each in releases}
         return tuple(WheelChange(version, "", command) for version, command in commands.items())
 
     def _notes(self, release: WheelRelease) -> Iterable[Message]:
         if release.yanked:
             yield Message("wheel_yanked", reason=Quoted(release.yanked))
-        if self.package == "torch" and self.platform == WINDOWS:
+        if self.asked.package == "torch" and self.asked.platform == WINDOWS:
             yield Message("wheel_cpu")
 
 
