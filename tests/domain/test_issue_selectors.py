@@ -59,7 +59,7 @@ def watched(catalogue: dict[str, Issue] = ISSUES, /, **watch: Any) -> list[str]:
         ("someone/fla#160", "fla-160"),
         ("https://github.com/org/fix/pull/9", None),
         ("xla-846", None),
-        ("8464", None),
+        ("8464", "xla-8464"),
         ("", None),
         ("#", None),
     ],
@@ -93,7 +93,7 @@ def test_everything_that_a_watch_names_counts_once(watch: dict[str, Any], ids: l
     ("watch", "words"),
     [
         ({"issues": ("xla-8465", "fla-160")}, 'no issue is called "xla-8465" here; nearest: xla-8464'),
-        ({"issues": ("151290",)}, 'no issue is called "151290" here; nearest: pytorch-151290'),
+        ({"issues": ("15129",)}, 'no issue is called "15129" here; nearest: pytorch-151290'),
         ({"components": ("Inductr C++",)}, 'no component is called "Inductr C++" here; nearest: Inductor C++'),
         ({"issues": ("zzz",)}, 'no issue is called "zzz" here'),
     ],

@@ -1,7 +1,7 @@
 """The issues that a text means: ids in the forms people write them, components, packages, severities.
 
-An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464` or the thread's address. One
-report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
+An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464`, `8464` or the thread's address.
+One report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
 """
 
 import difflib
@@ -93,9 +93,8 @@ def meant_by(text: str, names: Names) -> tuple[str, ...]:
     ids = names.ids.get(folded)
     if ids is None and (short := _SHORT.match(folded)):
         ids = names.ids.get(f"{short[1]}-{short[2]}")
-    if ids is None and folded.startswith("#"):
-        ids = names.numbers.get(folded.removeprefix("#"))
-    return ids or ()
+    number = folded.removeprefix("#")
+    return ids or (names.numbers.get(number, ()) if number.isdecimal() else ())
 
 
 def is_all(text: str) -> bool:
@@ -118,12 +117,10 @@ def find_issues(written: Iterable[str], issues: Mapping[str, Issue]) -> tuple[Is
 
 
 def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
-    """Find the one issue that is meant, also by its bare number: where one issue is expected, a number means nothing
-    else. Raises UnknownIssue, also where there are several.
-    """
+    """Find the one issue that is meant. Raises UnknownIssue, also where there are several."""
     if is_all(written):
         raise UnknownIssue(f'"{_shown(written)}" is every issue here; name one')
-    first, *more = find_issues([f"#{written.strip()}" if written.strip().isdecimal() else written], issues)
+    first, *more = find_issues([written], issues)
     if more:
         ids = [issue.id for issue in (first, *more)]
         raise UnknownIssue(f'"{_shown(written)}" is more than one issue here', ids, what="candidates")
