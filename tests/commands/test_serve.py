@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -87,9 +87,9 @@ def serving(folder: Path, processes: int, **more: str) -> Iterator[Served]:
         yield served
     finally:
         if process.poll() is None:
-            for one in psutil.Process(process.pid).children(recursive=True):
-                one.kill()
-            process.kill()
+            for one in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
+                with suppress(psutil.NoSuchProcess):  # some end with the one that was killed before them
+                    one.kill()
         process.wait()
 
 
