@@ -1,12 +1,11 @@
 """Write `repros/wheels.tsv`: which wheels the public index has, for questions where none can be asked.
 
-One request for each package, and nothing is downloaded. Wheels of releases before 2.1.0 of torch, and of packages the
-releases before that day, are left out.
+One request for each package, and nothing is downloaded. Releases from before torch 2.1.0 are left out.
 """
 
 import os
 import sys
-from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -14,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.ask.wheels.table import FILE
 from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.grouping import grouped
 from knowngood_workers.provision.index_config import read_index
 from knowngood_workers.provision.simple_index import SimpleIndex
 
@@ -41,30 +41,29 @@ PACKAGES = (
 )
 
 
-def lines_of(package: str, files: tuple[IndexFile, ...]) -> list[str]:
+def lines_of(package: str, files: Iterable[IndexFile]) -> list[str]:
     """A line for each release: package, version, day, why it was yanked, the Pythons that it asks for, and the tags of
-    its wheels.
+    its wheels. A release is yanked where all of its wheels are; where some stand, these are the release.
     """
-    tags, days, yanked = defaultdict[Version, list[str]](list), dict[Version, str](), dict[Version, str]()
-    pythons = dict[Version, str]()
-    for file in files:
-        try:
-            _, version, _, _ = parse_wheel_filename(file.name)
-        except (InvalidWheelFilename, InvalidVersion):
-            continue
-        if file.uploaded is None or file.uploaded.date() < SINCE or version.is_devrelease:
-            continue
-        tags[version].append("-".join(file.name.removesuffix(".whl").split("-")[-3:]))
-        days[version] = min(days.get(version, "9"), file.uploaded.date().isoformat())
-        pythons[version] = file.requires_python.replace(" ", "")
-        if file.yanked is not None:
-            yanked[version] = " ".join(file.yanked.split()) or "no reason given"
-    return [
-        "\t".join(
-            [package, str(version), days[version], yanked.get(version, ""), pythons[version], " ".join(sorted(each))]
-        )
-        for version, each in sorted(tags.items())
-    ]
+    wheels = grouped((file for file in files if _version(file) is not None), _version)
+    return ["\t".join([package, str(version), *_columns(wheels[version])]) for version in sorted(filter(None, wheels))]
+
+
+def _version(file: IndexFile) -> Version | None:
+    try:
+        _, version, _, _ = parse_wheel_filename(file.name)
+    except (InvalidWheelFilename, InvalidVersion):
+        return None
+    is_old = file.uploaded is None or file.uploaded.date() < SINCE
+    return None if is_old or version.is_devrelease else version
+
+
+def _columns(files: Sequence[IndexFile]) -> tuple[str, str, str, str]:
+    standing = [file for file in files if file.yanked is None]
+    yanked = "" if standing else " ".join((files[0].yanked or "").split()) or "no reason given"
+    day = min(file.uploaded.date().isoformat() for file in files if file.uploaded)
+    tags = sorted("-".join(file.name.removesuffix(".whl").split("-")[-3:]) for file in standing or files)
+    return day, yanked, files[-1].requires_python.replace(" ", ""), " ".join(tags)
 
 
 if __name__ == "__main__":

@@ -249,7 +249,7 @@ SENTENCES: Mapping[str, str] = {
     "wheel_of_none": "no release since {first} has one",
     "wheel_too_old": "the table of wheels begins with {name} {first}",
     "wheel_local": "{name} is of PyTorch's own index, whose wheels are not known here",
-    "wheel_no_package": "{name} is none of the packages whose wheels are known here; the nearest are {names}",
+    "wheel_no_package": "{name} is none of the packages whose wheels are known here; nearest: {names}",
     "wheel_no_release": "the index has no {name}; its releases go from {first} to {last}",
     "wheel_yanked": "Its authors took it back: {reason}",
     "wheel_cpu": "From the public index Windows gets a CPU build; CUDA for Windows is on PyTorch's own index",

@@ -20,6 +20,7 @@ METHOD = (
     "looked for can come to, between 0 and 1"
 )
 _WORDS_SHOWN = 10
+LONGEST_SHOWN = 400  # characters of a line of the paste
 
 
 class Strength(StrEnum):

@@ -17,6 +17,7 @@ from packaging.version import InvalidVersion
 
 from knowngood.ask.explain.advice import advise
 from knowngood.ask.explain.answer import (
+    LONGEST_SHOWN,
     Explanation,
     Match,
     Meaning,
@@ -261,7 +262,6 @@ _SIGNALS = {
 
 _ABOUT = 3  # lines before and after the lit one
 _MOST_LIT = 6
-_LONGEST_SHOWN = 400
 
 
 @dataclass(frozen=True)
@@ -429,7 +429,7 @@ def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchB
         return None
     strength, why = weighed
     first, last = (line_at(paste.text, paste.starts, at) for at in (span[0], max(span[0], span[1] - 1)))
-    line = "\n".join(paste.pasted.lines[first : last + 1]).strip()[:_LONGEST_SHOWN]
+    line = "\n".join(paste.pasted.lines[first : last + 1]).strip()[:LONGEST_SHOWN]
     match = match_of(issue, strength, why, line, _around(paste.pasted, first, last))
     return match, (strength is not Strength.SURE, course is not _Course.SAME, -len(words_of(matched)))
 
@@ -521,7 +521,7 @@ def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ..
     """The lit lines with a few about them; of a signature over many lines the last is lit, which says most."""
     lit = range(first, last + 1) if last - first < _MOST_LIT else range(last, last + 1)
     shown = range(max(0, lit.start - _ABOUT), min(len(pasted.lines), lit.stop + _ABOUT))
-    return tuple(PastedLine(pasted.places[at], pasted.lines[at][:_LONGEST_SHOWN], at in lit) for at in shown)
+    return tuple(PastedLine(pasted.places[at], pasted.lines[at][:LONGEST_SHOWN], at in lit) for at in shown)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

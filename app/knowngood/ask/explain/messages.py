@@ -11,13 +11,11 @@ from functools import cache
 
 from packaging.version import InvalidVersion, Version
 
-from knowngood.ask.explain.answer import Meaning, Strength
+from knowngood.ask.explain.answer import LONGEST_SHOWN, Meaning, Strength
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.environments.log_cleaning import VersionMention
 from knowngood.serialization.by_type import read_value
-
-_LONGEST_SHOWN = 400
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def find_messages(text: str, messages: Iterable[KnownMessage], budget: SearchBud
 
 
 def _line(text: str, end: int) -> str:
-    return text[text.rfind("\n", 0, end - 1) + 1 :].partition("\n")[0].strip()[:_LONGEST_SHOWN]
+    return text[text.rfind("\n", 0, end - 1) + 1 :].partition("\n")[0].strip()[:LONGEST_SHOWN]
 
 
 def meanings_of(found: Found, versions: Iterable[VersionMention], matched: Iterable[str]) -> tuple[Meaning, ...]:

@@ -22,7 +22,7 @@ PYTHONS = (*(f"3.{minor}" for minor in range(7, 16)), "3.13t", "3.14t", "3.15t")
 FILE = SHIPPED / "wheels.tsv"
 _GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _PERENNIAL = re.compile(r"manylinux_(\d{1,2})_(\d{1,3})_")
-_INTERPRETER = re.compile(r"(?:cp|py)(?:2\.py)?3(\d{0,2})")
+_INTERPRETER = re.compile(r"(?:cp|py)3(\d{0,2})")
 
 
 @dataclass(frozen=True)
