@@ -6,7 +6,7 @@ imports): of the product's own it knows the values that cells, issues, builds an
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
@@ -465,7 +465,7 @@ def _of_another_wheel(one: Claim, class_: str) -> Claim:
         return one
     if one.assurance == "inferred" or class_ != CPU:
         return Claim("not_run")
-    return Claim(one.verdict, "inferred", one.ground, "variant")
+    return replace(one, assurance="inferred", rule="variant")
 
 
 def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first line to the last
