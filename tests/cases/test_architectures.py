@@ -82,6 +82,54 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
     assert notes == [*(f"where you are: {one}" for one in said), *several]
 
 
+TOO_OLD = (
+    "this wheel is built for CUDA 13.0, which needs driver 580 or newer, and {driver} is there; "
+    "the newest tested build that this driver runs is 2.10.0+cu128"
+)
+
+
+@pytest.mark.parametrize(
+    ("torch", "driver", "usable", "is_too_old"),
+    [
+        ("2.11.0+cu130", "550.54.15", "False", True),
+        ("2.11.0+cu130", "579.99", "False", True),
+        ("2.11.0+cu130", "580.65.06", "False", False),
+        ("2.11.0+cu130", "550.54.15", "True", False),  # the container brings newer libraries of CUDA
+        ("2.11.0+cu130", "550.54.15\nDriver Version: 535.104", "False", True),  # collect_env's own line is surer
+        ("2.10.0+cu128", "525.60.13", "False", False),
+        ("2.11.0+cu130", "Could not collect", "False", False),
+    ],
+)
+def test_a_driver_that_is_too_old_for_the_wheel_is_told_at_every_door(
+    knowledge: Knowledge, torch: str, driver: str, usable: str, *, is_too_old: bool
+) -> None:
+    text = f"{pasted(torch, ('H100',))}Is CUDA available: {usable}\nNvidia driver version: {driver}\n"
+    said = [TOO_OLD.format(driver=driver.splitlines()[0])] if is_too_old else []
+    ruling = rule(GateRequest(environment=AttachedFile(text), issues=("all",)), knowledge, NOW)
+    assert [(one.code, one.hardware, one.why) for one in ruling.refusals] == [
+        ("driver_too_old", "cuda-sm_90", sentence) for sentence in said
+    ]
+    assert [note for note in ruling.notes if "driver" in note] == []
+    found = explain_paste(text, make_failure_library((), {}), knowledge)
+    assert [english(one) for one in found.wheel] == said
+    start = start_of("", text, "", knowledge)
+    question = read_upgrade(
+        UpgradeRequest(start_name(start), hardware=("H100",), driver=start.driver), knowledge, TIMES
+    )
+    assert [english(one) for one in question.notes if "driver" in english(one)] == [
+        f"where you are: {one}" for one in said
+    ]
+    advice = advise(question, knowledge.known)
+    assert ("is built for CUDA 13.0" in english(answer(advice))) is is_too_old
+    assert not (is_too_old and advice.decision is UpgradeDecision.STAY)
+
+
+def test_a_driver_refuses_nothing_on_the_processor(knowledge: Knowledge) -> None:
+    text = f"{pasted('2.11.0+cu130', ())}Nvidia driver version: 550.54.15\n"
+    asked = GateRequest(environment=AttachedFile(text), issues=("all",), hardware=("cpu-x86_64",))
+    assert rule(asked, knowledge, NOW).refusals == ()
+
+
 @pytest.mark.parametrize(("gpu", "left_out"), [("RTX 5090", "2.7.1+cu126"), ("V100", "2.11.0+cu130")])
 def test_an_upgrade_leaves_out_what_holds_no_code_and_recommends_nothing_unmeasured(
     knowledge: Knowledge, gpu: str, left_out: str

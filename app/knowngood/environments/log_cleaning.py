@@ -74,8 +74,9 @@ class CleanedPaste:
 
 @dataclass(frozen=True)
 class VersionMention:
-    """A version that a paste tells of: `name` is torch, CUDA, ROCm, XPU, Triton, Python, GPU, driver or platform;
-    `line` is where. CUDA is `None` where torch is said to be built without it.
+    """A version that a paste tells of: `name` is torch, CUDA, ROCm, XPU, Triton, Python, GPU, driver, platform, or what
+    was seen to work or not (`usable CUDA`, `working Triton`); `line` is where. CUDA is `None` where torch is said to be
+    built without it.
     """
 
     name: str
@@ -180,6 +181,7 @@ _NO_MEASURE = r"(?!\s?(?:[mµn]?s|sec\w*|min\w*|h|hours?|[KMGT]i?B|x|%|times)\b)
 _TO = rf"(?:\s(?:to|->|→|and|or|vs\.?)\sv?({_V}))?"  # from torch 2.5.1 to 2.6.0: both are told
 
 # Of each name the surest source first: `collect_env`, then what a package manager prints, then words and paths.
+_DRIVER = r"([0-9]{3,4}(?:\.[0-9]{1,3}){0,2})\b"
 _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "torch",
@@ -233,7 +235,8 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("working Triton", (r"(Cannot find a working triton installation|\bTritonMissing\b)",)),
-    ("driver", (r"^Nvidia driver version:\s{0,9}([\d.]{3,12})", r"\bDriver Version:\s{0,9}([\d.]{3,12})")),
+    ("usable CUDA", (r"^Is CUDA available:\s{0,9}(True)\b",)),
+    ("driver", (rf"^Nvidia driver version:\s{{0,9}}{_DRIVER}", rf"\bDriver Version:\s{{0,9}}{_DRIVER}")),
 )
 _READ = tuple(
     (name, tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns))
@@ -297,10 +300,14 @@ def stated_by(mentions: Iterable[VersionMention]) -> StatedEnvironment:
     pythons = {".".join(mention.value.split(".")[:2]) for mention in every if mention.name == "Python"}
     gpus = [mention.value for mention in every if mention.name == "GPU"]
     named = [hardware_named(gpu) for gpu in gpus]
+    # Where torch found CUDA the driver runs it: a container may bring newer libraries of it (cuda-compat).
+    is_usable = any(mention.name == "usable CUDA" for mention in every)
+    drivers = {mention.value for mention in every if mention.name == "driver" and not is_usable}
     return StatedEnvironment(
         "paste",
         tuple(pins),
         python=pythons.pop() if len(pythons) == 1 else "",
+        driver=drivers.pop() if len(drivers) == 1 else "",
         gpus=tuple(dict.fromkeys(hardware.name for hardware in named if hardware and not hardware.is_any_gpu)),
         platforms=platforms | platform_of_gpus(gpus),
         backends=others or dict(("", mention.line) for mention in cuda if mention.value == "None"),  # noqa: C402

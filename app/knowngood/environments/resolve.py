@@ -73,7 +73,8 @@ class StatedEnvironment:
 
     A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
     the whole file. It `is_whole` where every package of the environment is stated, and not only what is asked for.
-    `gpus` are the names of those that it tells of (`H100`), each once. `platforms` and `backends` (`rocm`; empty for
+    `gpus` are the names of those that it tells of (`H100`), each once; `driver` is NVIDIA's (`550.54.15`), empty where
+    none is stated, or torch was seen to run with it. `platforms` and `backends` (`rocm`; empty for
     anything but CUDA) are those that it states, each with the words that do.
     """
 
@@ -84,6 +85,7 @@ class StatedEnvironment:
     pythons: tuple[str, ...] = ()
     is_whole: bool = True
     gpus: tuple[str, ...] = ()
+    driver: str = ""
     platforms: Mapping[str, str] = field(default_factory=dict)
     backends: Mapping[str, str] = field(default_factory=dict)
 
@@ -107,8 +109,8 @@ class ResolvedBuild:
     nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
-    `gpus` are the environment's. `platforms` are those that were stated, with the words that do (none: it is taken as
-    Linux x86-64).
+    `gpus` and `driver` are the environment's. `platforms` are those that were stated, with the words that do (none: it
+    is taken as Linux x86-64).
     """
 
     build: str | None
@@ -122,6 +124,7 @@ class ResolvedBuild:
     line: int = 0
     is_whole: bool = True
     gpus: tuple[str, ...] = ()
+    driver: str = ""
     platforms: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -202,7 +205,7 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
     else:
         resolved = _settle(question, catalogue)
     resolved = replace(resolved, packages=packages, is_whole=stated.is_whole, line=line)
-    return replace(resolved, gpus=stated.gpus, platforms=platforms)
+    return replace(resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms)
 
 
 def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[Message]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
+from knowngood.domain.builds.architectures import driver_runs
 from knowngood.domain.builds.packages import built_for_another
 from knowngood.domain.builds.platforms import TAKEN
 from knowngood.domain.hardware_names import several_gpus
@@ -116,7 +117,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A fact about the wheel that blocks whatever is watched. `code` is for programs (`gpu_not_served`)."""
+    """A fact about the wheel that blocks whatever is watched. `code` is for programs: `gpu_not_served` (by
+    the list of that very wheel) or `driver_too_old` (by the CUDA that it was built for).
+    """
 
     code: str
     hardware: str
@@ -190,12 +193,16 @@ def decide(question: GateQuestion) -> Ruling:
 
 
 def _refusals(question: GateQuestion) -> Iterable[Refusal]:
-    """Refuse by the list of the very wheel that is asked about, never by that of another variant."""
+    """Refuse by what was read in the very wheel that is asked about, never by that of another variant."""
     known = question.known
-    wheel = known.builds.get(question.resolved.build or "")
+    wheel, driver = known.builds.get(question.resolved.build or ""), question.resolved.driver
+    if wheel is None:
+        return
     for class_ in question.policy.hardware:
-        if wheel and known.serves(wheel, class_) is False:
+        if known.serves(wheel, class_) is False:
             yield Refusal("gpu_not_served", class_, english(known.against(wheel, class_)))
+        elif class_.startswith("cuda-") and driver_runs(wheel, driver) is False:
+            yield Refusal("driver_too_old", class_, english(known.against(wheel, class_, driver)))
 
 
 def _notes_on_base(question: GateQuestion) -> Iterable[str]:
@@ -330,7 +337,9 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
         )
     wheel, refused = question.known.builds.get(resolved.build or ""), {refusal.hardware for refusal in refusals}
     others = (class_ for class_ in policy.hardware if class_ not in refused)
-    yield from (english(remark) for other in others if (remark := question.known.against(wheel, other)))
+    yield from (
+        english(remark) for other in others if (remark := question.known.against(wheel, other, resolved.driver))
+    )
     yield from map(english, several_gpus(resolved.gpus))
     yield from built_for_another(question.build, resolved.packages) if question.build else ()
     if not policy.hardware and question.build:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from knowngood.domain.builds.architectures import OLDEST_DRIVER
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, Severity
 from knowngood.domain.message import Message, english, quoted
@@ -26,7 +27,7 @@ from knowngood.move.upgrade.candidates import (
     UpgradeQuestion,
     weight_of,
 )
-from knowngood.move.upgrade.constraints import OLDEST_DRIVER, Constraints, read_pin
+from knowngood.move.upgrade.constraints import Constraints, read_pin
 from knowngood.move.upgrade.ranking import RANKING_WORDS, UpgradeAdvice, advise, rank_key
 from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import answer, measured

@@ -325,7 +325,7 @@ def _wheel_notes(resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
     or that nobody knows whether it does.
     """
     wheel, classes = known.builds.get(resolved.build or ""), (class_named(gpu, ()) for gpu in resolved.gpus)
-    notes = [known.against(wheel, class_) for class_ in classes] if wheel or resolved.nearest else []
+    notes = [known.against(wheel, class_, resolved.driver) for class_ in classes] if wheel or resolved.nearest else []
     return (*(note for note in notes if note), *several_gpus(resolved.gpus))
 
 
@@ -340,7 +340,7 @@ def complete(
     resolved = resolve(stated_by(explanation.versions), known.build_names, knowledge.tested)
     if build:
         named = resolve_build(build, known.build_names, knowledge.tested, platforms=resolved.platforms)
-        resolved = replace(named, gpus=resolved.gpus)
+        resolved = replace(named, gpus=resolved.gpus, driver=resolved.driver)
     elsewhere = bool(why_not_tested(resolved.platforms))
     weakened = [_weakened(match, issues[match.issue], explanation, resolved, known) for match in explanation.matches]
     matches = [advise(match, issues[match.issue], resolved.build, known, elsewhere=elsewhere) for match in weakened]

@@ -113,7 +113,7 @@ def environment_text(answer: EnvironmentAnswer) -> str:
     unknown = answer.of(Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
     issues = len(_ids(failing))
     if ruling.refusals:
-        return "\n".join([*lines, "Nothing is known to run here: the wheel holds no code for this GPU."]) + "\n"
+        return "\n".join([*lines, "Nothing is known to run on this GPU."]) + "\n"
     lines += [f"{issues} issue fails here:" if issues == 1 else f"{issues} issues fail here, worst first:"]
     for reason in failing:
         lines += ["", *_failing(reason)]

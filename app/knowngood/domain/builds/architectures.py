@@ -1,4 +1,4 @@
-"""The GPU architectures that a wheel was compiled for, and which GPUs its code runs on.
+"""The GPU architectures that a wheel was compiled for, which GPUs its code runs on, and which drivers its CUDA.
 
 A list is read in one very wheel and says nothing of any other: 2.7.1+cu128 holds code for sm_120, 2.7.1+cu126 does not.
 Source: NVIDIA, "CUDA C++ Programming Guide", Binary Compatibility and Architecture-Specific Features.
@@ -9,6 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.message import Message
+
+OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
+"""The oldest branch of NVIDIA's driver that runs each major version of CUDA: within one, a newer toolkit runs on an
+older driver (NVIDIA, "CUDA Compatibility", table 1; read 2026-11-21). Workers judge their hosts by the same rule.
+"""
 
 _CUDA = "cuda-sm_"
 _TEGRA = frozenset({"53", "62", "72", "87", "101"})
@@ -71,3 +77,28 @@ def builds_serving(hardware: str, builds: Iterable[Build], wheels: Mapping[str, 
     """The builds whose lists hold code for a class, in the order of releases."""
     served = (build for build in builds if serves(build, hardware, wheels))
     return tuple(sorted(served, key=lambda build: build.build_id))
+
+
+def oldest_driver(cuda: str) -> int | None:
+    """The oldest branch of the driver for a version of CUDA (`12.8`); None where it is not on file."""
+    return OLDEST_DRIVER.get(int(cuda.partition(".")[0]))
+
+
+def driver_runs(build: Build, driver: str) -> bool | None:
+    """Whether a driver (`550.54.15`; empty: none is known) runs the CUDA of a build; None where that is not known."""
+    if build.cuda is None:
+        return True
+    oldest = oldest_driver(build.cuda)
+    return int(driver.partition(".")[0]) >= oldest if driver and oldest else None
+
+
+def driver_objection(build: Build, driver: str) -> Message | None:
+    """The objection to a build with a driver: that it is too old, or that this is not known. None where it runs it, or
+    no driver is known.
+    """
+    if not driver or build.cuda is None or driver_runs(build, driver):
+        return None
+    oldest = oldest_driver(build.cuda)
+    if oldest is None:
+        return Message("driver_unknown", found=build.cuda)
+    return Message("driver_too_old", found=build.cuda, wanted=oldest, driver=driver)

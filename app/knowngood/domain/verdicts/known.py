@@ -1,12 +1,12 @@
 """All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 
-from knowngood.domain.builds.architectures import WheelCode, builds_serving, serves, split_wheels
+from knowngood.domain.builds.architectures import WheelCode, builds_serving, driver_objection, serves, split_wheels
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.builds.release_age import ReleaseAge, age_of
@@ -80,13 +80,17 @@ class Known:
         """Whether the wheel holds code for a class; None where its list was not read."""
         return serves(build, hardware, self.wheels)
 
-    def against(self, build: Build | None, hardware: str) -> Message | None:
-        """The objection to a wheel on a GPU: that it holds no code for it, or that this is not known. None where it
-        holds some; `build` is None for a wheel that is not in the catalogue.
+    def against(self, build: Build | None, hardware: str, driver: str = "") -> Message | None:
+        """The objection to a wheel on a GPU: that it holds no code for it, that the driver is too old for its CUDA, or
+        that one of these is not known. None where it runs; `build` is None for a wheel that is not in the catalogue.
         """
         gpu = hardware.removeprefix("cuda-")
         held = self.serves(build, hardware) if build else None
-        if gpu == hardware or held or (held is None and build and self.is_measured(build, [hardware])):
+        if gpu == hardware:
+            return None
+        if held is not False and build and (objection := driver_objection(build, driver)):
+            return clauses([Message("this_wheel", said=objection), *self._on_driver(hardware, driver)])
+        if held or (held is None and build and self.is_measured(build, [hardware])):
             return None
         if held is None or build is None:
             return Message("code_unknown", gpu=gpu)
@@ -98,6 +102,12 @@ class Known:
         else:
             other = Message("code_until", found=serving[-1].torch)
         return clauses([Message("no_code", gpu=gpu), other])
+
+    def _on_driver(self, hardware: str, driver: str) -> Iterator[Message]:
+        """The newest tested wheel with code for a class that the driver runs."""
+        fitting = [build for build in self.serving(hardware) if driver_objection(build, driver) is None]
+        if fitting:
+            yield Message("driver_until", found=fitting[-1].torch)
 
     def serving(self, hardware: str) -> tuple[Build, ...]:
         """The tested builds that hold code for a class, in the order of releases."""

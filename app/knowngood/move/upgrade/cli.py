@@ -141,6 +141,7 @@ def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> Upgra
         start=start_name(resolved),
         platform=LINUX if resolved.platforms else "",
         hardware=request.hardware or gpus_of(resolved),
+        driver=request.driver or resolved.driver,
         has=(*resolved.packages, *request.has) or (NO_PACKAGE,),
         is_whole=resolved.is_whole,
     )

@@ -4,22 +4,18 @@ A build that breaks one of these is no candidate, whatever was measured on it; i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from knowngood.domain.builds.architectures import WheelCode, serves
+from knowngood.domain.builds.architectures import WheelCode, driver_objection, serves
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import parse_capability
 from knowngood.domain.message import Message
-
-# The oldest branch of NVIDIA's driver that runs each major version of CUDA: within one, a newer toolkit runs on an
-# older driver (NVIDIA, "CUDA Compatibility", table 1; read 2026-11-21). Workers judge their hosts by the same rule.
-OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
 
 _PYTHON = re.compile(r"3\.[0-9]{1,2}")
 _DRIVER = re.compile(r"[0-9]{3,4}(\.[0-9]{1,3}){0,2}")
@@ -131,7 +127,8 @@ def _violations(
     if build.is_mismatched and not constraints.names_triton:
         triton, own = build.triton or "none", build.pinned_triton or "none"
         yield Message("other_triton", found=triton, wanted=own)
-    yield from _driver(build, constraints.driver)
+    if objection := driver_objection(build, constraints.driver):
+        yield objection
     yield from _hardware(build, constraints.hardware, start, wheels)
 
 
@@ -157,17 +154,6 @@ def _unlike(build: Build, pin: VersionPin) -> Message:
     version = _version_of(build, pin.name)
     name = _SHOWN[pin.name]
     return Message("has_other", found=f"{name} {version}" if version else f"no {name}", wanted=pin.text)
-
-
-def _driver(build: Build, driver: str) -> Iterable[Message]:
-    if not driver or build.cuda is None:
-        return
-    major = int(build.cuda.partition(".")[0])
-    oldest = OLDEST_DRIVER.get(major)
-    if oldest is None:
-        yield Message("driver_unknown", found=build.cuda)
-    elif int(driver.partition(".")[0]) < oldest:
-        yield Message("driver_too_old", found=build.cuda, wanted=oldest, driver=driver)
 
 
 def _hardware(

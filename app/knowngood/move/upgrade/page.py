@@ -101,7 +101,13 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     has = packages if resolved.is_whole or packages != (NO_PACKAGE,) else ()
     platform = LINUX if resolved.platforms else ""
     start = replace(
-        request, start=start_name(resolved), python="", has=has, platform=platform, hardware=gpus_of(resolved)
+        request,
+        start=start_name(resolved),
+        python="",
+        has=has,
+        platform=platform,
+        hardware=gpus_of(resolved),
+        driver=resolved.driver,
     )
     return see_other(f"{UPGRADE}{start.asking()}")
 

@@ -19,6 +19,7 @@ from datetime import datetime
 
 from packaging.version import Version
 
+from knowngood.domain.builds.architectures import driver_objection
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import find_build
 from knowngood.domain.builds.packages import coming_along, concerns
@@ -175,6 +176,10 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     if unmeasured:
         decision, find_out = UpgradeDecision.CANNOT_SAY, tuple(map(find_out_on, judged[:1]))
         why = tuple(unmeasured_gpu(class_, constraints.names.get(class_, class_), known) for class_ in unmeasured)
+    objection = driver_objection(start, constraints.driver)
+    if decision is not UpgradeDecision.GO and objection:
+        decision = UpgradeDecision.CANNOT_SAY
+        why = (Message("start_does_not_run", start=start.id, said=objection), *why)
     best = next((candidate for candidate in judged if candidate.rating is Rating.RECOMMENDED), base)
     return UpgradeAdvice(
         base=base,

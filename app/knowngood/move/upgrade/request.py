@@ -94,7 +94,7 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
     named = named_by(policy.watch, watched, knowledge.known.names)
     concerned, left_out = _concerned(watched, named, request)
     constraints = _constraints(request, knowledge, policy.hardware)
-    of_wheel = (knowledge.known.against(start, class_) for class_ in constraints.hardware)
+    of_wheel = (knowledge.known.against(start, class_, constraints.driver) for class_ in constraints.hardware)
     against = tuple(Message("where_you_are", said=sentence) for sentence in of_wheel if sentence)
     gpus = [constraints.names.get(class_, class_) for class_ in constraints.hardware if parse_capability(class_)]
     return UpgradeQuestion(

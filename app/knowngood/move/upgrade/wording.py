@@ -5,6 +5,7 @@ workarounds.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from knowngood.domain.builds.architectures import OLDEST_DRIVER
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.grouping import grouped
@@ -15,7 +16,6 @@ from knowngood.domain.vocabulary import many
 from knowngood.environments.resolve import index_of_variant
 from knowngood.move.pair import Group, IssuePair, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
-from knowngood.move.upgrade.constraints import OLDEST_DRIVER
 from knowngood.move.upgrade.ranking import UpgradeAdvice
 from knowngood.move.upgrade.reasons import UpgradeDecision
 
