@@ -266,6 +266,13 @@ def test_what_cannot_be_understood_is_refused_by_its_name(client: TestClient, qu
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, field), refused.text
 
 
+@pytest.mark.parametrize("name", ["CPU", "H100", HARDWARE])
+def test_the_form_keeps_hardware_as_it_was_named(client: TestClient, name: str) -> None:
+    page = client.get(f"{EVERYTHING}&hardware={name}").text
+    form = page[page.index('name="hardware"') :]
+    assert re.findall(r"<option selected>([^<]+)", form[: form.index("</select>")]) == [name]
+
+
 def test_a_list_names_the_classes_that_count_and_all_can_be_asked_for(client: TestClient) -> None:
     told = client.get(f"/api/v1{TEAM}").json()
     assert (told["hardware"], told["watched"]) == ([HARDWARE], [DYNAMO.id, MASK.id])
