@@ -121,7 +121,14 @@ def test_a_driver_that_is_too_old_for_the_wheel_is_told_at_every_door(
     ]
     advice = advise(question, knowledge.known)
     assert ("is built for CUDA 13.0" in english(answer(advice))) is is_too_old
-    assert not (is_too_old and advice.decision is UpgradeDecision.STAY)
+
+
+def test_nobody_is_told_to_stay_on_a_build_that_the_driver_does_not_run(knowledge: Knowledge) -> None:
+    """Without the driver, or with a new one, the answer to the same question is another: the last release stays."""
+    for driver, decision in (("", UpgradeDecision.STAY), ("580.65", UpgradeDecision.STAY), ("550.54", None)):
+        asked = UpgradeRequest("torch-2.15.0+cu132~py312", component=("Dynamo",), hardware=("H100",), driver=driver)
+        advice = advise(read_upgrade(asked, knowledge, TIMES), knowledge.known)
+        assert advice.decision is (decision or UpgradeDecision.CANNOT_SAY)
 
 
 def test_a_driver_refuses_nothing_on_the_processor(knowledge: Knowledge) -> None:

@@ -5,7 +5,7 @@ workarounds.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from knowngood.domain.builds.architectures import OLDEST_DRIVER
+from knowngood.domain.builds.architectures import oldest_driver
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.grouping import grouped
@@ -178,7 +178,7 @@ def changes(start: Build, build: Build) -> list[tuple[str, str, str, str]]:
     major version of CUDA (empty: nothing new).
     """
     old, new = ((side.cuda or "").partition(".")[0] for side in (start, build))
-    driver = str(OLDEST_DRIVER.get(int(new), "")) if new and new != old else ""
+    driver = str(oldest_driver(new) or "") if new and new != old else ""
     rows = (
         ("torch", start.torch, build.torch, ""),
         ("CUDA", start.cuda or "none", build.cuda or "none", driver),
