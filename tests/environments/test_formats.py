@@ -15,11 +15,13 @@ from knowngood.domain.errors import BadEnvironment, OtherPython
 from knowngood.environments.detect import read_environment
 from knowngood.environments.installed import state_here
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment, resolve
+from knowngood.environments.wheels.table import shipped_wheels
 
 FILES = Path(__file__).parent / "files"
 BUILDS = {build.id: build for build in read_builds(Path(__file__).parents[2] / "repros" / "builds.toml")}
 NAMES = BuildNames(BUILDS)
 TESTED = {id_ for id_ in BUILDS if not id_.endswith("~py313")}
+WHEELS = shipped_wheels()
 # A rule of the house looks for addresses behind these options in every file.
 INDEX, EXTRA = "--" + "index-url", "--" + "extra-index-url"
 WHL = "https://download.pytorch.org/whl"
@@ -60,7 +62,7 @@ def recorded(name: str) -> StatedEnvironment:
 )
 def test_a_recorded_lock_is_exactly_its_build(name: str, kind: str, python: str, build: str) -> None:
     stated = recorded(name)
-    resolved = resolve(stated, NAMES, TESTED)
+    resolved = resolve(stated, NAMES, TESTED, WHEELS)
     assert (stated.kind, stated.python) == (kind, python)
     assert (resolved.build, resolved.is_assumed) == (build, False)
     assert ("Python is not stated" in resolved.note) == (not python)
@@ -70,7 +72,7 @@ def test_a_recorded_lock_is_exactly_its_build(name: str, kind: str, python: str,
 @pytest.mark.parametrize("name", ["environment.yml", "explicit.txt"])
 def test_a_list_of_conda_is_assumed_to_be_the_wheel_of_its_cuda(name: str) -> None:
     stated = recorded(name)
-    resolved = resolve(stated, NAMES, TESTED)
+    resolved = resolve(stated, NAMES, TESTED, WHEELS)
     assert (stated.python, resolved.build, resolved.is_assumed) == ("3.11", "torch-2.5.1+cu124", True)
     assert [pin.version for pin in stated.all_of("triton")] == ["3.1.0"]
 
@@ -86,7 +88,7 @@ def test_a_list_of_conda_is_assumed_to_be_the_wheel_of_its_cuda(name: str) -> No
     ],
 )
 def test_a_recorded_lock_of_no_one_wheel_is_none_and_says_why(name: str, word: str) -> None:
-    resolved = resolve(recorded(name), NAMES, TESTED)
+    resolved = resolve(recorded(name), NAMES, TESTED, WHEELS)
     assert resolved.build is None
     assert word in resolved.note
 
@@ -98,7 +100,7 @@ def test_a_recorded_lock_of_no_one_wheel_is_none_and_says_why(name: str, word: s
 def test_a_stated_python_decides_between_the_versions_of_a_lock(python: str, build: str) -> None:
     stated = read_environment("uv.lock", (FILES / "uv-two.lock").read_bytes(), python=python)
     assert stated.python == python[:4]
-    assert resolve(stated, NAMES, TESTED).build == build
+    assert resolve(stated, NAMES, TESTED, WHEELS).build == build
 
 
 def test_a_lock_for_other_pythons_than_the_stated_one_is_refused() -> None:
@@ -190,7 +192,9 @@ def test_a_python_beside_a_file_that_is_for_others_is_refused(name: str, text: s
 
 def test_without_torch_on_the_python_that_is_stated_no_torch_is_named() -> None:
     stated = read("torch==2.5.1; python_version >= '3.13'", "requirements.txt", python="3.12")
-    assert resolve(stated, NAMES, TESTED).note.startswith("This requirements.txt names no torch for Python 3.12")
+    assert resolve(stated, NAMES, TESTED, WHEELS).note.startswith(
+        "This requirements.txt names no torch for Python 3.12"
+    )
 
 
 # --- requirements.txt and pip freeze ---------------------------------------------------------------------------------
@@ -294,7 +298,7 @@ def test_indexes_are_kept_without_their_logins() -> None:
 
 def test_an_extra_index_of_one_variant_is_that_variant() -> None:
     stated = read(f"{EXTRA} {WHL}/cu126\ntorch==2.6.0\n")
-    assert resolve(stated, NAMES, TESTED).build == "torch-2.6.0+cu126"
+    assert resolve(stated, NAMES, TESTED, WHEELS).build == "torch-2.6.0+cu126"
 
 
 @pytest.mark.parametrize(
@@ -481,7 +485,7 @@ def test_pip_inside_an_environment_yml_is_a_requirements_file_with_its_own_lines
 
 def test_an_explicit_list_for_another_platform_is_no_build() -> None:
     text = "@EXPLICIT\nhttps://conda.anaconda.org/pytorch/osx-arm64/pytorch-2.5.1-py3.11_0.tar.bz2\n"
-    assert resolve(read(text), NAMES, TESTED).note == "not tested: nothing here is measured on macOS arm64"
+    assert resolve(read(text), NAMES, TESTED, WHEELS).note == "not tested: nothing here is measured on macOS arm64"
 
 
 def test_a_python_of_conda_that_contradicts_the_stated_one_is_refused() -> None:
@@ -491,7 +495,7 @@ def test_a_python_of_conda_that_contradicts_the_stated_one_is_refused() -> None:
 
 def test_a_list_that_conda_exports_is_read() -> None:
     stated = read("# platform: linux-64\npytorch=2.5.1=py3.11_cuda12.4_0\npython=3.11.9=h1_0\ntriton=3.1.0=pypi_0\n")
-    assert resolve(stated, NAMES, TESTED).build == "torch-2.5.1+cu124"
+    assert resolve(stated, NAMES, TESTED, WHEELS).build == "torch-2.5.1+cu124"
     assert stated.python == "3.11"
 
 
@@ -676,7 +680,7 @@ _TEXTS = (
 @given(st.sampled_from(_NAMES), _TEXTS.map(str.encode) | st.binary(max_size=100), st.sampled_from(["", "3.11"]))
 def test_whatever_a_file_holds_it_is_read_or_refused(name: str, content: bytes, python: str) -> None:
     with contextlib.suppress(BadEnvironment):
-        resolve(read_environment(name, content, python=python), NAMES, TESTED)
+        resolve(read_environment(name, content, python=python), NAMES, TESTED, WHEELS)
 
 
 _SPECIFIERS = st.text(alphabet="^~=<>!|, .*0123456789abrc", max_size=20)
@@ -687,7 +691,7 @@ def test_whatever_a_specifier_says_it_is_read_or_refused(wanted: str, cuda: str,
     conda = f"dependencies:\n- 'pytorch=2.6.0'\n- 'pytorch-cuda={cuda}'\n- 'python{wanted}'\n"
     for name, text in [("environment.yml", conda), ("poetry.lock", _METADATA.format(wanted))]:
         with contextlib.suppress(BadEnvironment):
-            resolve(read(text, name, python=python), NAMES, TESTED)
+            resolve(read(text, name, python=python), NAMES, TESTED, WHEELS)
 
 
 @given(st.data())

@@ -5,7 +5,7 @@ import pytest
 from knowngood.domain.errors import BadEnvironment, OtherPython
 from knowngood.environments.detect import read_environment
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment, resolve
-from tests.environments.test_formats import NAMES, TESTED, WHL
+from tests.environments.test_formats import NAMES, TESTED, WHEELS, WHL
 
 PROJECT = """[project]
 name = "My.Project"
@@ -69,9 +69,9 @@ def test_a_project_is_its_exact_torch_on_the_pythons_that_it_allows(name: str) -
     stated = read(PROJECT, name)
     assert (stated.kind, stated.pythons, stated.is_whole) == ("pyproject.toml", ("3.11", "3.12"), False)
     assert stated.all_of("torch") == (PinnedPackage("torch", "2.6.0", line=6),)
-    found = resolve(stated, NAMES, TESTED)
+    found = resolve(stated, NAMES, TESTED, WHEELS)
     assert (found.build, found.pythons, found.is_whole) == ("torch-2.6.0+cu124", ("3.11", "3.12"), False)
-    assert resolve(read(PROJECT, name, python="3.12"), NAMES, TESTED).build == "torch-2.6.0+cu124~py312"
+    assert resolve(read(PROJECT, name, python="3.12"), NAMES, TESTED, WHEELS).build == "torch-2.6.0+cu124~py312"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_each_requirement_keeps_its_line() -> None:
 def test_poetrys_tables_are_read_with_their_sources_and_extras() -> None:
     assert versions(read(POETRY, "pyproject.toml", "dev")) == {"torch": "2.6.0", "numpy": "", "pytest": "8.0"}
     assert versions(read(POETRY, "pyproject.toml", "quant")) == {"torch": "2.6.0", "numpy": "", "torchao": "0.9.0"}
-    found = resolve(read(POETRY), NAMES, TESTED)
+    found = resolve(read(POETRY), NAMES, TESTED, WHEELS)
     assert "cu118" in (found.build or found.note)
 
 
@@ -133,7 +133,7 @@ def test_uv_says_where_a_package_comes_from(source: str, pin: PinnedPackage) -> 
 
 
 def test_a_range_is_no_build_and_says_so_with_its_line() -> None:
-    found = resolve(read('[project]\nname = "x"\ndependencies = ["torch>=2.6"]'), NAMES, TESTED)
+    found = resolve(read('[project]\nname = "x"\ndependencies = ["torch>=2.6"]'), NAMES, TESTED, WHEELS)
     assert (found.build, "in line 3 without an exact version" in found.note) == (None, True)
 
 
@@ -141,7 +141,7 @@ def test_a_range_is_no_build_and_says_so_with_its_line() -> None:
 def test_a_script_is_the_environment_of_its_comment(name: str) -> None:
     stated = read(SCRIPT, name)
     assert (stated.kind, stated.python, stated.is_whole) == ("script metadata (PEP 723)", "3.12", False)
-    assert resolve(stated, NAMES, TESTED).build == "torch-2.6.0+cu124~py312"
+    assert resolve(stated, NAMES, TESTED, WHEELS).build == "torch-2.6.0+cu124~py312"
 
 
 @pytest.mark.parametrize("text", [SCRIPT, PROJECT])

@@ -16,6 +16,7 @@ from knowngood.environments.resolve import (
     resolve_build,
     variant_of,
 )
+from knowngood.environments.wheels.table import shipped_wheels
 from tests.make import make_build
 
 PYPI = "https://pypi.org/simple"
@@ -37,6 +38,7 @@ BUILDS: dict[str, Build] = {build.id: build for build in _ALL}
 UNTESTED = {"torch-2.14.0+cu130", "torch-2.6.0+cu124~py313"}
 NAMES = BuildNames(BUILDS)
 TESTED = set(BUILDS) - UNTESTED
+WHEELS = shipped_wheels()
 
 
 def stated(
@@ -50,7 +52,7 @@ def runtime(version: str) -> PinnedPackage:
 
 
 def found(environment: StatedEnvironment) -> ResolvedBuild:
-    return resolve(environment, NAMES, TESTED)
+    return resolve(environment, NAMES, TESTED, WHEELS)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_other_packages_come_by_name_without_a_version_where_it_is_open() -> Non
     ],
 )
 def test_the_name_of_a_build_is_its_build_or_none(text: str, build: str | None, word: str, *, assumed: bool) -> None:
-    resolved = resolve_build(text, NAMES, TESTED)
+    resolved = resolve_build(text, NAMES, TESTED, WHEELS)
     assert (resolved.build, resolved.is_assumed) == (build, assumed)
     assert word in resolved.note
     assert bool(resolved.note) == bool(word)
@@ -414,7 +416,7 @@ def test_a_release_that_is_only_there_in_other_variants_names_them() -> None:
     others = {id_: BUILDS[id_] for id_ in ("torch-2.6.0+cu126", "torch-2.5.1+cu118", "torch-2.5.1+cu124")}
     others["torch-2.5.1+cu124"] = replace(others["torch-2.5.1+cu124"], origin="cu124")
     names = BuildNames(others)
-    several, one = resolve_build("2.5.1", names, others), resolve_build("2.6.0", names, others)
+    several, one = resolve_build("2.5.1", names, others, WHEELS), resolve_build("2.6.0", names, others, WHEELS)
     assert several.build is None
     assert several.note.endswith("none of those here is the default index's: torch-2.5.1+cu118, torch-2.5.1+cu124")
     assert (one.build, one.is_assumed) == ("torch-2.6.0+cu126", True)
@@ -422,19 +424,19 @@ def test_a_release_that_is_only_there_in_other_variants_names_them() -> None:
 
 
 def test_a_python_beside_a_name_narrows_it_or_contradicts_it() -> None:
-    assert resolve_build("2.6.0+cu124", NAMES, TESTED, python="3.12").build == "torch-2.6.0+cu124~py312"
-    assert resolve_build("torch-2.6.0+cu124", NAMES, TESTED, python="3.11").build == "torch-2.6.0+cu124"
+    assert resolve_build("2.6.0+cu124", NAMES, TESTED, WHEELS, python="3.12").build == "torch-2.6.0+cu124~py312"
+    assert resolve_build("torch-2.6.0+cu124", NAMES, TESTED, WHEELS, python="3.11").build == "torch-2.6.0+cu124"
     with pytest.raises(OtherPython, match=r"is for Python 3.11, and Python 3.12 was stated.*torch-2.6.0\+cu124~py312"):
-        resolve_build("torch-2.6.0+cu124", NAMES, TESTED, python="3.12")
+        resolve_build("torch-2.6.0+cu124", NAMES, TESTED, WHEELS, python="3.12")
 
 
 def test_what_is_no_name_of_a_build_is_refused() -> None:
     with pytest.raises(UnknownBuild, match='"newest" names no build'):
-        resolve_build("newest", NAMES, TESTED)
+        resolve_build("newest", NAMES, TESTED, WHEELS)
 
 
 def test_nothing_is_near_where_nothing_is_tested() -> None:
-    resolved = resolve(stated("2.6.0+cu124"), NAMES, ())
+    resolved = resolve(stated("2.6.0+cu124"), NAMES, (), WHEELS)
     assert resolved.build is None
     assert resolved.nearest == ()
 

@@ -115,7 +115,7 @@ def test_what_is_no_build_is_refused_in_the_same_words_at_every_door(
     assert len(set(said)) == 1
 
     ruling = reader.post("/api/v1/gate", json={"environment": {"content": text}, "issues": ["all"]}).json()
-    told = ruling.get("detail") or " ".join(ruling["notes"])
+    told = ruling.get("detail") or "; ".join([*(refusal["why"] for refusal in ruling["refusals"]), *ruling["notes"]])
     assert said[0].removeprefix(SENTENCES["no_build_here"].partition("{")[0]) in told
 
 

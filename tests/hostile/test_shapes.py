@@ -8,6 +8,7 @@ import pytest
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.environments.detect import read_environment
 from knowngood.environments.resolve import resolve
+from knowngood.environments.wheels.table import shipped_wheels
 from tests.hostile.counting import count_steps, peak_bytes
 from tests.hostile.reading import read
 from tests.hostile.shapes import CRITICAL, OTHERS, Made, Maker, conda_blanks, pyproject_groups, repeated
@@ -72,7 +73,7 @@ def test_what_is_too_much_is_told_in_a_sentence_and_the_rest_is_read(made: Made,
 
 def test_of_thousands_of_torches_a_few_are_named() -> None:
     stated = read_environment("r.txt", "".join(f"torch==2.{at}\ntriton==3.{at}\n" for at in range(4_000)).encode())
-    found = resolve(stated, BuildNames({}), ())
+    found = resolve(stated, BuildNames({}), (), shipped_wheels())
     assert "torch 2.4 and 3995 more" in found.description
     assert "This pip freeze holds 4000 torches: 2.0 (line 1) and 2.1 (line 3)" in found.note
     assert len(found.note) + len(found.description) < 1_000

@@ -7,7 +7,7 @@ Source: design 1, 6, 9 and 10 (rule 3).
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
@@ -24,6 +24,7 @@ from knowngood.domain.builds.build_names import (
 )
 from knowngood.domain.builds.platforms import (
     BACKENDS,
+    LINUX,
     TAKEN,
     WINDOWS,
     backend_of,
@@ -31,7 +32,10 @@ from knowngood.domain.builds.platforms import (
     why_not_tested,
 )
 from knowngood.domain.errors import OtherPython
+from knowngood.domain.grouping import grouped
 from knowngood.domain.message import Message, english, quoted
+from knowngood.environments.wheels.refusals import no_wheel, refused_pairs
+from knowngood.environments.wheels.table import WheelTable
 
 # Hosts of the wheels that the builds of the catalogue are made of.
 PYPI = ("pypi.org", "files.pythonhosted.org", "pypi.python.org")
@@ -110,7 +114,8 @@ class ResolvedBuild:
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
     `gpus` and `driver` are the environment's. `platforms` are those that were stated, with the words that do (none: it
-    is taken as Linux x86-64).
+    is taken as Linux x86-64). `refusals` are facts of wheels for which it cannot be installed, or not be imported, as
+    it is stated: `no_wheel`, `pair_refused`.
     """
 
     build: str | None
@@ -126,10 +131,16 @@ class ResolvedBuild:
     gpus: tuple[str, ...] = ()
     driver: str = ""
     platforms: Mapping[str, str] = field(default_factory=dict)
+    refusals: tuple[Message, ...] = ()
 
     @property
     def note(self) -> str:
         return "; ".join(map(english, self.notes))
+
+    @property
+    def why_none(self) -> str:
+        """What to say first where there is no build: the facts of wheels, then the notes."""
+        return "; ".join([*map(english, self.refusals), *([self.note] if self.notes else [])])
 
     @property
     def remarks(self) -> tuple[Message, ...]:
@@ -171,6 +182,7 @@ class _BuildQuestion:
 class _Catalogue:
     names: BuildNames
     tested: Collection[str]
+    wheels: WheelTable
 
     def cuda_of(self, torch: Version) -> str | None:
         return next((build.cuda for build in self.names.builds.values() if build.build_id.version == torch), None)
@@ -183,12 +195,12 @@ class _UnclearEnvironment(Exception):
     """The environment names no one build; the text says why and what to state."""
 
 
-def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str]) -> ResolvedBuild:
+def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str], wheels: WheelTable) -> ResolvedBuild:
     """The tested build that `stated` is. `names` are the catalogue's, `tested` the ids with a measured cell.
 
     Total: whatever cannot be one build is a Resolved without one, whose note says why.
     """
-    catalogue = _Catalogue(names, tested)
+    catalogue = _Catalogue(names, tested, wheels)
     packages = _packages(stated)
     description = _describe_stated(stated)
     line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
@@ -205,7 +217,35 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
     else:
         resolved = _settle(question, catalogue)
     resolved = replace(resolved, packages=packages, is_whole=stated.is_whole, line=line)
-    return replace(resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms)
+    refusals = tuple(_refusals(stated, platforms, catalogue))
+    return replace(resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms, refusals=refusals)
+
+
+def _refusals(stated: StatedEnvironment, platforms: Mapping[str, str], catalogue: _Catalogue) -> Iterator[Message]:
+    """Facts of wheels against the one torch that is stated. conda's packages are not those of the index."""
+    torch, *others = _distinct(stated.all_of(_TORCH)) or (PinnedPackage(_TORCH),)
+    if others or torch.origin or not _is_version(torch.version):
+        return
+    version = Version(torch.version)
+    indexes = (torch.index,) if torch.index else stated.indexes
+    if all(map(_is_pypi, indexes)):
+        yield from _no_wheel(version, _pythons(stated), platforms, catalogue)
+    packages = grouped((pin for pin in stated.pins if _is_of_index(pin)), lambda pin: pin.name)
+    if set(platforms) <= {LINUX}:
+        by_name = {name: {pin.version for pin in pins} for name, pins in packages.items()}
+        yield from refused_pairs(version, by_name, stated.python, catalogue.wheels)
+
+
+def _no_wheel(
+    torch: Version, pythons: Collection[str], platforms: Collection[str], catalogue: _Catalogue
+) -> Iterator[Message]:
+    """Of the wheels that the public index could have: a bare version, or the variant that is its default."""
+    if torch.local is None or torch == catalogue.names.default_of(Version(torch.public)):
+        yield from no_wheel(torch, pythons, platforms, catalogue.wheels)
+
+
+def _is_of_index(pin: PinnedPackage) -> bool:
+    return bool(pin.version) and not pin.origin and not pin.index.startswith(CONDA) and pin.name != _TORCH
 
 
 def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[Message]:
@@ -233,6 +273,7 @@ def resolve_build(
     text: str,
     names: BuildNames,
     tested: Collection[str],
+    wheels: WheelTable,
     *,
     python: str = "",
     platforms: Mapping[str, str] | None = None,
@@ -249,7 +290,7 @@ def resolve_build(
             f'"{name.text}" is for Python {name.python}, and Python {python} was stated; leave one of them out, or '
             f"name the build of that Python ({name.id_on(python)})"
         )
-    catalogue = _Catalogue(names, tested)
+    catalogue = _Catalogue(names, tested, wheels)
     torch, taken = catalogue.names.torch_of(name)
     assumed = (taken,) if taken else ()
     known = python or name.python
@@ -258,7 +299,8 @@ def resolve_build(
     )
     other = why_not_tested(platforms or {})
     resolved = ResolvedBuild(None, question.description, (quoted(other),)) if other else _settle(question, catalogue)
-    return replace(resolved, platforms=platforms or {})
+    refusals = tuple(_no_wheel(torch, question.pythons, platforms or {}, catalogue))
+    return replace(resolved, platforms=platforms or {}, refusals=refusals)
 
 
 def _describe_name(name: BuildName, python: str) -> str:

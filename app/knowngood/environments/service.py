@@ -10,6 +10,7 @@ from knowngood.domain.hardware_names import class_named
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
+from knowngood.environments.wheels.table import shipped_wheels
 
 
 class NoSuchBuild(KnownGoodError):
@@ -34,7 +35,9 @@ def stated_build(
     BadEnvironment for a text that cannot be read.
     """
     stated = stated_in(text.encode(errors="replace"), name, python, groups)
-    return resolve(replace(stated, platforms={**stated.platforms, **(platforms or {})}), names, tested)
+    return resolve(
+        replace(stated, platforms={**stated.platforms, **(platforms or {})}), names, tested, shipped_wheels()
+    )
 
 
 def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
@@ -51,7 +54,7 @@ def pasted_build(text: str, names: BuildNames, tested: Collection[str]) -> Resol
     except BadEnvironment as error:
         raise NoSuchBuild(str(error)) from None
     if resolved.build is None:
-        raise NoSuchBuild(resolved.note, resolved.nearest)
+        raise NoSuchBuild(resolved.why_none, resolved.nearest)
     return resolved
 
 

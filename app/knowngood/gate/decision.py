@@ -117,8 +117,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A fact about the wheel that blocks whatever is watched. `code` is for programs: `gpu_not_served` (by
-    the list of that very wheel) or `driver_too_old` (by the CUDA that it was built for).
+    """A fact about wheels that blocks whatever is watched. `code` is for programs: `gpu_not_served` (by the list of
+    that very wheel), `driver_too_old` (by the CUDA that it was built for), `no_wheel` (by the index) or `pair_refused`
+    (by what a package asks for, or its own version). `hardware` is the class it is about; empty: all.
     """
 
     code: str
@@ -195,6 +196,7 @@ def decide(question: GateQuestion) -> Ruling:
 def _refusals(question: GateQuestion) -> Iterable[Refusal]:
     """Refuse by what was read in the very wheel that is asked about, never by that of another variant."""
     known = question.known
+    yield from (Refusal(fact.key, "", english(fact)) for fact in question.resolved.refusals)
     wheel, driver = known.builds.get(question.resolved.build or ""), question.resolved.driver
     if wheel is None:
         return

@@ -19,6 +19,7 @@ from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue_selectors import Watch, read_severity
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.asking import Answer, say
 from knowngood.gate.decision import Ruling, decide
 from knowngood.gate.policy import Policy, filled
@@ -181,7 +182,7 @@ def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> Res
         file = request.environment
         if file is None:
             with about("build", OtherPython):
-                return resolve_build(request.build, names, tested, python=python, platforms=platforms)
+                return resolve_build(request.build, names, tested, shipped_wheels(), python=python, platforms=platforms)
         with about("environment", OtherPython):
             name = PurePath(file.name).name
             return stated_build(

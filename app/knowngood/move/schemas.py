@@ -124,7 +124,7 @@ class CandidateBody(Body):
     `from_cpu` more have an answer of the CPU. `coverage` is the share that has an answer, of all or of those that are
     run on that class, whichever is less; `assurance` the share of those not known to fail there that are known to pass:
     it decides whether enough is measured. `gain` is the weight of what is gained, less that of what newly needs a
-    workaround. `packages` are those of the environment that are built for one minor release of torch, each with the
+    workaround. `packages` are those of the environment that are made for one torch, each with the
     release that goes with the build. `age` says how long its minor release has been out and how many issues of the
     catalogue were first reported since (null: not known).
     """
@@ -176,7 +176,7 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         answer=english(answer(advice)),
         start=advice.start.id,
         build=best.build.id if best else None,
-        requirements=list(requirements(best.build, advice.constraints.packages)) if best else [],
+        requirements=list(requirements(best.build, best.packages)) if best else [],
         watched=[issue.id for issue in advice.watched],
         hardware=list(advice.hardware),
         constraints=list(advice.constraints.in_words),

@@ -11,11 +11,11 @@ from packaging import tags
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from knowngood.ask.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
-from knowngood.ask.wheels.table import PYTHONS, WheelRelease, WheelTable, shipped_wheels
 from knowngood.domain.builds.platforms import PLATFORMS
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import Message
+from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
+from knowngood.environments.wheels.table import PYTHONS, WheelRelease, WheelTable, shipped_wheels
 from tests.commands.given import Call
 from tests.web.soundness import faults
 
@@ -137,7 +137,7 @@ def test_the_shipped_table_says_what_packaging_says_of_the_same_tags() -> None:
 def test_the_shipped_table_has_torch_since_2_1_and_what_stands_beside_it() -> None:
     table = shipped_wheels()
     assert str(table.packages["torch"][0].version) == "2.1.0"
-    assert len(table.packages) == 19
+    assert len(table.packages) == 20
     assert not find_wheel("torch", "2.3.0", "", "macos-x86_64", table).exists
     assert find_wheel("torch", "2.2.2", "", "macos-x86_64", table).exists
 

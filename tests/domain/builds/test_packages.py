@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from knowngood.domain.builds.build import Companion
-from knowngood.domain.builds.packages import built_for_another, coming_along, concerns, named_by, release_for
+from knowngood.domain.builds.packages import built_for_another, concerns, named_by, release_for
 from knowngood.domain.issue import Issue, Link, LinkKind, Packages, Requires
 from knowngood.domain.issue_selectors import Watch, names_of
 from tests.make import make_build, make_issue
@@ -110,9 +110,3 @@ def test_a_package_of_another_minor_is_said_with_its_source(
     assert [one.startswith(said) for one in told] == [True] * bool(said)
     assert all(one.endswith("a claim, not measured: pytorch/xla#1)") for one in told)
     assert list(built_for_another(build, {"numpy": "2.2.6"})) == []
-
-
-def test_what_comes_along_is_what_the_environment_has_and_was_released() -> None:
-    build = make_build(companions=(XLA_29, Companion("torch-text", "", "", date(2026, 11, 27))))
-    assert coming_along(build, {"torch-xla": "", "torch-text": "", "numpy": ""}) == {"torch-xla": "2.9.0"}
-    assert coming_along(build, ()) == {}

@@ -9,6 +9,7 @@ import pytest
 
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.environments.resolve import resolve_build
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.decision import Decision
 from knowngood.gate.in_code.finding import Finding, worst_of
 from knowngood.gate.in_code.from_gate import findings_of
@@ -37,7 +38,7 @@ def test_every_answer_agrees_with_the_gates_own_door(knowledge: Knowledge) -> No
     for build in sorted(knowledge.tested):
         for hardware in knowledge.known.hardware:
             ruling = rule(GateRequest(build=build, issues=ids, hardware=(hardware,)), knowledge, now)
-            environment = resolve_build(build, knowledge.known.build_names, knowledge.tested)
+            environment = resolve_build(build, knowledge.known.build_names, knowledge.tested, shipped_wheels())
             asked = [knowledge.known.issues[reason.issue] for reason in ruling.reasons]
             found = {one.issue: one for one in findings_of(asked, environment, (hardware,), knowledge)}
             for reason in ruling.reasons:
@@ -50,7 +51,7 @@ def test_every_answer_agrees_with_the_gates_own_door(knowledge: Knowledge) -> No
 
 @pytest.mark.parametrize("build", [FAULTY, HEALTHY])
 def test_of_two_classes_the_worst_decides_as_in_the_gate(knowledge: Knowledge, build: str) -> None:
-    environment = resolve_build(build, knowledge.known.build_names, knowledge.tested)
+    environment = resolve_build(build, knowledge.known.build_names, knowledge.tested, shipped_wheels())
     decisions = {Decision.BLOCK: True, Decision.PASS: False}
     for issue in knowledge.known.issues.values():
         if issue.requires.package:

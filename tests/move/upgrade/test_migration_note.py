@@ -220,7 +220,7 @@ def test_without_a_recommendation_the_answer_is_no_upgrade(
     ],
 )
 def test_the_requirements_name_the_very_wheels_that_were_measured(build: Build, lines: tuple[str, ...]) -> None:
-    assert requirements(build) == lines
+    assert requirements(build, {}) == lines
 
 
 def test_a_new_major_version_of_cuda_names_the_driver_it_needs() -> None:

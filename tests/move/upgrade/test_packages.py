@@ -90,7 +90,7 @@ def test_that_its_rows_have_no_build_rules_nothing_out(knowledge: Knowledge) -> 
 
 
 def test_of_an_environment_it_is_kept_whether_a_row_concerns_it_or_not(knowledge: Knowledge) -> None:
-    assert relevant_packages({"torch-xla": "2.5.1", "numpy": "2.2.6"}, knowledge) == ("torch-xla",)
+    assert relevant_packages({"torch-xla": "2.5.1", "numpy": "2.2.6"}, knowledge) == ("torch-xla==2.5.1",)
 
 
 @pytest.mark.parametrize(

@@ -396,7 +396,7 @@ def test_what_concerns_only_packages_that_are_not_there_is_refused(own: TestClie
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "watch")
 
 
-@pytest.mark.parametrize(("freeze", "has"), [(FREEZE, "none"), (f"{FREEZE}torchao==0.12.0\n", "torchao")])
+@pytest.mark.parametrize(("freeze", "has"), [(FREEZE, "none"), (f"{FREEZE}torchao==0.12.0\n", "torchao%3D%3D0.12.0")])
 def test_of_a_pasted_environment_the_packages_that_rows_concern_are_kept(
     own: TestClient, own_engine: Engine, freeze: str, has: str
 ) -> None:

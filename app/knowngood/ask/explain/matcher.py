@@ -48,6 +48,7 @@ from knowngood.environments.log_cleaning import (
     versions_of,
 )
 from knowngood.environments.resolve import ResolvedBuild, resolve, resolve_build
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.store.knowledge.model import Knowledge
 
 Place = tuple[str, str]
@@ -337,9 +338,11 @@ def complete(
     UnknownBuild for a name that is no build id.
     """
     known = knowledge.known
-    resolved = resolve(stated_by(explanation.versions), known.build_names, knowledge.tested)
+    resolved = resolve(stated_by(explanation.versions), known.build_names, knowledge.tested, shipped_wheels())
     if build:
-        named = resolve_build(build, known.build_names, knowledge.tested, platforms=resolved.platforms)
+        named = resolve_build(
+            build, known.build_names, knowledge.tested, shipped_wheels(), platforms=resolved.platforms
+        )
         resolved = replace(named, gpus=resolved.gpus, driver=resolved.driver)
     elsewhere = bool(why_not_tested(resolved.platforms))
     weakened = [_weakened(match, issues[match.issue], explanation, resolved, known) for match in explanation.matches]

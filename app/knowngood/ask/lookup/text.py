@@ -112,7 +112,7 @@ def environment_text(answer: EnvironmentAnswer) -> str:
     failing = answer.of(*FAILURES)
     unknown = answer.of(Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
     issues = len(_ids(failing))
-    if ruling.refusals:
+    if any(refusal.hardware for refusal in ruling.refusals):
         return "\n".join([*lines, "Nothing is known to run on this GPU."]) + "\n"
     lines += [f"{issues} issue fails here:" if issues == 1 else f"{issues} issues fail here, worst first:"]
     for reason in failing:
@@ -125,9 +125,12 @@ def environment_text(answer: EnvironmentAnswer) -> str:
     return "\n".join([*lines, "", "More of one: knowngood issue ID"]) + "\n"
 
 
+_REFUSED = {"gpu_not_served": "GPU", "driver_too_old": "GPU", "no_wheel": "no wheel", "pair_refused": "conflict"}
+
+
 def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
     ruling, resolved = answer.ruling, answer.resolved
-    yield from (("GPU", refusal.why) for refusal in ruling.refusals)
+    yield from ((_REFUSED[refusal.code], refusal.why) for refusal in ruling.refusals)
     yield "asked", ruling.asked
     yield "build", ruling.build or "not tested"
     yield "nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""

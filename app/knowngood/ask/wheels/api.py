@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from knowngood.ask.wheels.answer import WheelAnswer, find_wheel
-from knowngood.ask.wheels.table import shipped_wheels
 from knowngood.domain.errors import BadRequest
+from knowngood.environments.wheels.answer import WheelAnswer, find_wheel
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.matrix.overview.selection import Words
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.request_context import Context

@@ -4,13 +4,13 @@ import json
 import sys
 from collections.abc import Iterator
 
-from knowngood.ask.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
-from knowngood.ask.wheels.table import shipped_wheels
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, argument, text
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
 from knowngood.domain.message import english
+from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.renderers.json import as_json as write_value
 
 

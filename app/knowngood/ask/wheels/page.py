@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.ask.wheels.answer import pythons_in_words
 from knowngood.ask.wheels.api import WheelsQuery
-from knowngood.ask.wheels.table import PYTHONS, shipped_wheels
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
+from knowngood.environments.wheels.answer import pythons_in_words
+from knowngood.environments.wheels.table import PYTHONS, shipped_wheels
 from knowngood.web.request_context import Context
 from knowngood.web.urls import API, asking
 

@@ -43,15 +43,6 @@ def release_for(build: Build, releases: Mapping[str, Collection[str]]) -> str:
     return max(fitting, key=lambda release: (release == build.build_id.release, Version(release)), default="")
 
 
-def coming_along(build: Build, packages: Collection[str]) -> dict[str, str]:
-    """The releases for `build` of those of `packages`, by canonical name, that are built for one minor release."""
-    return {
-        companion.package: companion.release
-        for companion in build.companions
-        if companion.package in packages and companion.release
-    }
-
-
 def built_for_another(build: Build, packages: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each package of an environment that is built for another minor release of torch than its own."""
     for companion in build.companions:

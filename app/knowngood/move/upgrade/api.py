@@ -49,8 +49,9 @@ def _request(
     has: Annotated[
         Names,
         _several(
-            "Packages that the environment has, such as torchao: issues of a package count only for who "
-            "has it. `none` where it has none of them; left out, only those named by `issues` or `package` count"
+            "Packages that the environment has, such as torchao or torchvision==0.22.1: issues of a package count "
+            "only for who has it. `none` where it has none of them; left out, only those named by `issues` or "
+            "`package` count"
         ),
     ],
     enough: Annotated[

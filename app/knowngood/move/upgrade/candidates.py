@@ -147,7 +147,7 @@ class Candidate:
     """A build beside the one that one is on, which may be itself. `items` stand most severe first, one for each watched
     issue that can exist on one of the two. `missing` are those without an answer there, `untried` losses whose
     workarounds were not run there, `doubtful` gains that rest on a single run on either side. `packages` are those of
-    the environment that are built for one minor release of torch, each with the release that goes with the build.
+    the environment that are made for one torch, each with the release that goes with the build's.
     Without an `age` nobody knows when its release came out. `why` says what its rating rests on.
     """
 

@@ -38,10 +38,10 @@ from knowngood.gate.asking import environment_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.renderers import migration_note, upgrade_text
 from knowngood.move.upgrade.request import (
-    NO_PACKAGE,
     UntestedStart,
     UpgradeRequest,
     gpus_of,
+    has_of,
     read_upgrade,
     start_name,
     start_of,
@@ -70,7 +70,7 @@ _HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H10
     text("--driver", "The NVIDIA driver it must run on, such as 550.54.15.", "VERSION"),
     _HARDWARE,
     names("--pin", "Such as triton==3.4.0."),
-    names("--has", "Packages beside torch that rows may concern, such as torchao; or `none`."),
+    names("--has", "Packages beside torch, such as torchao or torchvision==0.22.1; or `none`."),
     option(
         "--enough",
         type=click.IntRange(50, 100),
@@ -142,7 +142,7 @@ def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> Upgra
         platform=LINUX if resolved.platforms else "",
         hardware=request.hardware or gpus_of(resolved),
         driver=request.driver or resolved.driver,
-        has=(*resolved.packages, *request.has) or (NO_PACKAGE,),
+        has=(*request.has, *has_of(resolved.packages)),
         is_whole=resolved.is_whole,
     )
 
@@ -164,7 +164,7 @@ def _environment_in(file: Path, python: str, groups: Names, platform: str, knowl
     read: Any = environment_of({"requirements": str(file), "lock": "", "here": False, "build": ""})["environment"]
     resolved = start_of(PurePath(read["name"]).name, read["content"], python, knowledge, groups, platform)
     if resolved.build is None:
-        raise UntestedStart("from", english(Message("no_build_here", why=resolved.note)), resolved.nearest)
+        raise UntestedStart("from", english(Message("no_build_here", why=resolved.why_none)), resolved.nearest)
     return resolved
 
 

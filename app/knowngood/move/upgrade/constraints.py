@@ -4,7 +4,7 @@ A build that breaks one of these is no candidate, whatever was measured on it; i
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -12,10 +12,12 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.builds.architectures import WheelCode, driver_objection, serves
-from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.build import Build, Companion
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import parse_capability
 from knowngood.domain.message import Message
+from knowngood.environments.wheels.refusals import release_to_move_to
+from knowngood.environments.wheels.table import WheelTable
 
 _PYTHON = re.compile(r"3\.[0-9]{1,2}")
 _DRIVER = re.compile(r"[0-9]{3,4}(\.[0-9]{1,3}){0,2}")
@@ -24,6 +26,8 @@ _LOST_PLUS = re.compile(r"(?<=[0-9]) (?=[a-z])")  # an address makes a space of 
 _TRITONS = frozenset({"triton", "pytorch-triton"})
 _PINNED = ("torch", "triton", "python", "cuda")
 _LONGEST = 100
+BY_WHEELS = "Requires-Dist"
+"""The source of a companion that wheels name themselves."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class Constraints:
     """`python` is `3.12` (empty: that of the build one is on, or any from a wheel); `driver` as `nvidia-smi` says it
     (empty: any); `hardware` the classes that count (none: every measured one); `names` are those by which they were
     asked for.
-    `packages` are those of the environment, by canonical name: what is built for one minor release of torch must have
-    one for the build's.
+    `packages` are those of the environment, by canonical name, with their versions (empty: not stated): what is made
+    for one torch must have a release for the build's, by `index` or by what upstream says.
     """
 
     python: str = ""
@@ -49,7 +53,8 @@ class Constraints:
     hardware: tuple[str, ...] = ()
     pins: tuple[VersionPin, ...] = field(default=())
     names: Mapping[str, str] = field(default_factory=dict)
-    packages: tuple[str, ...] = ()
+    packages: Mapping[str, str] = field(default_factory=dict)
+    index: WheelTable | None = None
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -103,6 +108,25 @@ def read_pin(text: str) -> VersionPin:
     return VersionPin(name, requirement.specifier, written)
 
 
+def companions_of(build: Build, constraints: Constraints, start: Build) -> tuple[Companion, ...]:
+    """The packages of the environment that must have a release for the build's torch: those that upstream says are
+    built for one minor release, and those that have to move by what their wheels ask for.
+    """
+    claimed = [companion for companion in build.companions if companion.package in constraints.packages]
+    return (*claimed, *_moving(build, constraints, start, {companion.package for companion in claimed}))
+
+
+def _moving(build: Build, constraints: Constraints, start: Build, claimed: Collection[str]) -> Iterator[Companion]:
+    index, python = constraints.index, build.python or start.python
+    if index is None:
+        return
+    for package, version in constraints.packages.items():
+        torches = (start.build_id.version, build.build_id.version)
+        release = release_to_move_to(package, version, *torches, python, index) if package not in claimed else ""
+        if release != "":
+            yield Companion(package, release or "", BY_WHEELS, index.read_on)
+
+
 def violations(
     build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
 ) -> tuple[Message, ...]:
@@ -120,8 +144,8 @@ def _violations(
         yield Message("other_python_listed", found=build.python, wanted=wanted)
     yield from (
         Message("no_companion", package=companion.package, asked=str(companion.asked))
-        for companion in build.companions
-        if companion.package in constraints.packages and not companion.release
+        for companion in companions_of(build, constraints, start)
+        if not companion.release
     )
     yield from (_unlike(build, pin) for pin in constraints.pins if not _holds(build, pin))
     if build.is_mismatched and not constraints.names_triton:

@@ -95,7 +95,7 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
         problem = context.write(Message("no_build_here", why=error.message))
         return _page(context, request, knowledge, problem=problem, environment=content)
     if resolved.build is None:
-        problem = context.write(Message("no_build_here", why=resolved.note))
+        problem = context.write(Message("no_build_here", why=resolved.why_none))
         return _page(context, request, knowledge, problem=problem, nearest=resolved.nearest, environment=content)
     packages = relevant_packages(resolved.packages, knowledge)
     has = packages if resolved.is_whole or packages != (NO_PACKAGE,) else ()
@@ -218,7 +218,7 @@ def _values_of(context: RequestContext, request: UpgradeRequest, advice: Upgrade
         return values
     return values | {
         "changes": changes(advice.start, shown.build),
-        "requirements": requirements(shown.build, advice.constraints.packages),
+        "requirements": requirements(shown.build, shown.packages),
         "index": index_of(shown.build),
         "sections": sections(shown),
         "headings": SECTION_WORDS,

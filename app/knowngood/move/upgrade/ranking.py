@@ -13,7 +13,7 @@ sort key that says the same. What holds of it, by properties:
 Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from packaging.version import Version
 from knowngood.domain.builds.architectures import driver_objection
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import find_build
-from knowngood.domain.builds.packages import coming_along, concerns
+from knowngood.domain.builds.packages import concerns
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import (
     Issue,
@@ -47,7 +47,7 @@ from knowngood.move.upgrade.candidates import (
     untried_of,
     weight,
 )
-from knowngood.move.upgrade.constraints import Constraints, violations
+from knowngood.move.upgrade.constraints import Constraints, companions_of, violations
 from knowngood.move.upgrade.reasons import FindOut, UpgradeDecision, decide, find_out_on, reason_of, unmeasured_gpu
 from knowngood.serialization.message_field import MessageField
 
@@ -87,6 +87,11 @@ class UpgradeAdvice:
     def start(self) -> Build:
         """The build one is on."""
         return self.base.build
+
+    @property
+    def packages_here(self) -> Mapping[str, str]:
+        """The packages of the environment with their versions: as stated, or as they go with the build one is on."""
+        return {**self.base.packages, **{name: own for name, own in self.constraints.packages.items() if own}}
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -224,7 +229,7 @@ def _turned_outside(candidate: Candidate, question: UpgradeQuestion, known: Know
 
 def _outside(build: Build, question: UpgradeQuestion, known: Known) -> Candidate:
     """The build by all issues that are not watched and concern the environment."""
-    watched, packages = {issue.id for issue in question.watched}, dict.fromkeys(question.constraints.packages, "")
+    watched, packages = {issue.id for issue in question.watched}, question.constraints.packages
     others = tuple(
         issue
         for issue in known.issues.values()
@@ -269,7 +274,11 @@ def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: 
         missing=missing_of(build, ordered, question),
         doubtful=doubtful_of(ordered, question, known),
         untried=untried_of(build, ordered, question),
-        packages=coming_along(build, question.constraints.packages),
+        packages={
+            companion.package: companion.release
+            for companion in companions_of(build, question.constraints, question.start)
+            if companion.release
+        },
         age=known.age(build),
     )
 

@@ -108,7 +108,7 @@ def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
 def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}", later="  ")
     if candidate is advice.best:
-        yield f"  install: {'  '.join(requirements(candidate.build, advice.constraints.packages))}"
+        yield f"  install: {'  '.join(requirements(candidate.build, candidate.packages))}"
     for tally, items in sections(candidate).items():
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
         for item in items:
@@ -178,8 +178,9 @@ def _notes(advice: UpgradeAdvice) -> str:
 
 
 def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
-    before = [f"-{line}" for line in requirements(advice.start, advice.constraints.packages)]
-    after = [f"+{line}" for line in requirements(candidate.build, advice.constraints.packages)]
+    own = {name: version for name in candidate.packages if (version := advice.packages_here.get(name))}
+    before = [f"-{line}" for line in requirements(advice.start, own)]
+    after = [f"+{line}" for line in requirements(candidate.build, candidate.packages)]
     yield "\n".join(["```diff", *before, *after, "```"])
     differences = (
         f"{name} {escaped(old)} to {escaped(new)}{f' (needs NVIDIA driver {driver} or newer)' if driver else ''}"

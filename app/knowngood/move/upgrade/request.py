@@ -21,6 +21,8 @@ from knowngood.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.domain.message import Message, clauses, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
+from knowngood.environments.wheels.refusals import refused_pairs
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.policy import Policy, filled
 from knowngood.gate.request import WATCHED, BadField, about
 from knowngood.move.upgrade.candidates import ENOUGH, UpgradeQuestion
@@ -41,10 +43,10 @@ class UpgradeRequest:
     """The question in words, for pages, programs and terminals alike.
 
     `start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
-    `issues`. `has` are the packages of the environment beside torch (empty: nothing is known of them; `none` alone: it
-    has none); `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said).
-    `enough` is a percentage (None: the usual one). `to` is the candidate that is looked at (empty: the recommended
-    one).
+    `issues`. `has` are the packages of the environment beside torch, with their versions or without (empty: nothing is
+    known of them; `none` alone: it has none); `is_whole` says that it has no others. `platform` is where it runs, as
+    `linux-x86_64` (empty: not said). `enough` is a percentage (None: the usual one). `to` is the candidate that is
+    looked at (empty: the recommended one).
     """
 
     start: str = ""
@@ -66,9 +68,10 @@ class UpgradeRequest:
 
     @property
     def packages(self) -> Mapping[str, str] | None:
-        """Packages by canonical name, without versions; None where nothing is known of them."""
-        names = [canonicalize_name(name.strip()) for name in self.has if name.strip()]
-        return {name: "" for name in names if name != NO_PACKAGE} if names else None
+        """Packages by canonical name, with their versions (empty: not stated); None where nothing is known of them."""
+        parts = [text.partition("==") for text in self.has if text.strip()]
+        versions = {canonicalize_name(name.strip()): version.strip() for name, _, version in parts}
+        return {name: version for name, version in versions.items() if name != NO_PACKAGE} if versions else None
 
     @property
     def is_constrained(self) -> bool:
@@ -95,7 +98,9 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
     concerned, left_out = _concerned(watched, named, request)
     constraints = _constraints(request, knowledge, policy.hardware)
     of_wheel = (knowledge.known.against(start, class_, constraints.driver) for class_ in constraints.hardware)
-    against = tuple(Message("where_you_are", said=sentence) for sentence in of_wheel if sentence)
+    pairs = {name: (version,) for name, version in constraints.packages.items() if version}
+    refused = refused_pairs(start.build_id.version, pairs, start.python, shipped_wheels())
+    against = tuple(Message("where_you_are", said=sentence) for sentence in (*of_wheel, *refused) if sentence)
     gpus = [constraints.names.get(class_, class_) for class_ in constraints.hardware if parse_capability(class_)]
     return UpgradeQuestion(
         start=start,
@@ -152,7 +157,7 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    remarks = resolve_build(written, knowledge.known.build_names, builds, python=known).notes
+    remarks = resolve_build(written, knowledge.known.build_names, builds, shipped_wheels(), python=known).notes
     return start, (*([clauses(remarks)] if remarks else []), *([] if platforms else [TAKEN]))
 
 
@@ -186,12 +191,18 @@ def _watched(request: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue
 
 
 def relevant_packages(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
-    """Select the packages of an environment that some issue concerns, or that are built for one minor release of torch:
-    what `has` may name.
+    """Select the packages of an environment that some issue concerns, or that are made for one torch: what `has` may
+    name.
     """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
-    bound = {companion.package for build in knowledge.known.builds.values() for companion in build.companions}
-    return tuple(sorted(name for name in packages if name in concerned | bound)) or (NO_PACKAGE,)
+    claimed = {companion.package for build in knowledge.known.builds.values() for companion in build.companions}
+    table = shipped_wheels().packages
+    return has_of({name: packages[name] for name in packages if name in concerned | claimed | {*table}})
+
+
+def has_of(packages: Mapping[str, str]) -> tuple[str, ...]:
+    """Packages as `has` names them."""
+    return tuple(f"{name}=={packages[name]}" if packages[name] else name for name in sorted(packages)) or (NO_PACKAGE,)
 
 
 def _concerned(
@@ -237,4 +248,12 @@ def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequenc
         hardware = measured_classes(
             list(names) or [class_ for class_ in classes if class_ in measured], [*measured, *gpus]
         )
-    return Constraints(python, driver, hardware, (*cuda, *pins), names, tuple(sorted(request.packages or ())))
+    return Constraints(
+        python,
+        driver,
+        hardware,
+        (*cuda, *pins),
+        names,
+        dict(sorted((request.packages or {}).items())),
+        shipped_wheels(),
+    )

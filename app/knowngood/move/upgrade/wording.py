@@ -2,12 +2,11 @@
 workarounds.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.domain.builds.architectures import oldest_driver
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.builds.packages import coming_along
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Workaround
 from knowngood.domain.message import Message, joined
@@ -16,6 +15,7 @@ from knowngood.domain.vocabulary import many
 from knowngood.environments.resolve import index_of_variant
 from knowngood.move.pair import Group, IssuePair, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Candidate, Rating, Tally
+from knowngood.move.upgrade.constraints import BY_WHEELS, companions_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice
 from knowngood.move.upgrade.reasons import UpgradeDecision
 
@@ -119,29 +119,36 @@ def because(advice: UpgradeAdvice) -> Message:
 
 
 def _packages(advice: UpgradeAdvice) -> Iterator[Message]:
-    """Name the release of each package that is built for one minor release of torch: for each candidate, newest first,
-    and for which newer releases there is none.
+    """Name the releases of packages that are made for one torch: what moves with that of the first candidate, by what
+    wheels ask for; by what upstream says, what goes with each candidate, newest first; and for which there is none.
     """
     python = advice.constraints.python or advice.start.python
     candidates = [candidate.build for candidate in advice.candidates]
     newer = [build for build in advice.newer if build in candidates or build.python == python]
-    bound = {companion.package: companion.asked for build in newer for companion in build.companions}
+    going = {
+        build.id: {each.package: each for each in companions_of(build, advice.constraints, advice.start)}
+        for build in newer
+    }
+    bound = {name: companion for companions in going.values() for name, companion in companions.items()}
+    first = advice.candidates[0] if advice.candidates and advice.best is None else None
+    moving = tuple(f"{name} {release}" for name, release in (first.packages if first else {}).items())
+    if first and moving:
+        yield Message("moves_with_torch", torch=first.build.requirement, packages=moving)
     for name in (name for name in advice.constraints.packages if name in bound):
         pairs = [
-            Message("release_of_package", torch=build.requirement, package=name, release=release)
+            Message("release_of_package", torch=build.requirement, package=name, release=going[build.id][name].release)
             for build in reversed(newer)
-            for release in coming_along(build, (name,)).values()
-            if build in candidates
+            if build in candidates and name in going[build.id]
         ]
-        if pairs:
+        if pairs and bound[name].source != BY_WHEELS:
             yield Message("built_for_one_minor", package=name, pairs=joined("then", dict.fromkeys(pairs)))
         minors = list(dict.fromkeys(build.minor for build in newer))
-        held = [build.minor for build in newer if coming_along(build, (name,))]
+        held = [build.minor for build in newer if name not in going[build.id] or going[build.id][name].release]
         above = minors[minors.index(held[-1]) + 1 :] if held else minors
         lacking = (*(minor for minor in minors if minor not in (*held, *above)), *above[:1])
         if lacking:
             key, for_python = "no_package_from" if len(above) > 1 else "no_package_for", python or DEFAULT_PYTHON
-            yield Message(key, package=name, minors=lacking, python=for_python, asked=str(bound[name]))
+            yield Message(key, package=name, minors=lacking, python=for_python, asked=str(bound[name].asked))
 
 
 def answer(advice: UpgradeAdvice) -> Message:
@@ -188,16 +195,14 @@ def changes(start: Build, build: Build) -> list[tuple[str, str, str, str]]:
     return [row for row in rows if row[1] != row[2]]
 
 
-def requirements(build: Build, packages: Collection[str] = ()) -> tuple[str, ...]:
-    """Lines of a requirements.txt that install the very wheels that were measured, and of `packages` the releases that
-    are built for them.
-    """
+def requirements(build: Build, packages: Mapping[str, str]) -> tuple[str, ...]:
+    """Lines of a requirements.txt that install the very wheels that were measured, and these releases of packages."""
     if build.origin == "default":
         lines = [f"torch=={build.requirement}"]
     else:
         lines = [f"--extra-index-url {index_of_variant(build.origin)}", f"torch=={build.torch}"]
     lines += [f"triton=={build.triton}"] if build.is_mismatched and build.triton else []
-    return (*lines, *(f"{name}=={release}" for name, release in coming_along(build, packages).items()))
+    return (*lines, *(f"{name}=={release}" for name, release in packages.items()))
 
 
 def index_of(build: Build) -> Message:

@@ -1,4 +1,5 @@
-"""The wheels of the public index, as they were when this release was made: which Pythons and platforms each is for.
+"""The wheels of the public index, as they were when this release was made: which Pythons and platforms each is for, and
+which packages it asks for.
 
 Source: `repros/wheels.tsv`, which `tools/wheels.py` writes from the index. Tags are read by PEP 425 and PEP 600.
 """
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache, cached_property
 
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, parse_tag
 from packaging.version import Version
@@ -20,6 +22,9 @@ PYTHONS = (*(f"3.{minor}" for minor in range(7, 16)), "3.13t", "3.14t", "3.15t")
 """The Pythons that people ask about; those with a t have no GIL."""
 
 FILE = SHIPPED / "wheels.tsv"
+UNREAD = "?"
+"""In place of the requirements of a release whose wheel could not be read."""
+
 _GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _PERENNIAL = re.compile(r"manylinux_(\d{1,2})_(\d{1,3})_")
 _INTERPRETER = re.compile(r"(?:cp|py)3(\d{0,2})")
@@ -47,7 +52,8 @@ class WheelFit:
 @dataclass(frozen=True)
 class WheelRelease:
     """A release with its wheels. `yanked` is why its author took it back; empty where it stands. `requires` are the
-    Pythons that it asks for, whatever its tags say.
+    Pythons that it asks for, whatever its tags say; `needs` are the packages that one of its wheels asks for, that for
+    Linux x86-64 if there is one: torch, Triton, numpy, NVIDIA's, and those that the table has.
     """
 
     version: Version
@@ -55,6 +61,16 @@ class WheelRelease:
     yanked: str
     requires: SpecifierSet
     tags: str
+    needs: str = ""
+
+    def specifier(self, package: str, python: str) -> SpecifierSet | None:
+        """The versions of a package that it asks for on Linux x86-64; None where it asks for none, or was not read."""
+        asked = [need for need in self._requirements if need.name == package and _holds(need, python)]
+        return asked[0].specifier if asked else None
+
+    @cached_property
+    def _requirements(self) -> tuple[Requirement, ...]:
+        return () if self.needs == UNREAD else tuple(map(Requirement, filter(None, self.needs.split(" | "))))
 
     @cached_property
     def fits(self) -> tuple[WheelFit, ...]:
@@ -84,17 +100,33 @@ class WheelTable:
     read_on: date
     packages: Mapping[str, tuple[WheelRelease, ...]]
 
+    def releases(self, package: str) -> tuple[WheelRelease, ...]:
+        """Those of a package that are no previews."""
+        return tuple(release for release in self.packages.get(package, ()) if not release.version.is_prerelease)
+
 
 @cache
 def shipped_wheels() -> WheelTable:
     first, *lines = FILE.read_text(encoding="utf-8").splitlines()
     releases = dict[str, list[WheelRelease]]()
     for line in lines:
-        package, version, day, yanked, requires, tags = line.split("\t")
-        release = WheelRelease(Version(version), date.fromisoformat(day), yanked, SpecifierSet(requires), tags)
+        package, version, day, yanked, requires, tags, needs = line.split("\t")
+        release = WheelRelease(Version(version), date.fromisoformat(day), yanked, SpecifierSet(requires), tags, needs)
         releases.setdefault(package, []).append(release)
     read_on = date.fromisoformat(first.rpartition(" ")[2])
     return WheelTable(read_on, {package: tuple(each) for package, each in releases.items()})
+
+
+_LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux", "os_name": "posix"}
+
+
+def _holds(need: Requirement, python: str) -> bool:
+    """Whether a requirement holds on Linux x86-64; one that depends on the Python, where that is known."""
+    if need.marker is None:
+        return True
+    if "python" in str(need.marker) and not python:
+        return False
+    return need.marker.evaluate({**_LINUX, "python_version": python, "python_full_version": f"{python}.0"})
 
 
 def minor_number(python: str) -> int:

@@ -10,11 +10,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from knowngood.ask.wheels.table import PYTHONS, WheelRelease, WheelTable, minor_number
 from knowngood.domain.builds.platforms import LINUX, PLATFORMS, WINDOWS, parse_platform, platform_words
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue_selectors import nearest
 from knowngood.domain.message import NOTHING, Message, Quoted, clauses
+from knowngood.environments.wheels.table import PYTHONS, WheelRelease, WheelTable, minor_number
 from knowngood.serialization.message_field import MessageField
 
 
@@ -61,7 +61,7 @@ def find_wheel(package: str, release: str, python: str, platform: str, table: Wh
     platform = next(iter(parse_platform(_SHORT.get(platform.strip().casefold(), platform))), "")
     if python and python not in PYTHONS:
         raise BadRequest(f'"{python[:40]}" is no Python of the table; write one of {", ".join(PYTHONS)}')
-    releases = tuple(each for each in table.packages.get(package, ()) if not each.version.is_prerelease)
+    releases = table.releases(package)
     unknown = _unknown(package, version, releases, table)
     answer = WheelAnswer(package, version, python, platform, None, unknown or NOTHING, table.read_on)
     return answer if unknown else _Question(answer, releases).of(version)

@@ -1,0 +1,125 @@
+"""Facts that refuse an environment whatever is known of its build: there is no such wheel, or a package in it was made
+for another torch. Pure, from the table of wheels and from the names of versions; nothing is measured for it.
+
+Source: `Requires-Dist` (core metadata) and local versions (PEP 440), by which authors say what they built against:
+`2.1.2+pt25cu124`, `2.7.4.post1+cu12torch2.4cxx11abiTRUE`.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from packaging.specifiers import Specifier
+from packaging.version import InvalidVersion, Version
+
+from knowngood.domain.builds.platforms import LINUX, PLATFORMS
+from knowngood.domain.message import Message, clauses
+from knowngood.environments.wheels.answer import find_wheel
+from knowngood.environments.wheels.table import PYTHONS, WheelTable
+
+_BUILT_FOR = re.compile(r"(?:pt|torch)(?:(?P<major>\d)\.(?P<minor>\d{1,2})(?!\d)|(?P<digits>\d{2,3}))(?=\D|$)")
+
+
+def no_wheel(
+    torch: Version, pythons: Collection[str], platforms: Collection[str], table: WheelTable
+) -> Iterator[Message]:
+    """Refuse a release of torch of which the public index has no wheel for any Python that the environment may have.
+    Nothing is said of what the table cannot know: a Python or a platform that is not in it, a newer release.
+    """
+    releases = table.releases("torch")
+    platform = next(iter(platforms), LINUX)
+    is_known = len(platforms) <= 1 and platform in PLATFORMS and set(pythons) <= {*PYTHONS} and not torch.is_prerelease
+    if not is_known or not releases[0].version <= Version(torch.public) <= releases[-1].version:
+        return
+    answers = [find_wheel("torch", torch.public, python, platform, table) for python in sorted(pythons) or ("",)]
+    if all(answer.exists is False for answer in answers):
+        yield Message("no_wheel", said=answers[-1].why)
+
+
+def refused_pairs(
+    torch: Version, packages: Mapping[str, Iterable[str]], python: str, table: WheelTable
+) -> Iterator[Message]:
+    """Refuse each of `packages`, with its versions by canonical name, that was made for another torch. Nothing is said
+    of a package with several versions, or beside a preview of torch.
+    """
+    if torch.is_prerelease:
+        return
+    for package, versions in packages.items():
+        version, *others = versions
+        wanted = None if others else _wanted(package, version, torch, python, table)
+        if wanted:
+            fitting = newest_beside(package, torch, python, table)
+            said = Message("beside_torch", wanted=wanted, torch=str(torch))
+            fits = [Message("release_allows", name=f"{package} {fitting}")] if fitting else []
+            yield Message("pair_refused", name=f"{package} {version}", said=clauses([said, *fits]))
+
+
+def newest_beside(package: str, torch: Version, python: str, table: WheelTable) -> str:
+    """The newest release that asks for a torch such as this and has a wheel; empty where none has. One that says
+    nothing of torch, or only that it needs it, may go with it: nobody knows. Where a release ends before this torch,
+    older ones without an end did not know of it (vllm 0.2.5 asks for torch>=2.1.0, and later ones for one torch each).
+    """
+    for release in reversed(table.releases(package)):
+        specifier = release.specifier("torch", python)
+        if not specifier or release.yanked or not release.has(python, LINUX):
+            continue
+        if torch.public in specifier:
+            return str(release.version)
+        if any(_ends_before(clause, torch) for clause in specifier):
+            return ""
+    return ""
+
+
+def _ends_before(clause: Specifier, torch: Version) -> bool:
+    is_end = clause.operator in {"==", "~=", "<", "<="}
+    return is_end and Version(clause.version.removesuffix(".*")) <= Version(torch.public)
+
+
+def release_to_move_to(
+    package: str, version: str, start: Version, torch: Version, python: str, table: WheelTable
+) -> str | None:
+    """The release that a package has to move to when torch moves from `start` to `torch`; None where there is none that
+    allows it, and empty where it need not move, or nobody knows. An empty `version` is the newest beside `start`.
+    """
+    releases = {str(release.version): release for release in table.releases(package)}
+    own = releases.get(_public(version) if version else newest_beside(package, start, python, table))
+    bound = own.specifier("torch", python) if own else None
+    if not own or not bound or torch.public in bound:
+        return ""
+    open_ = any(
+        not release.specifier("torch", python) for release in releases.values() if release.version > own.version
+    )
+    return newest_beside(package, torch, python, table) or ("" if open_ else None)
+
+
+def _public(version: str) -> str:
+    try:
+        return Version(version).public
+    except InvalidVersion:
+        return ""
+
+
+def _wanted(package: str, version: str, torch: Version, python: str, table: WheelTable) -> Message | None:
+    """The torch that this very release was made for, if that is another."""
+    try:
+        own = Version(version)
+    except InvalidVersion:
+        return None
+    minors = _built_for(own.local or "")
+    if minors and torch.release[:2] not in minors:
+        return Message("built_for", torch=".".join(map(str, min(minors))))
+    release = next((each for each in table.packages.get(package, ()) if each.version == Version(own.public)), None)
+    specifier = release.specifier("torch", python) if release else None
+    if not specifier or torch.public in specifier:
+        return None
+    return Message("asks_for", specifier=str(specifier))
+
+
+def _built_for(local: str) -> frozenset[tuple[int, int]]:
+    """The minor releases of torch that a local version may mean: `torch210` is 2.1.0 to some and 2.10 to others."""
+    found = _BUILT_FOR.search(local)
+    if found is None:
+        return frozenset()
+    if found["major"]:
+        return frozenset({(int(found["major"]), int(found["minor"]))})
+    digits = found["digits"]
+    return frozenset({(int(digits[0]), int(digits[1])), (int(digits[0]), int(digits[1:]))})
