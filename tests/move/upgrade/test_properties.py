@@ -301,9 +301,9 @@ def test_a_package_takes_candidates_away_from_those_alone_who_have_it(
     plain, other, having = (
         advise(UpgradeQuestion(one, watched, Constraints(packages=packages), enough=enough), builds)
         for one, packages, builds in (
-            (TORCH_25, (), known),
-            (start, ("numpy",), bound),
-            (start, ("numpy", "torch-xla"), bound),
+            (TORCH_25, {}, known),
+            (start, {"numpy": ""}, bound),
+            (start, {"numpy": "", "torch-xla": ""}, bound),
         )
     )
     assert upgrade_text(other) == upgrade_text(plain)
