@@ -11,12 +11,16 @@ from packaging import tags
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from knowngood.ask.wheels.machine import on_machine, read_machine
 from knowngood.domain.builds.platforms import PLATFORMS
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.message import Message
+from knowngood.domain.message import Message, english
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
 from knowngood.environments.wheels.table import PYTHONS, WheelRelease, WheelTable, shipped_wheels
+from knowngood.store.engine import Engine
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.commands.given import Call
+from tests.web.asking import client_of
 from tests.web.soundness import faults
 
 LINUX, MAC = "manylinux_2_28_x86_64", "macosx_11_0_arm64"
@@ -142,6 +146,99 @@ def test_the_shipped_table_has_torch_since_2_1_and_what_stands_beside_it() -> No
     assert find_wheel("torch", "2.2.2", "", "macos-x86_64", table).exists
 
 
+READ = "of the wheels that were read, torch {} to {} will do; torch {}: CUDA {}, driver {} or newer"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "machine", "exists", "said"),
+    [
+        ("torch", {"gpu": "RTX 5090"}, True, READ.format("2.8.0", "2.15.0", "2.15.0", "13.2", 580)),
+        ("torch", {"gpu": "V100"}, True, READ.format("2.1.2", "2.10.0", "2.10.0", "12.8", 525)),
+        ("torch", {"gpu": "GTX 1080"}, True, READ.format("2.1.2", "2.7.1", "2.7.1", "12.6", 525)),
+        ("torch", {"gpu": "H100", "driver": "550.54.15"}, True, READ.format("2.1.2", "2.10.0", "2.10.0", "12.8", 525)),
+        ("torch", {"driver": "550.54.15"}, True, READ.format("2.1.0", "2.10.0", "2.10.0", "12.8", 525)),
+        ("torch", {"cuda": "12.6"}, True, READ.format("2.7.0", "2.7.1", "2.7.1", "12.6", 525)),
+        (
+            "torch",
+            {"cuda": "11.8"},
+            False,
+            "torch 2.15.0 is built for CUDA 13.2 on the public index; no release that was ",
+        ),
+        (
+            "torch",
+            {"gpu": "RTX 5090", "driver": "470.1"},
+            False,
+            "torch 2.15.0 is built for CUDA 13.2, which needs driver",
+        ),
+        (
+            "torch==2.7.1",
+            {"gpu": "RTX 5090"},
+            False,
+            "torch 2.7.1 holds no code for sm_120; 2.8.0 is the first release",
+        ),
+        ("torch==2.15.0", {"gpu": "V100"}, False, "torch 2.15.0 holds no code for sm_70; 2.10.0 is the newest release"),
+        ("torch==2.13.0", {"driver": "550"}, False, "torch 2.13.0 is built for CUDA 13.0, which needs driver 580"),
+        ("torch==2.8.0", {"gpu": "RTX 5090"}, True, "torch 2.8.0 will do: CUDA 12.8, driver 525 or newer"),
+        ("torch==2.14.0", {"gpu": "V100"}, None, "torch 2.14.0 was not installed here, so that nobody read"),
+        ("torchvision", {"gpu": "V100"}, None, "which GPUs a wheel runs on is known of torch on Linux x86-64 alone"),
+        ("torch==2.99", {"gpu": "V100"}, False, "the index has no torch 2.99; its releases"),
+    ],
+)
+def test_a_gpu_a_driver_and_a_cuda_narrow_it_to_the_wheels_that_run_there(
+    requirement: str, machine: dict[str, str], *, exists: bool | None, said: str
+) -> None:
+    answer = asked_of(requirement, "", machine)
+    assert (answer.exists, english(answer.why)[: len(said)]) == (exists, said)
+    assert all(change.command == f"pip install torch=={change.release}" for change in answer.changes)
+
+
+def asked_of(requirement: str, platform: str, machine: dict[str, str]) -> WheelAnswer:
+    package, release = read_requirement(requirement)
+    found = find_wheel(package, release, "", platform, shipped_wheels())
+    words = (machine.get(name, "") for name in ("gpu", "driver", "cuda"))
+    known = read_shipped().knowledge.known
+    return on_machine(found, read_machine(*words), known, shipped_wheels(), is_named=bool(release))
+
+
+def test_the_ranges_of_what_runs_there_are_told_with_what_does_not_and_what_nobody_read() -> None:
+    notes = [english(note) for note in asked_of("torch", "", {"gpu": "RTX 5090"}).notes]
+    assert notes == [
+        "2.8.0 to 2.10.0: CUDA 12.8, driver 525 or newer",
+        "2.11.0 to 2.14.1: CUDA 13.0, driver 580 or newer",
+        "2.15.0: CUDA 13.2, driver 580 or newer",
+        "Drivers are those that this CUDA needs; a card may need a newer one",
+        "These hold no code for it: 2.1.2, 2.2.2, 2.3.1, 2.4.1, 2.5.1, 2.6.0, 2.7.0, 2.7.1",
+        "Not read: 2.1.0, 2.1.1, 2.2.0, 2.2.1, 2.3.0, 2.4.0, 2.5.0, 2.12.0, 2.14.0",
+    ]
+
+
+def test_between_the_first_and_the_last_release_that_run_there_none_is_known_not_to() -> None:
+    """The sentence names a range: no list that was read may make a hole in it."""
+    order = [str(one.version) for one in shipped_wheels().releases("torch")]
+    for class_ in ("sm_50", "sm_61", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"):
+        answer = asked_of("torch", "", {"gpu": class_})
+        lacking = {name for note in answer.notes for name in english(note).partition("no code for it: ")[2].split(", ")}
+        first, last = english(answer.why).split("torch ")[1].split(" will")[0].split(" to ")
+        assert lacking.isdisjoint(order[order.index(first) : order.index(last)])
+
+
+def test_of_another_platform_nobody_read_which_gpus_a_wheel_has_code_for() -> None:
+    assert asked_of("torch", "windows", {"gpu": "RTX 5090"}).exists is None
+
+
+@pytest.mark.parametrize("words", [("MI300", "", ""), ("toaster", "", ""), ("", "new", ""), ("", "", "cu128")])
+def test_what_is_no_gpu_driver_or_cuda_is_refused(words: tuple[str, str, str]) -> None:
+    with pytest.raises(BadRequest, match="write"):
+        read_machine(*words)
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda"), [("2.1.0", "12.1"), ("2.6.0", "12.4"), ("2.11.0", "13.0"), ("2.15.0", "13.2")]
+)
+def test_the_cuda_of_a_release_is_that_of_the_runtime_that_its_wheel_asks_for(version: str, cuda: str) -> None:
+    assert next(one for one in shipped_wheels().releases("torch") if str(one.version) == version).cuda == cuda
+
+
 def test_the_page_says_it_first_and_keeps_the_choices(client: TestClient) -> None:
     page = client.get("/wheels", params={"release": "2.8.0", "python": "3.14", "platform": "windows"})
     assert "No: torch 2.8.0 has no wheel for Python 3.14; 2.9.0 is the first release that has one." in page.text
@@ -150,6 +247,16 @@ def test_the_page_says_it_first_and_keeps_the_choices(client: TestClient) -> Non
     assert faults(page.text) == []
     assert client.get("/wheels", params={"python": "4"}).status_code == 422
     assert "Not known: flash-attn is none of the packages" in client.get("/wheels?package=flash-attn").text
+    assert client.get("/wheels", params={"gpu": "toaster"}).status_code == 422
+
+
+def test_the_page_and_json_know_the_gpus_of_wheels_that_the_store_has(shipped: Engine) -> None:
+    client, asked = client_of(shipped), {"gpu": "RTX 5090", "driver": "550.54.15"}
+    assert client.get("/api/v1/wheels", params=asked).json()["release"] == "2.10.0"
+    page = client.get("/wheels", params=asked)
+    assert "Yes: of the wheels that were read, torch 2.8.0 to 2.10.0 will do" in page.text
+    assert 'value="RTX 5090"' in page.text
+    assert faults(page.text) == []
 
 
 def test_json_is_the_same_over_http_and_on_the_command_line(client: TestClient, call: Call) -> None:
@@ -161,6 +268,7 @@ def test_json_is_the_same_over_http_and_on_the_command_line(client: TestClient, 
 @pytest.mark.parametrize(
     ("arguments", "code", "first"),
     [
+        (("torch", "--gpu", "MI300"), 2, ""),
         (("torch==2.8.0", "--python", "3.12"), 0, "Yes: torch 2.8.0 has a wheel for Python 3.12."),
         (("torch==2.8.0", "--python", "3.14"), 1, "No: torch 2.8.0 has no wheel for Python 3.14; 2.9.0 is the first"),
         (("flash-attn",), 3, "Not known: flash-attn is none of the packages"),

@@ -54,7 +54,7 @@ def must(**said: object) -> Constraints:
         pytest.param(NEXT, must(pins=(read_pin("python>=3.12"),)), "has Python 3.11, and", id="python as a pin"),
         pytest.param(MISMATCHED, must(), "has Triton 3.5.1 in place of its own 3.4.0", id="a deliberate mismatch"),
         pytest.param(MISMATCHED, must(pins=(read_pin("triton==3.5.1"),)), None, id="a mismatch that is asked for"),
-        pytest.param(NO_XLA, must(packages={"torch-xla": ""}), "has no torch-xla that is built for it (", id="a package"),
+        pytest.param(NO_XLA, must(packages={"torch-xla": ""}), "has no torch-xla that is built for it", id="a package"),
         pytest.param(NO_XLA, must(packages={"numpy": ""}), None, id="a package that the environment does not have"),
         pytest.param(XLA, must(packages={"torch-xla": ""}), None, id="a package that comes along"),
         pytest.param(CPU_ONLY, must(), "has no CUDA, and torch-2.5.1+cu124 has", id="CUDA is not given up silently"),

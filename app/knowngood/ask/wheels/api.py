@@ -5,7 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
+from knowngood.ask.wheels.machine import on_machine, read_machine
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.matrix.overview.selection import Words
@@ -21,16 +23,23 @@ class WheelsQuery(BaseModel):
     python: Annotated[Words, Field(description="3.14, or 3.14t without the GIL; empty: any")] = ""
     platform: Annotated[Words, Field(description="linux-x86_64, windows-x86_64, macos-arm64, ...; empty: any")] = ""
 
-    @property
-    def answer(self) -> WheelAnswer:
-        """Raises InvalidParameter for what is no version, Python or platform."""
+    gpu: Annotated[Words, Field(description="The GPU that it must have code for: H100, RTX 5090, sm_90")] = ""
+    driver: Annotated[Words, Field(description="NVIDIA's driver that it must run on: 550.54.15")] = ""
+    cuda: Annotated[Words, Field(description="The CUDA that it must be built for: 12.8")] = ""
+
+    def answer(self, known: Known) -> WheelAnswer:
+        """Raises InvalidParameter for what is no version, Python, platform or GPU."""
         try:
-            return find_wheel(self.package, self.release, self.python, self.platform, shipped_wheels())
+            machine, table = read_machine(self.gpu, self.driver, self.cuda), shipped_wheels()
+            found = find_wheel(self.package, self.release, self.python, self.platform, table)
+            return on_machine(found, machine, known, table, is_named=bool(self.release))
         except BadRequest as error:
             raise InvalidParameter(str(error), "query") from None
 
 
 @router.get("/wheels", response_model=WheelAnswer)
 def wheels(context: Context, query: Annotated[WheelsQuery, Query()]) -> Response:
-    """Is there a wheel on the public index, and what to change where there is none? No index is asked."""
-    return context.json(query.answer)
+    """Is there a wheel on the public index, does it run on that GPU and driver, and what to change if not? No index is
+    asked.
+    """
+    return context.json(query.answer(context.state.knowledge.now().knowledge.known))

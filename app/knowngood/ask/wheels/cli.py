@@ -4,7 +4,9 @@ import json
 import sys
 from collections.abc import Iterator
 
+from knowngood.ask.wheels.machine import on_machine, read_machine
 from knowngood.cli.exit_codes import Exit
+from knowngood.cli.knowledge import known_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, argument, text
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
@@ -17,15 +19,22 @@ from knowngood.gate.renderers.json import as_json as write_value
 @command(
     "Say whether the public index has a wheel of torch, or of a package beside it, and what to change if not.\n\n"
     "Ends 0 where there is one, 1 where there is none, 3 where that is not known, 2 for a text that names no single "
-    "release. It answers from the table of wheels that comes with this release; no index is asked.",
+    "release. It answers from the table of wheels that comes with this release, and of GPUs from what was read in "
+    "wheels that were installed; no index is asked.",
     argument("requirement", "torch==2.8.0; or torch alone: its newest release with such a wheel."),
     text("--python", "3.14, or 3.14t without the GIL.", "VERSION"),
     text("--platform", f"linux, windows, macos; or one of {', '.join(PLATFORMS)}.", "NAME"),
+    text("--gpu", "The GPU that it must have code for: H100, RTX 5090, sm_90.", "NAME"),
+    text("--driver", "NVIDIA's driver that it must run on: 550.54.15.", "VERSION"),
+    text("--cuda", "The CUDA that it must be built for: 12.8.", "VERSION"),
     AS_JSON,
-    example="wheels torch==2.8.0 --python 3.14 --platform windows",
+    example='wheels torch --gpu "RTX 5090"',
 )
-def wheels(*, requirement: str, python: str, platform: str, as_json: bool) -> Exit:
-    answer = find_wheel(*read_requirement(requirement), python, platform, shipped_wheels())
+def wheels(*, requirement: str, python: str, platform: str, gpu: str, driver: str, cuda: str, as_json: bool) -> Exit:
+    machine, (package, release) = read_machine(gpu, driver, cuda), read_requirement(requirement)
+    table, known = shipped_wheels(), known_here("", ()) if machine.gpu else None
+    answer = find_wheel(package, release, python, platform, table)
+    answer = on_machine(answer, machine, known, table, is_named=bool(release))
     if as_json:
         sys.stdout.write(json.dumps(answer, ensure_ascii=False, indent=2, default=write_value) + "\n")
     else:
@@ -47,6 +56,8 @@ def _lines(answer: WheelAnswer) -> Iterator[str]:
     for change in answer.changes:
         what = f"Python {change.python}" if change.python else f"{answer.package} {change.release}"
         yield f"  {what:<16} {change.command}"
+    if answer.notes:
+        yield ""
     yield from (f"{english(note)}." for note in answer.notes)
     if answer.pythons:
         yield ""

@@ -25,6 +25,7 @@ FILE = SHIPPED / "wheels.tsv"
 UNREAD = "?"
 """In place of the requirements of a release whose wheel could not be read."""
 
+_CUDA_RUNTIMES = ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime", "cuda-toolkit")
 _GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _PERENNIAL = re.compile(r"manylinux_(\d{1,2})_(\d{1,3})_")
 _INTERPRETER = re.compile(r"(?:cp|py)3(\d{0,2})")
@@ -67,6 +68,13 @@ class WheelRelease:
         """The versions of a package that it asks for on Linux x86-64; None where it asks for none, or was not read."""
         asked = [need for need in self._requirements if need.name == package and _holds(need, python)]
         return asked[0].specifier if asked else None
+
+    @cached_property
+    def cuda(self) -> str:
+        """The CUDA of torch's wheel for Linux x86-64, as `12.8`; empty where it asks for none."""
+        specifiers = (self.specifier(package, "") for package in _CUDA_RUNTIMES)
+        exact = next((clause.version for specifier in specifiers for clause in specifier or ()), "")
+        return ".".join(exact.split(".")[:2])
 
     @cached_property
     def _requirements(self) -> tuple[Requirement, ...]:
