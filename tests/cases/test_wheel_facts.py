@@ -180,3 +180,10 @@ def test_what_moves_is_in_the_answer_and_a_torch_for_which_there_is_no_release_i
     assert "There is no vllm for torch 2.12, 2.15 (PyPI for Python 3.11, asked 2026-11-29)." in english(answer(advice))
     out = {one.build: [english(reason) for reason in one.reasons] for one in advice.left_out}
     assert out["2.15.0+cu132"] == ["has no vllm that is built for it (PyPI, asked 2026-11-29)"]
+
+
+def test_an_environment_names_what_holds_its_torch_back(knowledge: Knowledge) -> None:
+    text = "torch==2.9.1\ntorchvision==0.24.1+cu128\nxformers==0.0.35\nbitsandbytes==0.45.5\nmoshi==0.2.13\n"
+    answered = answer_environment(asked(text), knowledge, NOW)
+    assert answered.holding == {"torchvision": "==2.9.1"}  # the others allow the newest torch, or nobody knows
+    assert "held by   torchvision 0.24.1+cu128 asks for torch==2.9.1" in environment_text(answered)

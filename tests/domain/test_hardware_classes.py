@@ -10,6 +10,7 @@ from knowngood.domain.hardware_classes import (
     whole_classes,
     with_isa_classes,
 )
+from knowngood.domain.hardware_names import hardware_named
 
 CPU, AVX2, AVX512, GPU = "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cuda-sm_90"
 
@@ -41,3 +42,30 @@ def test_the_cpu_is_divided_and_each_class_named_once() -> None:
 )
 def test_a_machine_has_every_isa_up_to_its_widest(widest: str, isa: str, *, is_there: bool) -> None:
     assert has_isa(widest, isa) is is_there
+
+
+@pytest.mark.parametrize(
+    ("written", "hardware"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "cuda-sm_80"),
+        ("NVIDIA H100 80GB HBM3", "cuda-sm_90"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "cuda-sm_89"),
+        ("RTX 4000 SFF Ada Generation", "cuda-sm_89"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "cuda-sm_120"),
+        ("RTX 5090 D", "cuda-sm_120"),
+        ("Quadro RTX 8000", "cuda-sm_75"),
+        ("GeForce GTX 1660 SUPER", "cuda-sm_75"),
+        ("NVIDIA TITAN RTX", "cuda-sm_75"),
+        ("Quadro P5000", "cuda-sm_61"),
+        ("Tesla M60", "cuda-sm_52"),
+        ("Tesla K80", "cuda-sm_37"),
+        ("Jetson Xavier NX", "cuda-sm_72"),
+        ("Orin Nano", "cuda-sm_87"),
+        ("RTX 6000", ""),  # of Turing or of Ada: nobody can tell
+        ("Nano", ""),
+        ("M4", ""),  # Apple's, to most
+    ],
+)
+def test_a_gpu_is_known_by_the_name_that_tools_and_people_write(written: str, hardware: str) -> None:
+    named = hardware_named(written)
+    assert (named.hardware if named else "") == hardware

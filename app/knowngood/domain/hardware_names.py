@@ -15,28 +15,37 @@ from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message
 
 _NAMES: Mapping[str, str] = {
-    cuda_class((6, 0)): "P100",
-    cuda_class((6, 1)): "P4, P40, GTX 1060, GTX 1070, GTX 1080, GTX 1080 Ti, Titan Xp, Pascal",
-    cuda_class((7, 0)): "V100, V100S, Titan V, Volta",
-    cuda_class(
-        (7, 5)
-    ): "T4, T4G, RTX 2060, RTX 2070, RTX 2080, RTX 2080 Ti, RTX 6000 Turing, GTX 1660, GTX 1650, Turing",
-    cuda_class((8, 0)): "A100, A30, A800, A100X, Ampere",
+    cuda_class((3, 7)): "K80",
+    cuda_class((5, 0)): "M10, GTX 750, GTX 750 Ti",
+    cuda_class((5, 2)): "M40, M60, GTX 960, GTX 970, GTX 980, GTX 980 Ti, GTX Titan X",
+    cuda_class((5, 3)): "Jetson Nano, Jetson TX1",
+    cuda_class((6, 0)): "P100, GP100",
+    cuda_class((6, 1)): "P4, P40, GTX 1050, GTX 1050 Ti, GTX 1060, GTX 1070, GTX 1070 Ti, GTX 1080, GTX 1080 Ti, "
+    "Titan Xp, Quadro P1000, Quadro P2000, Quadro P4000, Quadro P5000, Quadro P6000, MX150, Pascal",
+    cuda_class((6, 2)): "Jetson TX2",
+    cuda_class((7, 0)): "V100, V100S, GV100, Titan V, Volta",
+    cuda_class((7, 2)): "Xavier, AGX Xavier, Xavier NX",
+    cuda_class((7, 5)): "T4, T4G, T400, T600, T1000, RTX 2060, RTX 2070, RTX 2080, RTX 2080 Ti, Titan RTX, "
+    "RTX 6000 Turing, Quadro RTX 4000, Quadro RTX 5000, Quadro RTX 6000, Quadro RTX 8000, GTX 1660, GTX 1660 Ti, "
+    "GTX 1650, GTX 1650 Ti, MX450, Turing",
+    cuda_class((8, 0)): "A100, A30, A800, A100X, A30X, Ampere",
     cuda_class(
         (8, 6)
     ): "A10, A10G, A16, A2, A40, A2000, A4000, A5000, A6000, RTX A2000, RTX A4000, RTX A5000, RTX A6000, "
-    "RTX 3050, RTX 3060, RTX 3060 Ti, RTX 3070, RTX 3070 Ti, RTX 3080, RTX 3080 Ti, RTX 3090, RTX 3090 Ti",
-    cuda_class((8, 7)): "Orin, Jetson Orin, AGX Orin",
+    "RTX A500, RTX A1000, RTX A4500, RTX A5500, RTX 3050, RTX 3050 Ti, RTX 3060, "
+    "RTX 3060 Ti, RTX 3070, RTX 3070 Ti, RTX 3080, RTX 3080 Ti, RTX 3090, RTX 3090 Ti",
+    cuda_class((8, 7)): "Orin, Jetson Orin, AGX Orin, Orin NX, Orin Nano",
     cuda_class(
         (8, 9)
-    ): "L4, L40, L40S, L20, RTX 4060, RTX 4060 Ti, RTX 4070, RTX 4070 Ti, RTX 4080, RTX 4090, RTX 4090 D, "
-    "RTX 6000 Ada, RTX 5000 Ada, RTX 4000 Ada, Ada, Ada Lovelace, Lovelace",
+    ): "L2, L4, L40, L40S, L20, RTX 4050, RTX 4060, RTX 4060 Ti, RTX 4070, RTX 4070 Ti, RTX 4080, RTX 4090, "
+    "RTX 4090 D, RTX 6000 Ada, RTX 5000 Ada, RTX 4500 Ada, RTX 4000 Ada, RTX 4000 SFF Ada, RTX 2000 Ada, "
+    "Ada, Ada Lovelace, Lovelace",
     cuda_class((9, 0)): "H100, H200, H20, H800, GH200, GH100, Hopper, Grace Hopper",
     cuda_class((10, 0)): "B100, B200, GB200, Blackwell",
     cuda_class((10, 3)): "B300, GB300, Blackwell Ultra",
     cuda_class((11, 0)): "Thor, Jetson Thor, AGX Thor",
-    cuda_class((12, 0)): "RTX 5060, RTX 5060 Ti, RTX 5070, RTX 5070 Ti, RTX 5080, RTX 5090, RTX Pro 6000, "
-    "RTX Pro 6000 Blackwell, RTX Pro 5000, RTX Pro 4500, RTX Pro 4000",
+    cuda_class((12, 0)): "RTX 5050, RTX 5060, RTX 5060 Ti, RTX 5070, RTX 5070 Ti, RTX 5080, RTX 5090, RTX 5090 D, "
+    "RTX Pro 6000, RTX Pro 6000 Blackwell, RTX Pro 5000, RTX Pro 4500, RTX Pro 4000, RTX Pro 2000",
     cuda_class((12, 1)): "GB10, DGX Spark, Spark",
     "rocm-gfx908": "MI100",
     "rocm-gfx90a": "MI210, MI250, MI250X",
@@ -56,7 +65,7 @@ ANY_GPU = ("cuda", "gpu", "nvidia")
 
 _NOISE = re.compile(
     r"\b(?:nvidia|geforce|tesla|amd|radeon|instinct|jetson|quadro|graphics|laptop|mobile|max-?q|tensor core|"
-    r"generation|gpu|super|sxm\d?|pcie?|nvl\d*|hbm\d\w?|oam|\d{2,3} ?gi?b)\b"
+    r"generation|(?:server|workstation) edition|gpu|super|sxm\d?|pcie?|nvl\d*|hbm\d\w?|oam|\d{2,3} ?gi?b)\b"
 )
 _CAPABILITY = re.compile(r"(?:cuda-?)?(?:sm|compute|capability|computecapability|cc)(\d{1,2})(\d)[a-z]?")
 _TARGET = re.compile(r"(?:rocm-?)?(gfx\d{3,4}[a-z]?)")

@@ -173,6 +173,7 @@ def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
         "is_assumed": answer.resolved.is_assumed,
         "packages": answer.resolved.packages,
         "concerned": answer.packages,
+        "holding": answer.holding,
     }
 
 

@@ -13,6 +13,8 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import telling_build, telling_class
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.environments.resolve import ResolvedBuild
+from knowngood.environments.wheels.refusals import torch_bounds
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.decision import Reason, Ruling, decide
 from knowngood.gate.question import FAILURES
 from knowngood.gate.request import GateRequest, read_question
@@ -34,11 +36,12 @@ class IssueAnswer:
 @dataclass(frozen=True)
 class EnvironmentAnswer:
     """An environment, and the issues on it, worst first: `ruling` has the reasons. `packages` are those of it that some
-    issue concerns, with their versions.
+    issue concerns, with their versions; `holding` those that hold torch back, with what they ask for (`==2.7.1`).
     """
 
     resolved: ResolvedBuild
     packages: Mapping[str, str]
+    holding: Mapping[str, str]
     ruling: Ruling
 
     def of(self, *verdicts: Verdict) -> tuple[Reason, ...]:
@@ -73,6 +76,7 @@ def answer_environment(request: GateRequest, knowledge: Knowledge, now: datetime
     return EnvironmentAnswer(
         question.resolved,
         {name: packages[name] for name in sorted(concerned)},
+        torch_bounds(packages, question.build.python if question.build else "", shipped_wheels()),
         replace(ruling, reasons=tuple(sorted(reasons, key=_worst_first))),
     )
 

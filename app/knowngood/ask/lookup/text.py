@@ -138,6 +138,8 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
     concerned = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
     named = f"{len(resolved.packages)} beside torch; issues here concern {concerned or 'none of them'}"
     yield "packages", named if resolved.packages else "nothing is known of those beside torch"
+    held = (f"{name} {resolved.packages[name]} asks for torch{bound}" for name, bound in answer.holding.items())
+    yield "held by", "; ".join(held)
     yield from (("note", note) for note in ruling.notes)
 
 

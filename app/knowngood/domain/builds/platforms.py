@@ -30,7 +30,9 @@ _MACHINE = re.compile(
     r"(?P<arm>aarch64|arm64)|(?P<x86_64>x86[_-]64|amd64|(?:linux|osx|win)-64)|"
     r"(?P<other>ppc64le|s390x|riscv64|armv\d\w|i[36]86)"
 )
-_OF_ONE_PLATFORM = re.compile(r"\b(?:GH200|GB[23]00|GB10|Grace|DGX Spark|Spark|Orin|Thor)\b", re.IGNORECASE)
+_OF_ONE_PLATFORM = re.compile(
+    r"\b(?:GH200|GB[23]00|GB10|Grace|DGX Spark|Spark|Jetson|Xavier|Orin|Thor)\b", re.IGNORECASE
+)
 # What PyTorch publishes beside the default index, with the suffixes that some of it has.
 _RELEASED = re.compile(r"(cu(?=[0-9])|cpu|rocm|xpu)[0-9.]*(?:\.cxx11\.abi|\.with\.pypi\.cudnn)?")
 _ALIKE = frozenset({"cuda", "cpu"})

@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from knowngood.domain.builds.platforms import LINUX, PLATFORMS
 from knowngood.domain.message import Message, clauses
 from knowngood.environments.wheels.answer import find_wheel
-from knowngood.environments.wheels.table import PYTHONS, WheelTable
+from knowngood.environments.wheels.table import PYTHONS, WheelRelease, WheelTable
 
 _BUILT_FOR = re.compile(r"(?:pt|torch)(?:(?P<major>\d)\.(?P<minor>\d{1,2})(?!\d)|(?P<digits>\d{2,3}))(?=\D|$)")
 
@@ -74,40 +74,47 @@ def _ends_before(clause: Specifier, torch: Version) -> bool:
     return is_end and Version(clause.version.removesuffix(".*")) <= Version(torch.public)
 
 
+def torch_bounds(packages: Mapping[str, str], python: str, table: WheelTable) -> dict[str, str]:
+    """The packages that end below the newest torch of the table, with what their releases ask for: `==2.7.1`."""
+    newest, bounds = table.releases("torch")[-1].version, {}
+    for package, version in packages.items():
+        release = _release(package, version, table)
+        specifier = release.specifier("torch", python) if release else None
+        if specifier and newest.public not in specifier and any(_ends_before(clause, newest) for clause in specifier):
+            bounds[package] = str(specifier)
+    return bounds
+
+
 def release_to_move_to(
     package: str, version: str, start: Version, torch: Version, python: str, table: WheelTable
 ) -> str | None:
     """The release that a package has to move to when torch moves from `start` to `torch`; None where there is none that
     allows it, and empty where it need not move, or nobody knows. An empty `version` is the newest beside `start`.
     """
-    releases = {str(release.version): release for release in table.releases(package)}
-    own = releases.get(_public(version) if version else newest_beside(package, start, python, table))
+    own = _release(package, version or newest_beside(package, start, python, table), table)
     bound = own.specifier("torch", python) if own else None
     if not own or not bound or torch.public in bound:
         return ""
-    open_ = any(
-        not release.specifier("torch", python) for release in releases.values() if release.version > own.version
-    )
-    return newest_beside(package, torch, python, table) or ("" if open_ else None)
+    newer = (release for release in table.releases(package) if release.version > own.version)
+    is_open = any(not release.specifier("torch", python) for release in newer)
+    return newest_beside(package, torch, python, table) or ("" if is_open else None)
 
 
-def _public(version: str) -> str:
+def _release(package: str, version: str, table: WheelTable) -> WheelRelease | None:
+    """The release of the table that a version is, whatever its local part; None where it is none."""
     try:
-        return Version(version).public
+        public = Version(Version(version).public)
     except InvalidVersion:
-        return ""
+        return None
+    return next((each for each in table.packages.get(package, ()) if each.version == public), None)
 
 
 def _wanted(package: str, version: str, torch: Version, python: str, table: WheelTable) -> Message | None:
     """The torch that this very release was made for, if that is another."""
-    try:
-        own = Version(version)
-    except InvalidVersion:
-        return None
-    minors = _built_for(own.local or "")
+    minors = _built_for(version.partition("+")[2])
     if minors and torch.release[:2] not in minors:
         return Message("built_for", torch=".".join(map(str, min(minors))))
-    release = next((each for each in table.packages.get(package, ()) if each.version == Version(own.public)), None)
+    release = _release(package, version, table)
     specifier = release.specifier("torch", python) if release else None
     if not specifier or torch.public in specifier:
         return None
