@@ -1,4 +1,4 @@
-"""Whoever only asks needs six packages, and what these need: every other one is refused here."""
+"""Whoever only asks needs seven packages, and what these need: every other one is refused here."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from knowngood.cli.lazy import command
 from knowngood.domain.errors import NotInstalled
 from knowngood.installation import how_to_install
 
-CORE = ("click", "cryptography", "packaging", "pydantic", "regex", "yaml")
+CORE = ("click", "cryptography", "demangle", "packaging", "pydantic", "regex", "yaml")
 NEEDED_BY_THEM = ("annotated_types", "cffi", "pydantic_core", "typing_extensions", "typing_inspection")
 GUARDED = """
 import json, sys

@@ -453,6 +453,19 @@ SENTENCES: Mapping[str, str] = {
     "build_not_covered": "{build}: passes as reported; not covered: {what}",
     # What a search found, and what to do about a failure.
     "title": "{title}",
+    "span": "{first} to {last}",
+    "exported_by": "exported by torch {having}, not by {lacking}",
+    "exported_by_all": "exported by every torch from {first} to {last}",
+    "exported_by_none": "as it is written, exported by no torch from {first} to {last}",
+    "exports_not_known": "which torch exports it is not known",
+    "exported_otherwise": "torch {releases} exports the same function under the other C++ string ABI, "
+    "_GLIBCXX_USE_CXX11_ABI={abi}",
+    "exported_here": "torch {torch}, which the text states, exports it: another build of torch may have been loaded, "
+    "or none yet (import torch before the package)",
+    "not_exported_here": "torch {torch}, which the text states, does not export it",
+    "exported_otherwise_here": "torch {torch}, which the text states, is one of these: the package was built with "
+    "another string ABI than that torch",
+    "exports_read": "read in the default Linux x86-64 wheels of the package index on {day}",
     "no_build_here": "No build here is this environment: {why}",
     "worst_gpu_counts": "Several kinds of GPU are named ({gpus}), and the worst counts: {gpu}.",
     "is_an_error": "This is an error: it is held against the signatures of all issues",

@@ -51,6 +51,16 @@ def test_a_message_of_an_installation_ends_0_with_one_command_and_its_source(cal
     assert "Nearest by words" not in done.out
 
 
+def test_a_symbol_of_torchs_is_said_with_the_releases_that_export_it(call: Call, report: Path) -> None:
+    report.write_text("ImportError: x.so: undefined symbol: _ZN3c104cuda9SetDeviceEi\nPyTorch version: 2.3.0+cu121\n")
+    done = call("explain", str(report))
+    assert "\n  c10::cuda::SetDevice(int): exported by torch 2.1.0 to 2.2.2, not by 2.3.0 to " in done.out
+    assert "; torch 2.3.0, which the text states, does not export it (read in the default Linux x86-64" in done.out
+    assert '\n    pip install "torch==2.2.2"   # else the package' in done.out
+    (meaning,) = json.loads(call("explain", str(report), "--json").out)["meanings"]
+    assert (meaning["symbol"], meaning["exports"][:18]) == ("c10::cuda::SetDevice(int)", "exported by torch ")
+
+
 def test_an_unknown_failure_ends_3_and_says_how_to_add_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"KeyError: 'x'\xff")))
     done = call("explain", "-")

@@ -106,6 +106,14 @@ def test_a_message_of_an_installation_is_told_with_its_sources_and_its_address_k
     assert faults(shown.text) == []
 
 
+def test_a_symbol_of_torchs_is_shown_with_the_releases_that_export_it_and_not_kept(client: TestClient) -> None:
+    text = "ImportError: x.so: undefined symbol: _ZNK3c105Error4whatEv\ntorch==2.3.1"
+    page = client.post("/errors", content=urlencode({"text": text}), headers={**FORM, "Cookie": "lang=zh"})
+    assert "<code>c10::Error::what() const</code>：由 torch 2.4.0 至 " in page.text  # noqa: RUF001 - Chinese
+    assert faults(page.text) == []
+    assert "what() const" not in client.get(vars(page)["context"]["address"]).text
+
+
 def test_nothing_pasted_is_the_box_again_with_what_is_missing(client: TestClient) -> None:
     response = client.post("/errors", content=urlencode({"text": " \r\n "}), headers=FORM)
     assert (response.status_code, "the text of the error is missing" in response.text) == (422, True)

@@ -136,7 +136,8 @@ class NearIssue:
 class Meaning:
     """The meaning of a message that is no issue of the catalogue. Nothing of it was run here: it is the claim of its
     `sources`. `fact` decides, `unless` says when the words mean something else (empty: never), `command` is one line to
-    run or to write, `line` the one that says it (empty: what was pasted is not kept).
+    run or to write, `line` the one that says it (empty: what was pasted is not kept). `symbol` is the one of torch that
+    was not found, as C++ has it, and `exports` which torch exports it; this was read in the wheels.
     """
 
     id: str
@@ -148,6 +149,8 @@ class Meaning:
     unless: str = ""
     strength: Strength = Strength.SURE
     line: str = ""
+    symbol: str = ""
+    exports: ReaderMessageField = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True)

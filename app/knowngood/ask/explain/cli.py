@@ -124,6 +124,8 @@ def _verdict(body: Explanation) -> str:
 def _meaning(meaning: Meaning) -> Iterator[str]:
     yield meaning.title + ("" if meaning.strength is Strength.SURE else "  (possible)")
     yield f"  > {meaning.line}"
+    if meaning.symbol:
+        yield f"  {meaning.symbol}: {english(meaning.exports)}"
     yield f"  {meaning.cause}"
     yield f"    {meaning.command}"
     yield f"  {meaning.fact}"

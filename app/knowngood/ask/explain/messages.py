@@ -4,6 +4,7 @@ None is a row of the catalogue: nothing of it is run here. Each is a claim of it
 shown as one.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from functools import cache
 from packaging.version import InvalidVersion, Version
 
 from knowngood.ask.explain.answer import LONGEST_SHOWN, Meaning, Strength
+from knowngood.ask.explain.exports import exports_of, is_torchs, nearest_release, tell_exports
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.environments.log_cleaning import VersionMention
@@ -22,13 +24,15 @@ from knowngood.serialization.by_type import read_value
 class KnownMessage:
     """`patterns` are looked for in a text. `commands` are what to run instead of the meaning's command where the text
     states torch, by its release or minor release: `{torch}` stands for the release, `{patch}` for its last part,
-    `{index}` for the option that names the index of its CUDA. `better` are issues and messages that say it better: this
-    one is not told beside them.
+    `{index}` for the option that names the index of its CUDA. `fitting` is the one where that torch lacks the symbol:
+    `{fit}` is the nearest release that exports it. `better` are issues and messages that say it better: this one is not
+    told beside them.
     """
 
     meaning: Meaning
     patterns: tuple[str, ...]
     commands: Mapping[str, str] = field(default_factory=dict)
+    fitting: str = ""
     better: tuple[str, ...] = ()
 
 
@@ -40,7 +44,7 @@ def shipped_messages() -> tuple[KnownMessage, ...]:
 
 
 Found = Mapping[str, tuple[KnownMessage, str]]
-"""By id, the messages that a text holds, each with the line that says it."""
+"""By id, the messages that a text holds, each with the line that says it, at its whole length."""
 
 
 def find_messages(text: str, messages: Iterable[KnownMessage], budget: SearchBudget) -> tuple[Found, list[str]]:
@@ -58,7 +62,7 @@ def find_messages(text: str, messages: Iterable[KnownMessage], budget: SearchBud
 
 
 def _line(text: str, end: int) -> str:
-    return text[text.rfind("\n", 0, end - 1) + 1 :].partition("\n")[0].strip()[:LONGEST_SHOWN]
+    return text[text.rfind("\n", 0, end - 1) + 1 :].partition("\n")[0].strip()
 
 
 def meanings_of(found: Found, versions: Iterable[VersionMention], matched: Iterable[str]) -> tuple[Meaning, ...]:
@@ -66,11 +70,42 @@ def meanings_of(found: Found, versions: Iterable[VersionMention], matched: Itera
     told = {*matched, *found}
     torch = next((version.value for version in versions if version.name == "torch"), "")
     meanings = [
-        replace(message.meaning, line=line, command=_command_for(torch, message.commands) or message.meaning.command)
+        _meaning(message, line, torch, _symbol_in([line, *_worse(message.meaning.id, found)]))
         for message, line in found.values()
         if told.isdisjoint(message.better)
     ]
     return tuple(sorted(meanings, key=lambda meaning: meaning.strength is not Strength.SURE))
+
+
+def _worse(id_: str, found: Found) -> Iterable[str]:
+    """The lines of the messages that this one says better."""
+    return (line for message, line in found.values() if id_ in message.better)
+
+
+_SYMBOL = re.compile(r"undefined symbol:? (\w+)", re.ASCII)
+
+
+def _symbol_in(lines: Iterable[str]) -> str:
+    """The symbol of torch that a line names; empty where there is none."""
+    symbols = (match[1] for match in map(_SYMBOL.search, lines) if match)
+    return next(filter(is_torchs, symbols), "")
+
+
+def _meaning(message: KnownMessage, line: str, torch: str, symbol: str) -> Meaning:
+    """Where the stated torch exports the symbol, the torch that was loaded is another, and the cause not sure."""
+    meaning = replace(message.meaning, line=line[:LONGEST_SHOWN])
+    command = _command_for(torch, message.commands) or meaning.command
+    if not symbol:
+        return replace(meaning, command=command)
+    exports = exports_of(symbol, torch)
+    fit = nearest_release(exports)
+    return replace(
+        meaning,
+        command=message.fitting.format(fit=fit, torch=torch) if fit and message.fitting else command,
+        strength=Strength.POSSIBLE if exports.here in (exports.releases or ()) else meaning.strength,
+        symbol=exports.declaration[:LONGEST_SHOWN],
+        exports=tell_exports(exports),
+    )
 
 
 def _command_for(torch: str, commands: Mapping[str, str]) -> str:
