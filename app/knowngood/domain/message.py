@@ -458,8 +458,8 @@ SENTENCES: Mapping[str, str] = {
     "exported_by_all": "exported by every torch from {first} to {last}",
     "exported_by_none": "as it is written, exported by no torch from {first} to {last}",
     "exports_not_known": "which torch exports it is not known",
-    "exported_otherwise": "torch {releases} exports the same function under the other C++ string ABI, "
-    "_GLIBCXX_USE_CXX11_ABI={abi}",
+    "exported_otherwise": "the same function under the other C++ string ABI, _GLIBCXX_USE_CXX11_ABI={abi}, is exported "
+    "by torch {releases}",
     "exported_here": "torch {torch}, which the text states, exports it: another build of torch may have been loaded, "
     "or none yet (import torch before the package)",
     "not_exported_here": "torch {torch}, which the text states, does not export it",

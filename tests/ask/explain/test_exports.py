@@ -36,8 +36,9 @@ GITHUB = "https://github.com/"
 FIRST, LAST = "2.1.0", shipped_exports().releases[-1].public
 CXX11 = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>"
-TWIN = "exports the same function under the other C++ string ABI, _GLIBCXX_USE_CXX11_ABI"
-OLD, NEW = f"torch {FIRST} to 2.6.0 {TWIN}=0", f"torch 2.7.0 to {LAST} {TWIN}=1"
+TWIN = "the same function under the other C++ string ABI, _GLIBCXX_USE_CXX11_ABI"
+OLD = f"{TWIN}=0, is exported by torch {FIRST} to 2.6.0"
+NEW = f"{TWIN}=1, is exported by torch 2.7.0 to {LAST}"
 LIBRARY = (
     "torch::Library::Library(torch::Library::Kind, std::string, std::optional<c10::DispatchKey>, char const*, "
     "unsigned int)"
