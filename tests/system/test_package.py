@@ -126,7 +126,7 @@ def test_the_wheel_is_small_and_holds_two_packages_with_their_evidence(wheel: Pa
     assert {name for name in names if name.endswith((".gz", ".pyc"))} == evidence
     asked = [Requirement(line.partition(": ")[2]) for line in metadata.splitlines() if line.startswith("Requires-Dist")]
     core = {one.name for one in asked if one.marker is None}
-    assert core == {"click", "cryptography", "packaging", "pydantic", "pyyaml", "regex"}
+    assert core == {"click", "cryptography", "demangle", "packaging", "pydantic", "pyyaml", "regex"}
 
 
 @pytest.fixture(scope="module")
