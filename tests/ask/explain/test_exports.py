@@ -23,9 +23,9 @@ from knowngood.ask.explain.exports import (
     shipped_exports,
     tell_exports,
 )
-from knowngood.ask.wheels.table import shipped_wheels
 from knowngood.domain.builds.package_index import IndexFile
 from knowngood.domain.message import english
+from knowngood.environments.wheels.table import shipped_wheels
 from tests.ask.explain.test_messages import MESSAGES
 from tests.ask.explain.test_threads import Ask, ask
 from tools.exports import default_wheels, defined_in, entries_of
