@@ -1,5 +1,6 @@
 """What is said of an issue and of an environment is what the gate says: over the results that come with the release."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -105,9 +106,8 @@ def test_an_environment_is_every_issue_of_the_gate_and_the_worst_come_first() ->
     ranks = [(-SEVERITY_RANK[one.severity], not one.silent, has_workaround(one)) for one in failing]
     assert ranks == sorted(ranks)
     assert answer.ruling.reasons[: len(failing)] == failing
-    told = environment_text(answer)
-    issues = len({one.issue for one in failing})
-    assert f"{issues} issues fail here, worst first:" in told
+    told, issues = environment_text(answer, in_full=True), len({one.issue for one in failing})
+    assert told.startswith(f"{issues} known issues fail here, ")
     assert [told.index(f" {one.issue} · ") for one in failing] == sorted(
         told.index(f" {one.issue} · ") for one in failing
     )
@@ -148,3 +148,16 @@ def test_an_environment_that_is_no_tested_build_is_not_known() -> None:
     assert answer.ruling.build is None
     assert "What fails here is not known" in told
     assert "nearest   torch-2.5.1+cu124" in told
+
+
+def test_what_fails_is_told_on_one_screen_each_issue_once_and_silent_ones_first() -> None:
+    answer = answer_environment(GateRequest(build=BAD), KNOWLEDGE, NOW)
+    lines = environment_text(answer).splitlines()
+    failing = {one.issue: one for one in answer.of(Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE)}
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 110
+    assert lines[0].startswith(f"{len(failing)} known issues fail here, ")
+    shown = re.findall(r"^(\S+) .*\n?.*\(([\w-]+)\)$", "\n".join(lines), re.MULTILINE)
+    left = next(int(line.split()[0]) for line in lines if "more: --all" in line)
+    assert len(shown) + left == len(failing)
+    assert {sign for sign, _ in shown} == {"∆"}

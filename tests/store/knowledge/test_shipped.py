@@ -84,7 +84,7 @@ QUESTIONS: Mapping[str, tuple[int, str]] = {
     "explain LOG": (3, "We do not know this one."),
     "issue 151290": (0, "fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]"),
     "find create_block_mask": (0, "pytorch-151290"),
-    "env --build torch-2.7.1+cu126": (0, "issues fail here, worst first"),
+    "env --build torch-2.7.1+cu126": (0, "known issues fail here, "),
 }
 
 

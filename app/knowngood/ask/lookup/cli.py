@@ -74,16 +74,17 @@ def issue(
     "Ends in 3 where it is no tested build.",
     *ENVIRONMENT,
     HARDWARE,
+    flag("--all", "in_full", help_="Every issue, with its workaround; without, as much as fits on a screen."),
     AS_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
     ANY_SIGNER,
     example="env -r requirements.txt",
 )
-def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
+def env(*, in_full: bool, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
     knowledge = knowledge_here(snapshot, public_keys)
     answer = answer_environment(_request(environment), knowledge, datetime.now(UTC))
-    sys.stdout.write(_dumped(_environment_json(answer)) if as_json else environment_text(answer))
+    sys.stdout.write(_dumped(_environment_json(answer)) if as_json else environment_text(answer, in_full=in_full))
     return Exit.OK if answer.ruling.build else Exit.INSUFFICIENT
 
 

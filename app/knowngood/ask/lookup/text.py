@@ -4,16 +4,18 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import parse_qsl, urlsplit
 
-from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer
+from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, has_workaround
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.domain.issue import Issue, Link
+from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.vocabulary import many
 from knowngood.gate.decision import Reason, Ruling
-from knowngood.gate.question import FAILURES
+from knowngood.gate.question import FAILURES, UNKNOWN
 from knowngood.gate.renderers.common import (
     best_workaround,
     fix_in_words,
@@ -104,43 +106,112 @@ def _facts(ruling: Ruling, *, with_build: bool) -> Iterator[str]:
         yield from fact_lines([("build", ruling.build or "not tested"), *(("note", note) for note in ruling.notes)])
 
 
-def environment_text(answer: EnvironmentAnswer) -> str:
+_MOST_LINES = 25
+
+
+def environment_text(answer: EnvironmentAnswer, *, in_full: bool = False) -> str:
+    """The answer, what it holds for, then what fails, worst first: as much of it as fits on a screen, or all of it."""
     ruling = answer.ruling
-    lines = [*fact_lines(_facts_of(answer)), ""]
-    if not ruling.build:
-        return "\n".join([*lines, "What fails here is not known: no tested build is this environment."]) + "\n"
-    failing = answer.of(*FAILURES)
-    unknown = answer.of(Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
-    issues = len(_ids(failing))
-    if any(refusal.hardware for refusal in ruling.refusals):
-        return "\n".join([*lines, "Nothing is known to run on this GPU."]) + "\n"
-    lines += [f"{issues} issue fails here:" if issues == 1 else f"{issues} issues fail here, worst first:"]
+    first = [*wrapped(one_line(_first(answer))), "", *_facts_of(answer)]
+    notes = wrapped(one_line("; ".join(ruling.notes)), "note      ", " " * 10)
+    if not ruling.build or any(refusal.hardware for refusal in ruling.refusals):
+        return "\n".join([*first, *notes]) + "\n"
+    rest = [*_counted(answer), *notes]
+    if in_full:
+        lines = [line for reason in answer.of(*FAILURES) for line in ("", *_failing(reason))]
+        lines += ["", *_others(answer), *rest, "More of one: knowngood issue ID"]
+        return "\n".join([*first, *lines]) + "\n"
+    failing, shown, lines = _each_once(answer.of(*FAILURES)), 0, list[str]()
     for reason in failing:
-        lines += ["", *_failing(reason)]
-    lines += ["", *_listed("not known here", unknown), *_listed("pass", answer.of(Verdict.NOT_AFFECTED))]
-    for reason in (reason for reason in answer.of(Verdict.NOT_AFFECTED) if reason.not_covered):
-        lines += wrapped(f"{one_line(reason.issue)} {one_line(reason.why)}", _INDENT, _INDENT)
-    absent = _ids(answer.of(Verdict.NOT_APPLICABLE))
-    lines += [f"{len(absent)} do not apply, or concern packages that are not known to be here"] if absent else []
-    return "\n".join([*lines, "", "More of one: knowngood issue ID"]) + "\n"
+        more = list(_in_short(reason))
+        if shown and len(first) + len(lines) + len(more) + len(rest) + len(["", "", "left"]) > _MOST_LINES:
+            break
+        shown, lines = shown + 1, [*lines, *more]
+    left = [f"{len(failing) - shown} more: --all. More of one: knowngood issue ID"] if shown < len(failing) else []
+    return "\n".join([*first, "", *lines, *left, "", *rest] if failing else [*first, "", *rest]) + "\n"
 
 
-_REFUSED = {"gpu_not_served": "GPU", "driver_too_old": "GPU", "no_wheel": "no wheel", "pair_refused": "conflict"}
+def _first(answer: EnvironmentAnswer) -> str:
+    """The answer in one sentence, with the numbers that decide."""
+    ruling = answer.ruling
+    several = f"{len(ruling.refusals)} facts of wheels rule this environment out" if len(ruling.refusals) > 1 else ""
+    refused = several or "; ".join(refusal.why for refusal in ruling.refusals)
+    if not ruling.build:
+        untested = "What fails here is not known: no tested build is this environment."
+        return f"{refused}. {untested}" if refused else untested
+    if any(refusal.hardware for refusal in ruling.refusals):
+        return f"{refused}. Nothing is known to run on this GPU."
+    failing, unknown = _each_once(answer.of(*FAILURES)), len(_ids(answer.of(*UNKNOWN)))
+    sentence = f"no known issue fails here, and {unknown} are not known"
+    if failing:
+        silent = sum(reason.silent for reason in failing)
+        fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
+        helped = f"{sum(map(has_workaround, failing))} with a workaround that works here"
+        sentence = f"{fail}, {silent} with wrong numbers and no error, {helped}; {unknown} are not known"
+    return f"{refused}. Apart from that {sentence}." if refused else f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
+def _each_once(reasons: Iterable[Reason]) -> list[Reason]:
+    """One reason for each issue, of its worst class: silent ones first, then the severe, then what has a workaround."""
+    worst = {reason.issue: reason for reason in reversed(list(reasons))}
+
+    def order(reason: Reason) -> tuple[bool, int, bool, str]:
+        return (not reason.silent, -SEVERITY_RANK[reason.severity], not has_workaround(reason), reason.issue)
+
+    return sorted(worst.values(), key=order)
+
+
+def _in_short(reason: Reason) -> Iterator[str]:
+    """The issue, and what to do about it."""
+    sign = "∆" if reason.silent else mark_of(reason)[0]
+    yield from wrapped(f"{sign:<3} {one_line(reason.title)} ({one_line(reason.issue)})", later=_INDENT)
+    helps = best_workaround(reason)
+    code = next((lines for is_code, lines in snippet_parts(helps.snippet) if is_code), []) if helps else []
+    if helps and 0 < len(code) <= _SHORT:
+        yield from (f"{_INDENT * 2}{line}".rstrip() for line in code)
+    elif helps:
+        yield from wrapped(f"workaround {one_line(helps.how)}: {one_line(helps.title)}", _INDENT * 2, _INDENT * 2)
+    elif to_do := [part for part in (not_tried(reason), fix_in_words(reason)) if part]:
+        yield from wrapped("; ".join(to_do), _INDENT * 2, _INDENT * 2)
+
+
+_SHORT = 2  # lines of a snippet
+
+
+def _counted(answer: EnvironmentAnswer) -> Iterator[str]:
+    """What does not fail, in numbers."""
+    parts = {
+        "pass": answer.of(Verdict.NOT_AFFECTED),
+        "not known": answer.of(*UNKNOWN),
+        "do not apply, or concern packages that are not known to be here": answer.of(Verdict.NOT_APPLICABLE),
+    }
+    yield from wrapped(" · ".join(f"{len(_ids(reasons))} {words}" for words, reasons in parts.items() if reasons))
+
+
+def _others(answer: EnvironmentAnswer) -> Iterator[str]:
+    """The ids of what is not known and of what passes, and what a pass does not cover."""
+    passing = answer.of(Verdict.NOT_AFFECTED)
+    yield from [*_listed("not known here", answer.of(*UNKNOWN)), *_listed("pass", passing)]
+    for reason in (reason for reason in passing if reason.not_covered):
+        yield from wrapped(f"{one_line(reason.issue)} {one_line(reason.why)}", _INDENT, _INDENT)
+
+
+def _facts_of(answer: EnvironmentAnswer) -> Iterator[str]:
+    """The environment as it was understood, and what holds its torch."""
     ruling, resolved = answer.ruling, answer.resolved
-    yield from ((_REFUSED[refusal.code], refusal.why) for refusal in ruling.refusals)
-    yield "asked", ruling.asked
-    yield "build", ruling.build or "not tested"
-    yield "nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""
-    yield "hardware", ", ".join(ruling.hardware)
+    if len(ruling.refusals) > 1:
+        for refusal in ruling.refusals:
+            yield from wrapped(one_line(refusal.why), "✕   ", _INDENT)
+    yield from wrapped(one_line(" · ".join([ruling.asked, ruling.build or "not tested", ", ".join(ruling.hardware)])))
     concerned = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
     named = f"{len(resolved.packages)} beside torch; issues here concern {concerned or 'none of them'}"
-    yield "packages", named if resolved.packages else "nothing is known of those beside torch"
     held = (f"{name} {resolved.packages[name]} asks for torch{bound}" for name, bound in answer.holding.items())
-    yield "held by", "; ".join(held)
-    yield from (("note", note) for note in ruling.notes)
+    facts = [
+        ("nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""),
+        ("packages", named if resolved.packages else ""),
+        ("held by", "; ".join(held)),
+    ]
+    yield from fact_lines(facts)
 
 
 def _failing(reason: Reason) -> Iterator[str]:
