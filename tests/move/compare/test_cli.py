@@ -1,12 +1,16 @@
 """`knowngood compare A B` as somebody types it: the forms of its answer, and how it ends."""
 
 import json
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from knowngood.move.compare.comparison import CompareRequest, read_comparison
+from knowngood.move.compare.renderers import comparison_text
 from knowngood.move.pair import Transition
+from knowngood.store.knowledge.snapshot import read_shipped
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS
@@ -32,6 +36,19 @@ def test_the_first_line_is_the_answer_and_the_gravest_comes_next(call: Call) -> 
     assert "needs a workaround there; measured to help: eager_mask" in done.out
     assert "; 1 run" in groups
     assert "∆ wrong numbers, no error" in done.out
+
+
+def test_of_two_releases_as_much_is_told_as_fits_on_a_screen_and_all_where_it_is_asked_for() -> None:
+    known, now = read_shipped().knowledge.known, datetime(2026, 11, 29, tzinfo=UTC)
+    compared = read_comparison(CompareRequest(a="2.7.1", b="2.8.0"), known, now)
+    short, full = comparison_text(compared).splitlines(), comparison_text(compared, in_full=True).splitlines()
+    assert len(short) <= 25 < len(full)
+    assert short[:2] == full[:2]
+    assert "        torch._dynamo.config.allow_unspec_int_on_nn_module = True" in short
+    fixed = short.index("Fixed (6)")
+    assert [line[0] for line in short[fixed + 1 :] if line.startswith(("∆", "✕"))] == ["∆", "∆", "✕", "✕"]
+    assert "2 more" in short
+    assert "Still fails (44)" in " ".join(short)
 
 
 def test_a_build_beside_itself_is_answered_in_one_line(call: Call) -> None:

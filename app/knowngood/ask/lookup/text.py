@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import many
-from knowngood.gate.decision import Reason, Ruling
+from knowngood.gate.decision import Reason
 from knowngood.gate.question import FAILURES, UNKNOWN
 from knowngood.gate.renderers.common import (
     best_workaround,
@@ -26,21 +26,39 @@ from knowngood.gate.renderers.common import (
     snippet_parts,
     wrapped,
 )
-from knowngood.gate.renderers.text import fact_lines, help_lines, workaround_lines
+from knowngood.gate.renderers.text import SCREEN, fact_lines, help_lines, snippet_in_short, workaround_lines
 
 _INDENT = "    "
 
 
 def issue_text(answer: IssueAnswer) -> str:
+    """The answer for the environment and what to do there, then what the issue is, and where it fails."""
     issue, ruling = answer.issue, answer.ruling
-    lines = [*_heading(issue), "", *_summary(issue), "", "Lifespan, by what was measured:", *_lifespan(answer), ""]
-    lines += [_whose(answer), *_facts(ruling, with_build=not answer.is_example)]
+    lines = [*wrapped(one_line(_issue_first(answer))), *_left(issue)]
     for reason in ruling.reasons if ruling.build else ():
-        lines += ["", *_reason_lines(reason)]
-        lines += _elsewhere(reason)
-    if not ruling.build:
-        lines += wrapped(f"not known on this environment; nearest tested: {', '.join(ruling.nearest) or 'none'}")
+        lines += ["", *_reason_lines(reason), *_elsewhere(reason)]
+    lines += ["", *_heading(issue), "", *_summary(issue), "", "Lifespan, by what was measured:", *_lifespan(answer)]
+    if not answer.is_example and ruling.notes:
+        lines += ["", *wrapped(one_line("; ".join(ruling.notes)), "note      ", " " * 10)]
     return "\n".join([*lines, "", f"Each cell with its reason: knowngood matrix {issue.id}"]) + "\n"
+
+
+def _issue_first(answer: IssueAnswer) -> str:
+    """The answer in one sentence: what the issue does there, and what fixes it."""
+    ruling = answer.ruling
+    reason = next((one for one in ruling.reasons if one.verdict in FAILURES), next(iter(ruling.reasons), None))
+    if not ruling.build or reason is None:
+        facts = "".join(f"{refusal.why}. " for refusal in ruling.refusals)
+        near = ", ".join(ruling.nearest) or "none"
+        return f"{facts}Not known on this environment ({ruling.asked}); nearest tested: {near}."
+    word = mark_of(reason).word
+    where = f"on {ruling.build}"
+    if answer.is_example:
+        is_affected = reason.verdict in FAILURES
+        which = "the newest build that is affected" if is_affected else "affected on no measured build; the newest one"
+        where = f"{where} ({which}; -r FILE or --build asks about yours)"
+    fix = fix_in_words(reason)
+    return f"{word[0].upper()}{word[1:]}{',' if ',' in word else ''} {where}{f'; {fix}' if fix else ''}."
 
 
 def _reason_lines(reason: Reason) -> Iterator[str]:
@@ -64,6 +82,9 @@ def _heading(issue: Issue) -> Iterator[str]:
         yield f"{_INDENT}upstream: {_thread(issue.report)}"
     if issue.caveat:
         yield f"{_INDENT}{issue.caveat}"
+
+
+def _left(issue: Issue) -> Iterator[str]:
     for left in issue.left:
         how = f"measured as {left.variant}" if left.variant else f"not covered: {left.why_not}"
         where = f" on torch {left.applies_to}" if left.applies_to else ""
@@ -91,24 +112,6 @@ def _lifespan(answer: IssueAnswer) -> Iterator[str]:
         yield "  not measured yet"
 
 
-def _whose(answer: IssueAnswer) -> str:
-    ruling = answer.ruling
-    if not answer.is_example:
-        return f"In this environment ({one_line(ruling.asked)}):"
-    is_affected = any(reason.verdict in FAILURES for reason in ruling.reasons)
-    which = "the newest build that is affected" if is_affected else "affected on no measured build; the newest one"
-    return f"On {ruling.build} ({which}; -r FILE or --build asks about yours):"
-
-
-def _facts(ruling: Ruling, *, with_build: bool) -> Iterator[str]:
-    """An example's build was chosen here: what would have to be assumed of a stated one says nothing."""
-    if with_build:
-        yield from fact_lines([("build", ruling.build or "not tested"), *(("note", note) for note in ruling.notes)])
-
-
-_MOST_LINES = 25
-
-
 def environment_text(answer: EnvironmentAnswer, *, in_full: bool = False) -> str:
     """The answer, what it holds for, then what fails, worst first: as much of it as fits on a screen, or all of it."""
     ruling = answer.ruling
@@ -117,14 +120,14 @@ def environment_text(answer: EnvironmentAnswer, *, in_full: bool = False) -> str
     if not ruling.build or any(refusal.hardware for refusal in ruling.refusals):
         return "\n".join([*first, *notes]) + "\n"
     rest = [*_counted(answer), *notes]
-    if in_full:
-        lines = [line for reason in answer.of(*FAILURES) for line in ("", *_failing(reason))]
-        lines += ["", *_others(answer), *rest, "More of one: knowngood issue ID"]
-        return "\n".join([*first, *lines]) + "\n"
+    full = [*first, *(line for reason in answer.of(*FAILURES) for line in ("", *_failing(reason)))]
+    full += ["", *_others(answer), *rest, "More of one: knowngood issue ID"]
+    if in_full or len(full) <= SCREEN:
+        return "\n".join(full) + "\n"
     failing, shown, lines = _each_once(answer.of(*FAILURES)), 0, list[str]()
     for reason in failing:
         more = list(_in_short(reason))
-        if shown and len(first) + len(lines) + len(more) + len(rest) + len(["", "", "left"]) > _MOST_LINES:
+        if shown and len(first) + len(lines) + len(more) + len(rest) + len(["", "", "left"]) > SCREEN:
             break
         shown, lines = shown + 1, [*lines, *more]
     left = [f"{len(failing) - shown} more: --all. More of one: knowngood issue ID"] if shown < len(failing) else []
@@ -166,16 +169,10 @@ def _in_short(reason: Reason) -> Iterator[str]:
     sign = "∆" if reason.silent else mark_of(reason)[0]
     yield from wrapped(f"{sign:<3} {one_line(reason.title)} ({one_line(reason.issue)})", later=_INDENT)
     helps = best_workaround(reason)
-    code = next((lines for is_code, lines in snippet_parts(helps.snippet) if is_code), []) if helps else []
-    if helps and 0 < len(code) <= _SHORT:
-        yield from (f"{_INDENT * 2}{line}".rstrip() for line in code)
-    elif helps:
-        yield from wrapped(f"workaround {one_line(helps.how)}: {one_line(helps.title)}", _INDENT * 2, _INDENT * 2)
+    if helps:
+        yield from snippet_in_short(helps.snippet, f"workaround {helps.how}: {helps.title}")
     elif to_do := [part for part in (not_tried(reason), fix_in_words(reason)) if part]:
         yield from wrapped("; ".join(to_do), _INDENT * 2, _INDENT * 2)
-
-
-_SHORT = 2  # lines of a snippet
 
 
 def _counted(answer: EnvironmentAnswer) -> Iterator[str]:

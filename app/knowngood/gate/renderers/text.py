@@ -108,6 +108,21 @@ def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator
             yield from wrapped(one_line(" ".join(lines)), _INDENT + "  ", _INDENT + "  ")
 
 
+SCREEN = 25
+"""The lines that an answer has at most unless all of it is asked for."""
+
+_SHORT = 2  # lines of a snippet
+
+
+def snippet_in_short(snippet: str, otherwise: str) -> Iterator[str]:
+    """The code of a snippet where it is short enough to stand in a list, else these words."""
+    code: list[str] = next((lines for is_code, lines in snippet_parts(snippet) if is_code), [])
+    if 0 < len(code) <= _SHORT:
+        yield from (f"{_INDENT * 2}{line}".rstrip() for line in code)
+    else:
+        yield from wrapped(one_line(otherwise), _INDENT * 2, _INDENT * 2)
+
+
 def _unanswered_lines(ruling: Ruling) -> list[str]:
     issues = unanswered_issues(ruling)
     return (

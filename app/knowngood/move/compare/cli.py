@@ -16,6 +16,7 @@ from knowngood.cli.options import (
     PUBLIC_KEY,
     SNAPSHOT_FILE,
     argument,
+    flag,
     names,
     option,
     text,
@@ -40,6 +41,7 @@ from knowngood.store.knowledge.model import Knowledge
     ISSUES,
     option("--format", "form", type=FORMS, default="text", help="How it is told."),
     AS_FORMAT_JSON,
+    flag("--all", "in_full", help_="Every issue, in words; without, as much as fits on a screen."),
     names("--fail-on", "Transitions that end in exit code 1 where one is found, such as regressed."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
@@ -55,6 +57,7 @@ def compare(
     issues: Sequence[str],
     form: str,
     as_json: bool,
+    in_full: bool,
     fail_on: Sequence[str],
     snapshot: str,
     public_keys: Sequence[str],
@@ -70,7 +73,7 @@ def compare(
         for pair in pairs
         if pair
     ]
-    texts = [_render(comparison, "json" if as_json else form, now) for comparison in compared]
+    texts = [_render(comparison, "json" if as_json else form, now, in_full=in_full) for comparison in compared]
     is_list = bool(from_diff) and (as_json or form == "json")
     sys.stdout.write(f"[{','.join(texts)}]\n" if is_list else "\n".join(texts))
     ends = [Exit.INSUFFICIENT if None in pairs else Exit.OK, *(_end(comparison, failing) for comparison in compared)]
@@ -100,9 +103,9 @@ def _pairs_in(revision: str, knowledge: Knowledge) -> list[tuple[str, str] | Non
     return list(dict.fromkeys(change.builds for change in changes))
 
 
-def _render(compared: Comparison, form: str, now: datetime) -> str:
+def _render(compared: Comparison, form: str, now: datetime, *, in_full: bool) -> str:
     if form == "json":
         from knowngood.move.schemas import compare_body
 
         return f"{compare_body(compared, now).model_dump_json(indent=2)}\n"
-    return comparison_markdown(compared) if form == "markdown" else comparison_text(compared)
+    return comparison_markdown(compared) if form == "markdown" else comparison_text(compared, in_full=in_full)

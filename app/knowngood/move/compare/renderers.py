@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from knowngood.domain.issue import Left
+from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.inference import in_words, own_reason
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.markdown import escaped
+from knowngood.gate.renderers.text import SCREEN, snippet_in_short
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
 from knowngood.move.pair import Group, IssuePair, SideStanding, WorkaroundTurn, passes_needed, standing_of
 from knowngood.serialization.marks import in_text
@@ -99,12 +101,46 @@ def left_of(pair: IssuePair, describe: Callable[[Left], str] = attrgetter("what"
             yield Message("build_not_covered", build=cell.build, what=what)
 
 
-def comparison_text(compared: Comparison) -> str:
-    """The answer in the first line, then the groups in their order."""
-    blocks = [wrapped(f"{english(sentence(compared))}.", later="  ")]
-    blocks += [[_heading(group, pairs), *_lines(group, pairs)] for group, pairs in _select_groups(compared).items()]
-    blocks += [wrapped(_advice(compared), later="  ")] if compared.is_blind else []
+def comparison_text(compared: Comparison, *, in_full: bool = False) -> str:
+    """The answer in the first line, then what is broken and fixed: as much as fits on a screen, or all groups."""
+    groups = _select_groups(compared)
+    first = [wrapped(f"{english(sentence(compared))}.", later="  ")]
+    last = [wrapped(_advice(compared), later="  ")] if compared.is_blind else []
+    full = [*first, *([_heading(group, pairs), *_lines(group, pairs)] for group, pairs in groups.items()), *last]
+    if in_full or sum(len(block) + 1 for block in full) <= SCREEN:
+        return _joined(full)
+    others = " · ".join(_heading(group, pairs) for group, pairs in groups.items() if group not in _TURNED)
+    last = [wrapped(f"{others}. Every issue: --all"), *last]
+    room = SCREEN - sum(len(block) + 1 for block in (*first, *last))
+    turned = list[list[str]]()
+    for group in (group for group in _TURNED if group in groups):
+        block = list(_in_short(group, groups[group], room // 2 if group is Group.NEWLY_BROKEN else room))
+        turned, room = [*turned, block], room - len(block) - 1
+    return _joined([*first, *turned, *last])
+
+
+def _joined(blocks: Iterable[Sequence[str]]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+_TURNED = (Group.NEWLY_BROKEN, Group.FIXED)
+
+
+def _in_short(group: Group, pairs: Sequence[IssuePair], room: int) -> Iterator[str]:
+    """A group in at most so many lines: silent issues first, what is broken with what to do about it."""
+    yield _heading(group, pairs)
+    lines, shown = list[str](), 0
+    for pair in sorted(pairs, key=lambda pair: (not pair.is_silent, -SEVERITY_RANK[pair.issue.severity])):
+        more = wrapped(f"{'∆' if pair.is_silent else '✕'}   {one_line(_title(pair))}", later="    ")
+        if group is Group.NEWLY_BROKEN and pair.workarounds:
+            workaround = pair.issue.workaround(pair.workarounds[0])
+            more += snippet_in_short(workaround.body, f"workaround that works there: {workaround.title}")
+        if shown and len(lines) + len(more) > room - len(["heading", "left"]):
+            break
+        shown, lines = shown + 1, [*lines, *more]
+    yield from lines
+    if shown < len(pairs):
+        yield f"{len(pairs) - shown} more"
 
 
 def _heading(group: Group, pairs: Sequence[IssuePair]) -> str:
