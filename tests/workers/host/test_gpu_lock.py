@@ -18,7 +18,7 @@ import pytest
 from knowngood.domain.measuring.machine import Gpu
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.host_lock import take_lock
-from knowngood_workers.host.gpu_lock import GpuReading, Gpus, HeldGpu, device_trouble, open_gpus, read_device
+from knowngood_workers.host.gpu_lock import Device, GpuReading, Gpus, device_trouble, open_gpus, read_device
 from knowngood_workers.host.machine_info import read_gpus
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 
@@ -134,9 +134,9 @@ def opened(*devices: ToyDevice, settle_s: float = 5.0) -> Iterator[Gpus]:
         yield open_
 
 
-def held_by(gpus: Gpus) -> HeldGpu:
+def held_by(gpus: Gpus) -> Device:
     held = gpus.hold(never, say_nothing)
-    assert isinstance(held, HeldGpu)
+    assert isinstance(held, Device)
     return held
 
 

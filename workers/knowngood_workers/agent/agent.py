@@ -69,7 +69,7 @@ from knowngood_workers.agent.sandbox_policy import (
     sandbox_command,
 )
 from knowngood_workers.host.diagnostics import kernel_trouble
-from knowngood_workers.host.gpu_lock import Gpus, HeldGpu, open_gpus
+from knowngood_workers.host.gpu_lock import Device, Gpus, open_gpus
 from knowngood_workers.host.machine_info import (
     code_trouble,
     describe_machine,
@@ -268,7 +268,7 @@ class _Job:
     def _finish_unstarted(self, trouble: Trouble, lock_digest: str) -> None:
         """Without an environment every arm has the same evidence: the trouble."""
         for arm in self._spec.arms:
-            self._emit_finished(arm, _not_started(trouble), lock_digest)
+            self.events.put(self._finished(arm, _not_started(trouble), lock_digest))
 
     def _run_arms(self, environment: Environment, sandbox_spec: SandboxSpec) -> None:
         """As many side by side as this host bears; each issue's control before its other arms."""
@@ -330,25 +330,26 @@ class _Job:
         made = self._make(arm, shared, gpu="") if shared.gpus is None else self._make_on_gpu(arm, shared, shared.gpus)
         if made is None:
             return
-        record = made.done.record
+        record = made.record
         if record.ending is Ending.NOT_STARTED and self.stop.is_set():
             return  # its supervisor was ended with the job before it could say a word
         if record.ending is not Ending.NOT_STARTED:  # what was tried once may be refused later
             self._require_isolation(isolation_of(record.sandbox))
         if record.ending is not Ending.CANCELLED:
-            self._emit_finished(arm, made, shared.environment.lock_digest)
+            self.events.put(made)
 
-    def _make_on_gpu(self, arm: ArmSpec, shared: "_JobResources", gpus: Gpus) -> "_TimedExecution | None":
+    def _make_on_gpu(self, arm: ArmSpec, shared: "_JobResources", gpus: Gpus) -> ArmFinished | None:
         """The attempt on a GPU that nobody else uses meanwhile; None where it was cut short.
 
         One that leaves its GPU unsound is doubtful: it is made once more, on a sound GPU where there is one, and the
         last is what counts.
         """
-        made: _TimedExecution | None = None
+        made: ArmFinished | None = None
         for _ in range(_TRIES_ON_GPU):
             held = gpus.hold(self.stop.is_set, lambda: self._progress("wait", "for a GPU that another job holds", 0, 0))
-            if not isinstance(held, HeldGpu):
-                return made or (_not_started(held) if held else None)
+            if not isinstance(held, Device):
+                lock_digest = shared.environment.lock_digest
+                return made or (self._finished(arm, _not_started(held), lock_digest) if held else None)
             with held:
                 made = self._make(arm, shared, held.index)
                 trouble = held.wait_until_sound(self.stop.is_set)
@@ -356,10 +357,10 @@ class _Job:
                 return made
             if self.stop.is_set():  # it was not given the time to become sound
                 return None
-            made = made.with_trouble(trouble)
+            made = replace(made, record=replace(made.record, trouble=trouble))
         return made
 
-    def _make(self, arm: ArmSpec, shared: "_JobResources", gpu: str) -> "_TimedExecution":
+    def _make(self, arm: ArmSpec, shared: "_JobResources", gpu: str) -> ArmFinished:
         started_at = datetime.now(UTC)
         self.events.put(ArmStarted(self._spec.job, self._spec.try_no, arm.attempt, started_at))
         environment, script = shared.environment, self._spec.scripts[arm.script]
@@ -381,8 +382,8 @@ class _Job:
             trouble = host_trouble(environment, self._config.root) or Trouble(
                 TroubleCode.HARNESS, f"no process could be made for this attempt: {failure}"
             )
-            done = Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log="")
-        return _TimedExecution(done, started_at, datetime.now(UTC))
+            done = _not_started(trouble)
+        return self._finished(arm, done, environment.lock_digest, started_at)
 
     def _with_trouble(
         self, record: RunRecord, arm: ArmSpec, environment: Environment, place: RunLocation, scratch: Path
@@ -402,19 +403,21 @@ class _Job:
                 (trouble,) = self._kernel_answer
         return replace(record, trouble=trouble)
 
-    def _emit_finished(self, arm: ArmSpec, made: "_TimedExecution", lock_digest: str) -> None:
-        self.events.put(
-            ArmFinished(
-                job=self._spec.job,
-                try_no=self._spec.try_no,
-                attempt=arm.attempt,
-                record=made.done.record,
-                log=made.done.log,
-                lock_digest=lock_digest,
-                machine=self._machine.digest,
-                started_at=made.started_at,
-                finished_at=made.finished_at,
-            )
+    def _finished(
+        self, arm: ArmSpec, done: Execution, lock_digest: str, started_at: datetime | None = None
+    ) -> ArmFinished:
+        """The event of an attempt that ends now; without `started_at` it took no time."""
+        now = datetime.now(UTC)
+        return ArmFinished(
+            job=self._spec.job,
+            try_no=self._spec.try_no,
+            attempt=arm.attempt,
+            record=done.record,
+            log=done.log,
+            lock_digest=lock_digest,
+            machine=self._machine.digest,
+            started_at=started_at or now,
+            finished_at=now,
         )
 
 
@@ -428,21 +431,8 @@ class _JobResources:
     gpus: Gpus | None
 
 
-@dataclass(frozen=True)
-class _TimedExecution:
-    """An attempt, and when it was made."""
-
-    done: Execution
-    started_at: datetime
-    finished_at: datetime
-
-    def with_trouble(self, trouble: Trouble) -> "_TimedExecution":
-        return replace(self, done=replace(self.done, record=replace(self.done.record, trouble=trouble)))
-
-
-def _not_started(trouble: Trouble) -> _TimedExecution:
-    now = datetime.now(UTC)
-    return _TimedExecution(Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log=""), now, now)
+def _not_started(trouble: Trouble) -> Execution:
+    return Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log="")
 
 
 def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:

@@ -102,34 +102,42 @@ def _processes(handle: object) -> tuple[int, ...]:
 
 
 @dataclass
-class _Device:
-    """One GPU, as seen by this agent. Whoever holds its lock may change the rest."""
+class Device(AbstractContextManager["Device"]):
+    """One GPU, as seen by this agent. Whoever holds its lock may change the rest, and nobody else uses it until it is
+    given back: leave the `with` block to do so.
+    """
 
     gpu: Gpu
     uuid: str
+    settle_s: float
     idle: GpuReading | None = None
     is_suspect: bool = False
-
-
-class HeldGpu(AbstractContextManager["HeldGpu"]):
-    """A device that nobody else uses until it is given back; leave the `with` block to do so."""
-
-    def __init__(self, gpus: "Gpus", device: _Device, lock: int) -> None:
-        self._gpus = gpus
-        self._device = device
-        self._lock = lock
+    lock: int = -1
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._lock)
+        os.close(self.lock)
 
     @property
     def index(self) -> str:
         """Its name in CUDA_VISIBLE_DEVICES, in the order of the PCI bus."""
-        return str(self._device.gpu.index)
+        return str(self.gpu.index)
 
     def wait_until_sound(self, is_cancelled: Callable[[], bool]) -> Trouble | None:
-        """Once everything of an arm is dead, let its memory come back; what is wrong if it does not."""
-        return self._gpus.settle(self._device, is_cancelled)
+        """Once everything of an arm is dead, let its memory come back; what is wrong if it does not. A device that
+        failed before gets no time.
+        """
+        until = time.monotonic() + (0.0 if self.is_suspect else self.settle_s)
+        while True:
+            now = read_device(self.uuid)
+            trouble = device_trouble(self.gpu, self.idle, now)
+            if trouble is None:
+                self.is_suspect = False
+                self.idle = now if self.idle is None or now.used_bytes < self.idle.used_bytes else self.idle
+                return None
+            if time.monotonic() >= until or is_cancelled():
+                self.is_suspect = True
+                return trouble
+            time.sleep(_LOOK_S)
 
 
 @contextmanager
@@ -140,22 +148,21 @@ def open_gpus(gpus: Iterable[Gpu], *, settle_s: float) -> Iterator["Gpus"]:
     NVML stays open meanwhile, so that the driver does not put idle devices away and wake them for every look.
     """
     with open_nvml():
-        yield Gpus([device for gpu in gpus for device in _open_device(gpu)], settle_s)
+        yield Gpus([device for gpu in gpus for device in _open_device(gpu, settle_s)])
 
 
-def _open_device(gpu: Gpu) -> Iterator[_Device]:
+def _open_device(gpu: Gpu, settle_s: float) -> Iterator[Device]:
     with suppress(pynvml.NVMLError):
-        yield _Device(gpu, str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(gpu.index))))
+        yield Device(gpu, str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(gpu.index))), settle_s)
 
 
 class Gpus:
     """The GPUs of one hardware class that this worker may use. Threads may share it."""
 
-    def __init__(self, devices: list[_Device], settle_s: float) -> None:
+    def __init__(self, devices: list[Device]) -> None:
         self._devices = devices
-        self._settle_s = settle_s
 
-    def hold(self, is_cancelled: Callable[[], bool], say_waiting: Callable[[], None]) -> HeldGpu | Trouble | None:
+    def hold(self, is_cancelled: Callable[[], bool], say_waiting: Callable[[], None]) -> Device | Trouble | None:
         """A sound device that nobody else holds. Trouble where none is sound, None where cancelled.
 
         Waits for as long as others hold what is left; `say_waiting` is called now and then meanwhile.
@@ -164,8 +171,8 @@ class Gpus:
         say_at = time.monotonic() + _SAY_S
         while not is_cancelled():
             for device in sorted(self._devices, key=lambda device: device.is_suspect):
-                held = None if device.uuid in unfit else self._try(device, is_cancelled)
-                if isinstance(held, HeldGpu):
+                held = None if device.uuid in unfit else _try(device, is_cancelled)
+                if isinstance(held, Device):
                     return held
                 if held is not None:
                     unfit[device.uuid] = held
@@ -177,35 +184,22 @@ class Gpus:
             time.sleep(_LOOK_S)
         return None
 
-    def _try(self, device: _Device, is_cancelled: Callable[[], bool]) -> HeldGpu | Trouble | None:
-        """None where another holds it."""
-        try:
-            lock = take_lock(lock_folder(_LOCKS) / f"{device.uuid}.lock")
-        except OSError as problem:
-            return Trouble(
-                TroubleCode.GPU_BUSY,
-                f"nobody can tell whether GPU {device.gpu.index} is free ({problem.strerror}): remove the folder "
-                f"{_LOCKS} among the temporary files, or let every user of this machine write there",
-            )
-        if lock is None:
-            return None
-        trouble = self.settle(device, is_cancelled)
-        if trouble is None:
-            return HeldGpu(self, device, lock)
+
+def _try(device: Device, is_cancelled: Callable[[], bool]) -> Device | Trouble | None:
+    """None where another holds it."""
+    try:
+        lock = take_lock(lock_folder(_LOCKS) / f"{device.uuid}.lock")
+    except OSError as problem:
+        return Trouble(
+            TroubleCode.GPU_BUSY,
+            f"nobody can tell whether GPU {device.gpu.index} is free ({problem.strerror}): remove the folder "
+            f"{_LOCKS} among the temporary files, or let every user of this machine write there",
+        )
+    if lock is None:
+        return None
+    trouble = device.wait_until_sound(is_cancelled)
+    if trouble is not None:
         os.close(lock)
         return trouble
-
-    def settle(self, device: _Device, is_cancelled: Callable[[], bool]) -> Trouble | None:
-        """Wait until it is sound; what is wrong if it does not become so. One that failed before gets no time."""
-        until = time.monotonic() + (0.0 if device.is_suspect else self._settle_s)
-        while True:
-            now = read_device(device.uuid)
-            trouble = device_trouble(device.gpu, device.idle, now)
-            if trouble is None:
-                device.is_suspect = False
-                device.idle = now if device.idle is None or now.used_bytes < device.idle.used_bytes else device.idle
-                return None
-            if time.monotonic() >= until or is_cancelled():
-                device.is_suspect = True
-                return trouble
-            time.sleep(_LOOK_S)
+    device.lock = lock
+    return device

@@ -22,7 +22,7 @@ from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.atomic_write import read_any
 from knowngood_workers.common.programs import ask_program
-from knowngood_workers.host.nvml import answered, open_nvml, visible_device
+from knowngood_workers.host.nvml import answered, open_nvml, visible_devices
 
 _PROBE_S = 20
 
@@ -121,22 +121,16 @@ def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[
     with open_nvml() as is_there:
         if not is_there:
             return "", "", ()
-        visible = environ.get("CUDA_VISIBLE_DEVICES")
-        gpus = (_read_gpu(index, visible) for index in range(answered(pynvml.nvmlDeviceGetCount, 0)))
+        gpus = tuple(_read_gpu(*device) for device in visible_devices(environ))
         cuda = answered(pynvml.nvmlSystemGetCudaDriverVersion_v2, 0)
         return (
             str(answered(pynvml.nvmlSystemGetDriverVersion, "")),
             f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
-            tuple(gpu for gpu in gpus if gpu is not None),
+            gpus,
         )
 
 
-def _read_gpu(index: int, visible: str | None) -> Gpu | None:
-    """None where it is not ours, or does not answer."""
-    device = visible_device(index, visible)
-    if device is None:
-        return None
-    handle, capability = device
+def _read_gpu(index: int, handle: object, capability: tuple[int, int]) -> Gpu:
     name = str(answered(lambda: pynvml.nvmlDeviceGetName(handle), ""))
     # A GPU that shares the host's memory (GB10) has none of its own to tell of.
     memory = answered(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total), 0)

@@ -45,22 +45,19 @@ def is_visible(index: int, uuid: str, visible: str | None) -> bool:
     return any(part == str(index) or (part.startswith("GPU-") and uuid.startswith(part)) for part in named)
 
 
-def visible_device(index: int, visible: str | None) -> tuple[Any, tuple[int, int]] | None:
-    """NVML's handle of a GPU and its capability, (9, 0) of an H100; None where it is not ours, or does not answer."""
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        if not is_visible(index, str(pynvml.nvmlDeviceGetUUID(handle)), visible):
-            return None
-        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    except pynvml.NVMLError:
-        return None
-    return handle, (int(major), int(minor))
+def visible_devices(environ: Mapping[str, str] = os.environ) -> Iterator[tuple[int, Any, tuple[int, int]]]:
+    """Number, NVML's handle and capability, (9, 0) of an H100, of every GPU that this process may use and that answers.
+    NVML must be open.
+    """
+    for index in range(answered(pynvml.nvmlDeviceGetCount, 0)):
+        with suppress(pynvml.NVMLError):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            if is_visible(index, str(pynvml.nvmlDeviceGetUUID(handle)), environ.get("CUDA_VISIBLE_DEVICES")):
+                major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+                yield index, handle, (int(major), int(minor))
 
 
-def visible_capabilities(environ: Mapping[str, str] = os.environ) -> list[tuple[int, int]]:
+def visible_capabilities() -> list[tuple[int, int]]:
     """Of every GPU that this process may use and that answers."""
-    visible = environ.get("CUDA_VISIBLE_DEVICES")
     with open_nvml() as is_there:
-        count = answered(pynvml.nvmlDeviceGetCount, 0) if is_there else 0
-        devices = [visible_device(index, visible) for index in range(count)]
-    return [device[1] for device in devices if device is not None]
+        return [capability for _, _, capability in visible_devices()] if is_there else []
