@@ -15,6 +15,7 @@ from knowngood_workers.provision.uv_cli import (
     classify_failure,
     run_watched,
     sentence_of,
+    was_killed,
 )
 
 NO_VERSION = """\
@@ -115,13 +116,13 @@ def test_neither_addresses_nor_our_own_folders_are_told(tmp_path: Path) -> None:
 
 def test_a_program_that_hangs_is_stopped_in_time() -> None:
     ran = run_watched(["sleep", "30"], env={"PATH": "/usr/bin:/bin"}, observer=ProcessObserver(), timeout_s=0.1)
-    assert ran.code != 0
-    assert ran.output == "error: stopped after 0.1 s"
+    assert ran.returncode != 0
+    assert ran.stdout == "error: stopped after 0.1 s"
 
 
 @pytest.mark.parametrize(("does", "expected"), [("kill -KILL $$", True), ("kill -TERM $$", False), ("exit 9", False)])
 def test_a_program_that_was_killed_is_known_from_one_that_failed(does: str, expected: bool) -> None:
-    assert run_watched(["sh", "-c", does], env={}, observer=ProcessObserver()).was_killed is expected
+    assert was_killed(run_watched(["sh", "-c", does], env={}, observer=ProcessObserver())) is expected
 
 
 def test_an_interpreter_that_is_killed_while_uv_asks_it_is_no_failure_of_uv(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
@@ -62,11 +63,11 @@ def bytecode_tag(python: str) -> str:
     return f"cpython-{python.replace('.', '')}"
 
 
+@dataclass(frozen=True)
 class BytecodeStore:
     """A folder per (Python, wheel). A folder that exists is whole: it is made elsewhere and renamed into place."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    root: Path
 
     def folder(self, tag: str, key: str) -> Path:
         return self.root / tag / key

@@ -8,7 +8,7 @@ without its `ready.json`, which is written last, is half-made, and the next one 
 import fcntl
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from time import sleep, time_ns
 from knowngood.domain.issue import digest
 from knowngood_workers.common.atomic_write import read_json, read_regular, write_whole
 from knowngood_workers.common.trees import remove_tree
-from knowngood_workers.provision.site_packages import find_distributions, seal, site_of
+from knowngood_workers.provision.site_packages import Distribution, find_distributions, inodes_of, seal, site_of
 
 _READY = "ready.json"
 _PYLOCK = "pylock.toml"
@@ -171,19 +171,15 @@ class EnvironmentCache:
 
     def _remove_if_broken(self, key: str, on_wait: Callable[[], None]) -> None:
         """Remove what is half-made or edited; of the latter also the unpacked wheels that were edited with it."""
-        ready = self.load(key)
-        changed = self._changed(ready) if ready is not None else set()
-        if ready is not None and not changed:
-            return
-        distributions = (
-            find_distributions(site_of(self.folder(key), ready.python)).values() if ready is not None else ()
-        )
-        edited_inodes = {
-            distribution.inode() for distribution in distributions if distribution.is_edited_in(changed)
-        } - {None}
+        ready, edited = self.load(key), set[tuple[int, int]]()
+        if ready is not None:
+            changed = self._changed(ready)
+            if not changed:
+                return
+            edited = inodes_of(wheel for wheel in self._distributions(ready) if wheel.is_edited_in(changed))
         self.discard(key)
-        if edited_inodes:
-            self.drop_unpacked_wheels({inode for inode in edited_inodes if inode}, on_wait)
+        if edited:
+            self.drop_unpacked_wheels(edited, on_wait)
 
     def drop_unpacked_wheels(self, inodes: set[tuple[int, int]], on_wait: Callable[[], None]) -> None:
         """Remove edited unpacked wheels from uv's cache, so that uv unpacks them anew; waits until uv is idle."""
@@ -193,9 +189,8 @@ class EnvironmentCache:
                 sleep(_POLL_S)
             self._remove_archives(inodes, even_if_linked=True)
 
-    def _inodes(self, ready: EnvironmentRecord) -> set[tuple[int, int]]:
-        distributions = find_distributions(site_of(self.folder(ready.key), ready.python)).values()
-        return {inode for inode in (distribution.inode() for distribution in distributions) if inode is not None}
+    def _distributions(self, ready: EnvironmentRecord) -> Iterable[Distribution]:
+        return find_distributions(site_of(self.folder(ready.key), ready.python)).values()
 
     def footprint(self) -> int:
         """Bytes of all ready environments, each wheel counted once."""
@@ -241,7 +236,7 @@ class EnvironmentCache:
     def _evict(self, ready: EnvironmentRecord) -> bool:
         with self._locked(ready.key) as descriptor:
             if descriptor is not None:
-                inodes = self._inodes(ready)
+                inodes = inodes_of(self._distributions(ready))
                 self.discard(ready.key)
                 self._forget_archives(inodes)
             return descriptor is not None

@@ -10,7 +10,7 @@ from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.atomic_write import read_json, write_whole
 from knowngood_workers.provision.pylock import Lock
 from knowngood_workers.provision.resolver import ProvisionFailure
-from knowngood_workers.provision.uv_cli import KILLED, ProcessObserver, run_watched
+from knowngood_workers.provision.uv_cli import KILLED, ProcessObserver, run_watched, was_killed
 
 _S = 600
 _MARK = "@found "
@@ -53,10 +53,10 @@ def ask_python(
     ran = run_watched(
         [str(python), "-I", "-B", "-W", "ignore", "-c", script], env=environ, observer=observer, timeout_s=_S
     )
-    lines = [line.strip() for line in reversed(ran.output.splitlines()) if line.strip()]
+    lines = [line.strip() for line in reversed(ran.stdout.splitlines()) if line.strip()]
     answer = next((line for line in lines if line.startswith(_MARK)), None)
-    if ran.code != 0 or answer is None:
-        last = KILLED if ran.was_killed else next(iter(lines), f"exit {ran.code}")
+    if ran.returncode != 0 or answer is None:
+        last = KILLED if was_killed(ran) else next(iter(lines), f"exit {ran.returncode}")
         raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, f"{problem}: {last}"))
     return {str(name): str(value) for name, value in json.loads(answer.removeprefix(_MARK)).items()}
 

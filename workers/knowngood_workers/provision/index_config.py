@@ -137,7 +137,9 @@ def bridge(pip: Mapping[str, str], environ: Mapping[str, str]) -> Index:
     With an extra index the strategy is `unsafe-best-match`, which is pip's rule; uv's own would take an old version
     from a stale extra index (measured 2026-11: celery 5.6.3 where pip chose 5.7.0).
     """
-    variables = {**_base(environ), **_places(pip, environ), **_access(pip, environ)}
+    dropped = {*_DROPPED, *(name for name in environ if name.startswith(("UV_", "PIP_")))}
+    others = {name: value for name, value in environ.items() if name not in dropped}
+    variables = {**others, **_places(pip, environ), **_access(pip, environ)}
     if variables.get("UV_INDEX") or variables.get("UV_EXTRA_INDEX_URL"):
         variables["UV_INDEX_STRATEGY"] = environ.get("UV_INDEX_STRATEGY", "unsafe-best-match")
     no_index = pip.get("no-index", "").lower() in {"1", "true", "yes", "on"} and "UV_DEFAULT_INDEX" not in environ
@@ -167,20 +169,13 @@ def _places(pip: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str
 
 def _access(pip: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """How to get there: certificates, trusted hosts, proxy."""
-    variables = {}
-    if pip.get("cert") and Path(pip["cert"]).is_file():
-        variables["SSL_CERT_FILE"] = pip["cert"]
-    if pip.get("trusted-host"):
-        variables["UV_INSECURE_HOST"] = " ".join(pip["trusted-host"].split())
-    if pip.get("proxy"):
-        variables["ALL_PROXY"] = pip["proxy"]
-    return {name: value for name, value in variables.items() if name not in environ}
-
-
-def _base(environ: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value for name, value in environ.items() if not name.startswith(("UV_", "PIP_")) and name not in _DROPPED
+    cert = pip.get("cert", "")
+    variables = {
+        "SSL_CERT_FILE": cert if Path(cert).is_file() else "",
+        "UV_INSECURE_HOST": " ".join(pip.get("trusted-host", "").split()),
+        "ALL_PROXY": pip.get("proxy", ""),
     }
+    return {name: value for name, value in variables.items() if value and name not in environ}
 
 
 def _is_there(place: str) -> bool:

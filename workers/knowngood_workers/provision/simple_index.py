@@ -71,21 +71,18 @@ class SimpleIndex:
             raise IndexUnusable(f"the package index lists no file of {project}; is its address right?")
         return tuple(files.values())
 
-    def metadata_of(self, file: IndexFile, *, version_py: bool = False) -> WheelMetadata:
-        """A wheel's own metadata. Raises UnreadableWheel.
-
-        With `version_py` also what its torch will say on import, where the index serves parts of files.
+    def metadata_of(self, file: IndexFile) -> WheelMetadata:
+        """A wheel's own metadata, and where the index serves parts of files also what its torch will say on import.
+        Raises UnreadableWheel.
         """
         beside = self._beside(file) if file.metadata is not None else None
-        if beside is not None and not version_py:
-            return WheelMetadata(beside)
         try:
-            metadata, version = self._inside(file)
+            inside = self._inside(file)
         except UnreadableWheel:
             if beside is None:
                 raise
             return WheelMetadata(beside)
-        return WheelMetadata(beside or metadata, version)
+        return replace(inside, metadata=beside or inside.metadata)
 
     def _addresses(self) -> Iterator[str]:
         if self.only:
@@ -124,7 +121,7 @@ class SimpleIndex:
             return None
         return content.decode("utf-8", errors="replace")
 
-    def _inside(self, file: IndexFile) -> tuple[str, str]:
+    def _inside(self, file: IndexFile) -> WheelMetadata:
         """METADATA and `torch/version.py`, read out of the wheel without fetching it."""
         try:
             with zipfile.ZipFile(io.BufferedReader(_RemoteFile(self, file), _CHUNK_BYTES)) as wheel:
@@ -134,7 +131,7 @@ class SimpleIndex:
                 if not named:
                     raise UnreadableWheel(f"{file.name} holds no METADATA")
                 version = _member(wheel, "torch/version.py") if "torch/version.py" in wheel.namelist() else ""
-                return _member(wheel, named[0]), version
+                return WheelMetadata(_member(wheel, named[0]), version)
         except (OSError, HTTPException, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
             raise UnreadableWheel(f"what {file.name} says of itself cannot be read: {self._hidden(error)}") from None
 

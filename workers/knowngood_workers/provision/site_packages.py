@@ -80,6 +80,11 @@ def find_distributions(site: Path) -> dict[str, Distribution]:
     return distributions
 
 
+def inodes_of(distributions: Iterable[Distribution]) -> set[tuple[int, int]]:
+    """Which files of uv's cache their METADATA are, as far as they have one."""
+    return {inode for distribution in distributions if (inode := distribution.inode()) is not None}
+
+
 def _sha256(file: Path) -> str:
     """As RECORD has it: URL-safe base64 without padding."""
     with file.open("rb") as opened:

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
 from time import monotonic
+from typing import IO, cast
 
 import uv
 
@@ -78,22 +79,14 @@ class ProcessObserver:
             raise Cancelled("stopped while the environment was being made")
 
 
-@dataclass(frozen=True)
-class ProcessResult:
-    """`code` is the exit status; of a process that a signal ended, the signal's number with a minus."""
-
-    code: int
-    output: str
-
-    @property
-    def was_killed(self) -> bool:
-        """From outside, as by a kernel short of memory: it could say nothing of its reason."""
-        return self.code == -signal.SIGKILL
+def was_killed(ran: subprocess.CompletedProcess[str]) -> bool:
+    """From outside, as by a kernel short of memory: it could say nothing of its reason."""
+    return ran.returncode == -signal.SIGKILL
 
 
 def run_watched(
     command: list[str], *, env: Mapping[str, str], observer: ProcessObserver, timeout_s: float | None = None
-) -> ProcessResult:
+) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, line by line. Stops it when cancelled; its output is stdout and stderr together."""
     ends_at = None if timeout_s is None else monotonic() + timeout_s
     lines: list[str] = []
@@ -104,41 +97,37 @@ def run_watched(
                 observer.on_line(line)
             observer.check()
             if ends_at is not None and monotonic() > ends_at:
-                return ProcessResult(code=-1, output="\n".join([*lines, f"error: stopped after {timeout_s:g} s"]))
-        return ProcessResult(code=process.wait(), output="\n".join(lines))
+                lines.append(f"error: stopped after {timeout_s:g} s")
+                return subprocess.CompletedProcess(command, -1, "\n".join(lines))
+        return subprocess.CompletedProcess(command, process.wait(), "\n".join(lines))
 
 
 @contextmanager
 def _started(
     command: list[str], env: Mapping[str, str], observer: ProcessObserver
 ) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command,
         env=dict(env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=observer.inherited,
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(_STOP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
     """The lines of its output as they come; None whenever a moment passed without any."""
-    if process.stdout is None:
-        return
-    pipe, rest = process.stdout.fileno(), b""
+    pipe, rest = cast(IO[bytes], process.stdout).fileno(), b""
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while True:
@@ -192,11 +181,11 @@ class Installer:
             fault = Fault.DISK_FULL if problem.errno in {errno.ENOSPC, errno.EDQUOT} else Fault.OTHER
             raise InstallerFailed(fault, f"uv could not be run: {problem.strerror}") from problem
         # The interpreter that uv asks about itself can be killed as well; uv lives, and says so.
-        if ran.was_killed or (ran.code != 0 and _CHILD_KILLED in ran.output):
+        if was_killed(ran) or (ran.returncode != 0 and _CHILD_KILLED in ran.stdout):
             raise InstallerFailed(Fault.OTHER, KILLED)
-        if ran.code != 0:
-            raise self._failed(ran.output)
-        return ran.output
+        if ran.returncode != 0:
+            raise self._failed(ran.stdout)
+        return ran.stdout
 
     def _failed(self, output: str) -> InstallerFailed:
         fault, is_doubtful = classify_failure(output)

@@ -100,7 +100,7 @@ def look(index: SimpleIndex, builds: Sequence[Build], today: date, since: Versio
     for release in fresh:
         python, wheel = main_wheel(release, usual)
         try:
-            words = index.metadata_of(wheel, version_py=True)
+            words = index.metadata_of(wheel)
         except UnreadableWheel as problem:
             undescribed[str(release.version)] = str(problem)
             continue
