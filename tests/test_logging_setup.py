@@ -20,9 +20,9 @@ from knowngood.domain.measuring.job import (
 )
 from knowngood.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
 from knowngood.logging_setup import Format, Level, configure
+from knowngood.measure.dispatch import log_events
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import AccessPolicy
-from knowngood_workers.dispatch.job_log import JobLog
 from tests.make import NOON
 from tests.store.given import MACHINE
 from tests.web.asking import bearer, client_of
@@ -166,7 +166,7 @@ def test_a_dispatchers_lines_name_run_job_and_arm_and_not_what_was_said(capsys: 
         asked.append(job)
         return "run-1"
 
-    journal = JobLog(run_of)
+    tell = log_events(run_of)
     record = RunRecord(ending=Ending.NOT_STARTED, trouble=Trouble(TroubleCode.DISK_FULL, PASTED))
     for event in (
         JobStarted("job-1", 2, MACHINE),
@@ -176,7 +176,7 @@ def test_a_dispatchers_lines_name_run_job_and_arm_and_not_what_was_said(capsys: 
         ArmFinished("job-1", 2, "attempt-1", record, PASTED, "", MACHINE.digest, NOON, NOON),
         JobEnded("job-1", 2, PASTED),
     ):
-        journal.tell(event)
+        tell(event)
     told = lines(capsys)
     assert asked == ["job-1"]
     assert {(line["run"], line["job"], line["try_no"]) for line in told} == {("run-1", "job-1", 2)}

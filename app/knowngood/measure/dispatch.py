@@ -1,14 +1,25 @@
 """`knowngood dispatch`: queued jobs are run until it is stopped."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
+
+import structlog
 
 from knowngood.cli.context import opened
 from knowngood.cli.lazy import command
 from knowngood.cli.options import NODE_IP, flag, option, text
 from knowngood.cli.signals import stoppable
 from knowngood.commands.maintain import migrate
+from knowngood.domain.measuring.job import (
+    ArmFinished,
+    ArmStarted,
+    EnvironmentReady,
+    Event,
+    JobEnded,
+    JobStarted,
+    Provisioning,
+)
 from knowngood.health.fleet.cli import leading
 from knowngood.logging_setup import configure
 from knowngood.measure.jobs import Work, own_hardware, transport
@@ -17,7 +28,10 @@ from knowngood.store.engine import Engine, reading
 from knowngood.store.jobs.job_queue import find_run_of
 from knowngood_workers.dispatch.dispatcher import DispatchOptions
 from knowngood_workers.dispatch.dispatcher import dispatch as run_jobs
-from knowngood_workers.dispatch.job_log import JobLog
+
+_JOBS_AT_ONCE = 1024  # whose runs are remembered
+
+log = structlog.get_logger(__name__)
 
 
 @command(
@@ -41,15 +55,43 @@ def dispatch(*, migrate_first: bool, until_idle: bool, ray: str, node_ip: str, w
         migrate()
     engine = opened(settings)
     how = DispatchOptions(hardware=own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
-    journal = JobLog(partial(_run_of, engine))
+    tell = log_events(partial(_run_of, engine))
     with stoppable() as stop:
         if not ray:
-            run_jobs(engine, transport(Work(settings)), how, stop=stop, on_event=journal.tell)
+            run_jobs(engine, transport(Work(settings)), how, stop=stop, on_event=tell)
             return
         with leading(ray, node_ip, where) as fleet:
-            run_jobs(engine, fleet, replace(how, room=fleet.room), stop=stop, on_event=journal.tell)
+            run_jobs(engine, fleet, replace(how, room=fleet.room), stop=stop, on_event=tell)
 
 
 def _run_of(engine: Engine, job: str) -> str:
     with reading(engine) as s:
         return find_run_of(s, job)
+
+
+def log_events(run_of: Callable[[str], str]) -> Callable[[Event], None]:
+    """A function that hears every event after it was recorded, in the thread of its job, and logs it: run, job, arm and
+    how it ended, nothing that an arm printed. `run_of` looks a job's run up, once a job.
+    """
+    known_run_of = lru_cache(_JOBS_AT_ONCE)(run_of)
+
+    def tell(event: Event) -> None:
+        line = log.bind(run=known_run_of(event.job), job=event.job, try_no=event.try_no)
+        match event:
+            case JobStarted():
+                line.info("job started", machine=event.machine.digest)
+            case Provisioning():
+                line.debug("environment in the making", phase=event.phase)
+            case EnvironmentReady():
+                line.info("environment ready", seconds=round(event.seconds, 3), reused=event.reused)
+            case ArmStarted():
+                line.info("arm started", attempt=event.attempt)
+            case ArmFinished():
+                took = event.finished_at - event.started_at
+                trouble = event.record.trouble.code.value if event.record.trouble else ""
+                how = {"ending": event.record.ending.value, "trouble": trouble}
+                line.info("arm finished", attempt=event.attempt, seconds=round(took.total_seconds(), 3), **how)
+            case JobEnded():
+                line.info("job ended", is_whole=not event.problem)
+
+    return tell

@@ -109,30 +109,29 @@ def dispatch(
     *,
     stop: Callable[[], bool],
     on_event: Callable[[Event], None] = lambda _: None,
-    now: Callable[[], datetime] = utc_now,
 ) -> None:
     """Run jobs until `stop()` says so, or nothing is left where `how.until_idle`.
 
     `on_event` hears every event after it was recorded, in the thread of its job. Raises DispatcherBusy where another
     dispatcher is at work, also when it took over from this one.
     """
-    _Dispatcher(engine, transport, how, on_event=on_event, now=now).run(stop)
+    _Dispatcher(engine, transport, how, on_event).run(stop)
 
 
+@dataclass
 class _ActiveJob:
     """A job on its way, and what is to become of it."""
 
-    def __init__(self, spec: JobSpec, handle: JobHandle) -> None:
-        self.spec = spec
-        self.handle = handle
-        self.thread: threading.Thread | None = None
-        self.heard = time.monotonic()
-        self.progress_at = 0.0
-        self.phase = ""
-        self.asked_to_stop_at: float | None = None
-        self.is_released = False
-        self.verdict = ""
-        self.error: Exception | None = None
+    spec: JobSpec
+    handle: JobHandle
+    thread: threading.Thread | None = None
+    heard: float = field(default_factory=time.monotonic)
+    progress_at: float = 0.0
+    phase: str = ""
+    asked_to_stop_at: float | None = None
+    is_released: bool = False
+    verdict: str = ""
+    error: Exception | None = None
 
     def ask_to_stop(self) -> None:
         if self.asked_to_stop_at is None:
@@ -180,19 +179,12 @@ class _Outage:
 
 class _Dispatcher:
     def __init__(
-        self,
-        engine: Engine,
-        transport: Transport,
-        how: DispatchOptions,
-        *,
-        on_event: Callable[[Event], None],
-        now: Callable[[], datetime],
+        self, engine: Engine, transport: Transport, how: DispatchOptions, on_event: Callable[[Event], None]
     ) -> None:
         self._engine = engine
         self._transport = transport
         self._how = how
         self._on_event = on_event
-        self._now = now
         self._active: dict[str, _ActiveJob] = {}
         self._renewed_at = 0.0
         self._offered: frozenset[str] = frozenset()
@@ -257,7 +249,7 @@ class _Dispatcher:
     def _take_lease(self) -> bool:
         asked_at = time.monotonic()
         with unit_of_work(self._engine) as s:
-            taken = take_lease(s, DISPATCHER, self._how.holder, self._now(), self._how.lease_s)
+            taken = take_lease(s, DISPATCHER, self._how.holder, utc_now(), self._how.lease_s)
         self._renewed_at = asked_at
         return taken
 
@@ -286,7 +278,7 @@ class _Dispatcher:
             log.error("lease lost", lease=DISPATCHER, holder=self._how.holder, jobs=len(self._active))
             raise self._busy()
         with unit_of_work(self._engine) as s:
-            renew_jobs(s, self._active, self._how.holder, self._now(), self._how.lease_s)
+            renew_jobs(s, self._active, self._how.holder, utc_now(), self._how.lease_s)
         return True
 
     def _offer(self, *, again: bool) -> None:
@@ -294,13 +286,13 @@ class _Dispatcher:
         now = frozenset(self._how.room_now())
         if again or now - self._offered:
             with unit_of_work(self._engine) as s:
-                offer_classes(s, now, self._how.holder, self._now(), self._how.lease_s)
+                offer_classes(s, now, self._how.holder, utc_now(), self._how.lease_s)
         self._offered = now
 
     def _adopt(self) -> None:
         """Count the losses of whoever held jobs before us; nothing of theirs can still be running."""
         with reading(self._engine) as s:
-            orphans = load_orphans(s, self._how.holder, self._now())
+            orphans = load_orphans(s, self._how.holder, utc_now())
         for job, try_no in orphans:
             if job not in self._active:
                 log.warning("job adopted", job=job, try_no=try_no)
@@ -335,7 +327,7 @@ class _Dispatcher:
                 spec = claim_job(
                     s,
                     self._how.holder,
-                    self._now(),
+                    utc_now(),
                     self._how.lease_s,
                     hardware=open_classes,
                     run=self._how.run,
@@ -391,7 +383,7 @@ class _Dispatcher:
 
     def _record(self, event: Event) -> None:
         with unit_of_work(self._engine) as s:
-            record_event(s, event, self._now(), holder=self._how.holder)
+            record_event(s, event, utc_now(), holder=self._how.holder)
 
     def _answer_loss(self, active: _ActiveJob, problem: KnownGoodError) -> None:
         reason = str(problem)
@@ -408,14 +400,14 @@ class _Dispatcher:
     def _lose(self, job: str, try_no: int, reason: str) -> None:
         try:
             with unit_of_work(self._engine) as s:
-                lose_job(s, job, try_no, reason, self._now())
+                lose_job(s, job, try_no, reason, utc_now())
         except StaleEvent as stale:
             log.info("loss was counted already", job=job, reason=str(stale))
 
     def _release(self, spec: JobSpec, reason: str) -> None:
         try:
             with unit_of_work(self._engine) as s:
-                release_job(s, spec.job, spec.try_no, self._now())
+                release_job(s, spec.job, spec.try_no, utc_now())
         except StaleEvent as stale:
             reason = str(stale)  # it was handed back before: by a commit whose answer was lost
         log.info("job handed back", job=spec.job, try_no=spec.try_no, reason=reason)

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -159,11 +159,12 @@ def make_pack(folder: Path, wanted: PackRequest, installer: Installer, *, now: d
         *(("wheels", wheel) for wheel in distinct if wheel not in there),
     ]
     with PartWriter(folder, wanted.part_bytes, _new_manifest(wanted, now)) as writer:
-        for path, content in (*_small_files(locks), *catalogue):
+        bare_locks = [(f"locks/{key}.toml", without_addresses(lock.text).encode()) for key, lock in locks.items()]
+        for path, content in (_own_wheel(), *bare_locks, *catalogue):
             writer.put(path, content)
         _put_wheels(writer, wheels, Fetcher(installer.variables()), tell)
         writer.finish(_final_manifest(writer.manifest, wanted, [path for path, _ in catalogue], there, left_out))
-        return PackResult(folder, len(writer.parts), writer.added_files, writer.added_bytes, left_out)
+        return PackResult(folder, len(writer.parts), len(writer.added), sum(writer.added), left_out)
 
 
 def _put_wheels(writer: PartWriter, wheels: Sequence[tuple[str, Wheel]], fetcher: Fetcher, tell: Tell) -> None:
@@ -240,13 +241,6 @@ def _resolve_worker(wanted: PackRequest, installer: Installer, platform: str, sc
     except InstallerFailed as failed:
         raise BadPack(f"the worker cannot be packed for Python {wanted.python}: {failed}") from failed
     return read_lock(target.read_text(encoding="utf-8"))
-
-
-def _small_files(locks: Mapping[str, Lock]) -> Iterator[tuple[str, bytes]]:
-    """The files that fit into memory: the worker's own wheel, the locks without addresses."""
-    yield _own_wheel()
-    for key, lock in locks.items():
-        yield f"locks/{key}.toml", without_addresses(lock.text).encode()
 
 
 def _catalogue_files(folders: Sequence[Path]) -> list[tuple[str, bytes]]:

@@ -126,12 +126,9 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         return manifest
 
     @property
-    def added_files(self) -> int:
-        return len(self._files.keys() - self._before)
-
-    @property
-    def added_bytes(self) -> int:
-        return sum(self._files[path]["bytes"] for path in self._files.keys() - self._before)
+    def added(self) -> list[int]:
+        """The bytes of each file that was added now."""
+        return [self._files[path]["bytes"] for path in self._files.keys() - self._before]
 
     def holds(self, path: str, sha256: str) -> bool:
         file = self._files.get(path)
