@@ -4,7 +4,7 @@ import math
 import re
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from keyword import iskeyword
 from typing import Annotated, Any
@@ -30,22 +30,27 @@ _SIGNALS = frozenset(name for name in signal.Signals.__members__ if not name.sta
 
 
 @dataclass(frozen=True)
-class _Form:
-    """A pattern whose refusal is told in words; the schema carries the pattern itself."""
+class _Check:
+    """A test that a text must pass, the sentence (with the text for `{}`) that refuses it, and what its schema says."""
 
-    pattern: str
-    wanted: str
+    accepts: Callable[[str], object]
+    refusal: str
+    schema: JsonSchemaValue = field(default_factory=dict)
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), "pattern": self.pattern}
+        return {**handler(schema), **self.schema}
 
     def _check(self, text: str) -> str:
-        if not re.fullmatch(self.pattern, text):
-            raise ValueError(f'"{text}" is not {self.wanted}')
+        if not self.accepts(text):
+            raise ValueError(self.refusal.format(text))
         return text
+
+
+def _form(pattern: str, wanted: str) -> _Check:
+    return _Check(re.compile(pattern).fullmatch, f'"{{}}" is not {wanted}', {"pattern": pattern})
 
 
 def _one_line(text: str) -> str:
@@ -54,19 +59,6 @@ def _one_line(text: str) -> str:
     if len(text) > TITLE_CHARACTERS:
         raise ValueError(f"has {len(text)} characters; {TITLE_CHARACTERS} are shown")
     return text
-
-
-@dataclass(frozen=True)
-class _Check:
-    """A test that a text must pass, and the sentence (with the text for `{}`) that refuses it."""
-
-    accepts: Callable[[str], object]
-    refusal: str
-
-    def __call__(self, text: str) -> str:
-        if not self.accepts(text):
-            raise ValueError(self.refusal.format(text))
-        return text
 
 
 def _check_summary(text: str) -> str:
@@ -141,25 +133,23 @@ def _params(params: dict[str, Any]) -> dict[str, Any]:
 Line = Annotated[
     str, AfterValidator(_one_line), Field(json_schema_extra={"minLength": 1, "maxLength": TITLE_CHARACTERS})
 ]
-Text = Annotated[str, AfterValidator(_Check(str.strip, "must not be empty")), Field(json_schema_extra={"minLength": 1})]
+Text = Annotated[str, _Check(str.strip, "must not be empty", {"minLength": 1})]
 Summary = Annotated[str, AfterValidator(_check_summary), Field(json_schema_extra={"minLength": SUMMARY_CHARACTERS})]
 Body = Annotated[
     str,
-    AfterValidator(_Check(lambda text: "`" in text, "shows no snippet; put what a user pastes between ``` lines")),
-    Field(json_schema_extra={"pattern": "`"}),
+    _Check(lambda text: "`" in text, "shows no snippet; put what a user pastes between ``` lines", {"pattern": "`"}),
 ]
-Url = Annotated[
-    str,
-    AfterValidator(_Check(_is_https, '"{}" is no https address')),
-    Field(json_schema_extra={"format": "uri", "pattern": "^https://"}),
-]
+Url = Annotated[str, _Check(_is_https, '"{}" is no https address', {"format": "uri", "pattern": "^https://"})]
 Specifier = Annotated[str, AfterValidator(_specifier)]
 RequirementText = Annotated[str, AfterValidator(_requirement)]
 VersionText = Annotated[str, AfterValidator(_version)]
 SignalName = Annotated[
     str,
-    AfterValidator(_Check(_SIGNALS.__contains__, '"{}" is no signal; write for example "SIGABRT" or "SIGSEGV"')),
-    Field(json_schema_extra={"pattern": "^SIG[A-Z0-9]+$"}),
+    _Check(
+        _SIGNALS.__contains__,
+        '"{}" is no signal; write for example "SIGABRT" or "SIGSEGV"',
+        {"pattern": "^SIG[A-Z0-9]+$"},
+    ),
 ]
 Probe = Annotated[
     str,
@@ -171,19 +161,19 @@ Params = Annotated[
     AfterValidator(_params),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
-Name = Annotated[str, _Form(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "a name of letters, digits, dots, dashes, underscores")]
+Name = Annotated[str, _form(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "a name of letters, digits, dots, dashes, underscores")]
 PackageName = Annotated[
     str,
-    _Form(r"^([a-z0-9]+(-[a-z0-9]+)*)?$", "a package's canonical name (PEP 503: small letters, digits, single dashes)"),
+    _form(r"^([a-z0-9]+(-[a-z0-9]+)*)?$", "a package's canonical name (PEP 503: small letters, digits, single dashes)"),
 ]
 FrameName = Annotated[
     str,
-    _Form(r"^[A-Za-z_<][A-Za-z0-9_<>.]*$", 'the name of a function, a kernel or a class, such as "Model.forward"'),
+    _form(r"^[A-Za-z_<][A-Za-z0-9_<>.]*$", 'the name of a function, a kernel or a class, such as "Model.forward"'),
 ]
-FunctionName = Annotated[str, _Form(r"^[a-z][a-z0-9_]*$", "the name of a function (lower case, digits, underscores)")]
-VectorIsa = Annotated[str, _Form(r"^(avx2|avx512)$", 'a vector ISA, "avx2" or "avx512"')]
-Capability = Annotated[str, _Form(r"^\d{1,2}\.\d$", 'a compute capability such as "7.0"')]
-PythonVersion = Annotated[str, _Form(r"^3\.\d{1,2}$", 'a version of Python such as "3.11"')]
-GitRevision = Annotated[str, _Form(r"^[0-9a-f]{40}$", "a git revision of 40 hexadecimal digits")]
-CudaVersion = Annotated[str, _Form(r"^\d{1,2}\.\d{1,2}$", 'a version of CUDA such as "12.4"')]
-LocalVersion = Annotated[str, _Form(r"^([a-z0-9]+(\.[a-z0-9]+)*)?$", 'a local version such as "cu124"')]
+FunctionName = Annotated[str, _form(r"^[a-z][a-z0-9_]*$", "the name of a function (lower case, digits, underscores)")]
+VectorIsa = Annotated[str, _form(r"^(avx2|avx512)$", 'a vector ISA, "avx2" or "avx512"')]
+Capability = Annotated[str, _form(r"^\d{1,2}\.\d$", 'a compute capability such as "7.0"')]
+PythonVersion = Annotated[str, _form(r"^3\.\d{1,2}$", 'a version of Python such as "3.11"')]
+GitRevision = Annotated[str, _form(r"^[0-9a-f]{40}$", "a git revision of 40 hexadecimal digits")]
+CudaVersion = Annotated[str, _form(r"^\d{1,2}\.\d{1,2}$", 'a version of CUDA such as "12.4"')]
+LocalVersion = Annotated[str, _form(r"^([a-z0-9]+(\.[a-z0-9]+)*)?$", 'a local version such as "cu124"')]

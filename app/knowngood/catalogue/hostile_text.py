@@ -107,8 +107,7 @@ def hostile_texts(pattern: str) -> Iterator[Hostile]:
     """Texts that feed each repetition of a pattern, without end or again and again, and texts that begin many matches
     and end none: with what may be left out and without it, and of characters that a class shares with others.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what a later Python may read otherwise
+    with warnings.catch_warnings(action="ignore"):  # of what a later Python may read otherwise
         tree = list(_PARSER.parse(pattern))
     classes = {str(class_): class_ for class_ in _classes(tree)}.values()
     characters = dict.fromkeys(

@@ -10,7 +10,7 @@ from typing import Any
 import regex
 from packaging.utils import canonicalize_name
 
-from knowngood.catalogue.lenient_reader import Outline, VariantOutline, tables
+from knowngood.catalogue.lenient_reader import Outline, VariantOutline, as_table, tables
 from knowngood.domain.issue import BASELINE, CONTROL, Comparison, Device, SignatureKind
 from knowngood.domain.timed_search import search
 from knowngood.serialization.toml_models import Finding
@@ -38,7 +38,9 @@ def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Fin
     yield from _cures(data, outline)
     yield from _observed(data, outline)
     yield from _packages(outline)
-    yield from _requires(data, outline)
+    requires = as_table(data.get("requires"))
+    yield from _device(requires, outline)
+    yield from _package(requires, outline)
     yield from _smoke(data)
     yield from _unstorable(data, ())
 
@@ -62,8 +64,7 @@ def _signature(outline: Outline) -> Iterator[Finding]:
 
 def _pattern_problems(pattern: str) -> Iterator[str]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         yield f'"pattern" is no regular expression: {error}'
@@ -84,18 +85,17 @@ def _links(data: Mapping[str, Any]) -> Iterator[Finding]:
     links = data.get("link")
     if not isinstance(links, list) or not links:
         return
-    tables = [link for link in links if isinstance(link, dict)]
-    if not any(link.get("kind") == "report" for link in tables):
+    if not any(link.get("kind") == "report" for _, link in tables(links)):
         yield ("link", 0, "kind"), 'no link is the "report"; link the thread in which the issue was reported'
     for at, url in _repeated(links, "url"):
         yield ("link", at, "url"), f'"{url}" is linked twice'
 
 
-def _repeated(tables: object, key: str) -> Iterator[tuple[int, str]]:
+def _repeated(value: object, key: str) -> Iterator[tuple[int, str]]:
     """Each text under this key that an earlier table of the list has too, with its place."""
     seen: set[str] = set()
-    for at, table in enumerate(tables if isinstance(tables, list) else []):
-        text = table.get(key) if isinstance(table, dict) else None
+    for at, table in tables(value):
+        text = table.get(key)
         if isinstance(text, str):
             if text in seen:
                 yield at, text
@@ -152,17 +152,15 @@ def _left(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
 
 def _cures(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     """A claim that names a workaround names one of the issue's own."""
-    claims = data.get("claim")
-    for at, claim in enumerate(claims if isinstance(claims, list) else []):
-        cure = claim.get("workaround") if isinstance(claim, dict) else None
+    for at, claim in tables(data.get("claim")):
+        cure = claim.get("workaround")
         if isinstance(cure, str) and cure and cure not in outline.workarounds:
             known = ", ".join(outline.workarounds) or "none"
             yield ("claim", at, "workaround"), f'no workaround is called "{cure}"; known: {known}'
 
 
 def _observed(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
-    tables = data.get("observed")
-    for key, table in tables.items() if isinstance(tables, dict) else ():
+    for key, table in as_table(data.get("observed")).items():
         if not isinstance(table, dict):
             continue
         for name in ("rtol", "atol"):
@@ -194,13 +192,6 @@ def _requirements(outline: Outline) -> Iterator[str]:
     return (text for texts in outline.requirements.values() for text in texts)
 
 
-def _requires(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
-    requires = data.get("requires")
-    if isinstance(requires, dict):
-        yield from _device(requires, outline)
-        yield from _package(requires, outline)
-
-
 def _device(requires: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     device = requires.get("device", "cpu")
     if "compute_capability" in requires and device != "cuda":
@@ -224,11 +215,10 @@ def _smoke(data: Mapping[str, Any]) -> Iterator[Finding]:
     """A smoke row has to be asked of every Python, in the bare environment of the build."""
     if data.get("smoke") is not True:
         return
-    requires, packages = data.get("requires"), data.get("packages")
     for key in ("python", "package"):
-        if isinstance(requires, dict) and requires.get(key):
+        if as_table(data.get("requires")).get(key):
             yield ("requires", key), f'a smoke row is asked of every build and Python; leave "{key}" out'
-    if isinstance(packages, dict) and packages:
+    if as_table(data.get("packages")):
         yield ("packages",), "a smoke row is asked of the build alone; leave its packages out"
 
 

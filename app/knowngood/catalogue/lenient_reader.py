@@ -52,15 +52,15 @@ class Outline:
 
 def outline_of(data: Mapping[str, Any]) -> Outline:
     """The outline of a document as `tomllib` gives it, right or wrong."""
-    signature, packages = _table(data.get("signature")), _table(data.get("packages"))
+    signature, packages = as_table(data.get("signature")), as_table(data.get("packages"))
     kind = signature.get("kind")
     pattern = signature.get("pattern", "")
     lists: dict[tuple[str, ...], dict[str, Any]] = {("packages",): packages}
     lists |= {("packages", key): value for key, value in packages.items() if isinstance(value, dict)}
     return Outline(
         exercises=_texts(data.get("exercises")),
-        suspect=_texts(_table(data.get("proof")).get("suspect")),
-        backends=_texts(_table(data.get("proof")).get("backends")),
+        suspect=_texts(as_table(data.get("proof")).get("suspect")),
+        backends=_texts(as_table(data.get("proof")).get("backends")),
         workarounds={
             table["id"]: at for at, table in tables(data.get("workaround")) if isinstance(table.get("id"), str)
         },
@@ -68,7 +68,7 @@ def outline_of(data: Mapping[str, Any]) -> Outline:
             VariantOutline(
                 at,
                 table["id"],
-                tuple(_table(table.get("params"))),
+                tuple(as_table(table.get("params"))),
                 _texts(table.get("arms")),
                 says_why=bool(str(table.get("why_not", "")).strip()),
                 is_reported=table.get("reported") is True,
@@ -86,7 +86,7 @@ def outline_of(data: Mapping[str, Any]) -> Outline:
     )
 
 
-def _table(value: object) -> dict[str, Any]:
+def as_table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

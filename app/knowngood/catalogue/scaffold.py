@@ -28,9 +28,7 @@ _TRACKERS = {
 
 _SILENT = "silent = false  # FILL IN: true where numbers are wrong without an error"
 _KIND = 'kind = "message"  # FILL IN: message, wrong_result, signal or hang'
-_OF_KIND = {
-    SignatureKind.SIGNAL: '\nsignals = ["SIGSEGV"]  # FILL IN: what kills the process, such as SIGSEGV or SIGABRT',
-}
+_SIGNALS = '\nsignals = ["SIGSEGV"]  # FILL IN: what kills the process, such as SIGSEGV or SIGABRT'
 _HANG = "HANG_S = 60  # FILL IN: after how many seconds a standalone run is called a hang\n"
 
 
@@ -70,7 +68,7 @@ def _document(id_: str, title: str, kind: SignatureKind | None) -> str:
         url=_quoted(url),
         link=_quoted(link),
         silent="silent = true" if kind is SignatureKind.WRONG_RESULT else _SILENT,
-        kind=f'kind = "{kind}"{_OF_KIND.get(kind, "")}' if kind else _KIND,
+        kind=f'kind = "{kind}"{_SIGNALS if kind is SignatureKind.SIGNAL else ""}' if kind else _KIND,
     )
     return f"#:schema ../{SCHEMA}\n{text}"
 

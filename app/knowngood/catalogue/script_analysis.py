@@ -9,7 +9,6 @@ import builtins
 import symtable
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -97,6 +96,11 @@ class Script:
         return None
 
     @property
+    def nodes(self) -> Iterator[ast.AST]:
+        """All nodes of the body, statement by statement."""
+        return (node for statement in self.body for node in ast.walk(statement))
+
+    @property
     def environment(self) -> dict[str, dict[str, str]]:
         """The literal ENV; empty where it is absent or not what it should be (a rule says so)."""
         return literal_environment(self.assigned("ENV")) or {}
@@ -117,7 +121,7 @@ def parse_script(text: str) -> Script:
 
 def _parse(text: str) -> ast.Module:
     try:
-        with _warnings_ignored():
+        with warnings.catch_warnings(action="ignore"):  # as of an odd escape: the author's business
             tree = ast.parse(text, feature_version=OLDEST_PYTHON)
             compile(text, "repro.py", "exec", dont_inherit=True)
     except SyntaxError as error:
@@ -131,20 +135,12 @@ def _parse(text: str) -> ast.Module:
 def _line_of_newer_syntax(text: str) -> int | None:
     """Where a statement stands that our own Python knows: the parser's refusal names the line behind it."""
     try:
-        with _warnings_ignored():
+        with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return None
     newer = (node.lineno for node in ast.walk(tree) if isinstance(node, ast.Match | ast.TryStar))
     return min(newer, default=None)
-
-
-@contextmanager
-def _warnings_ignored() -> Iterator[None]:
-    """Python's warnings, as of an odd escape, are the author's business."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _is_standalone(node: ast.stmt) -> bool:
@@ -226,6 +222,16 @@ def reached_from(script: Script, begin: Iterable[ast.stmt]) -> list[ast.stmt]:
     return [node for node in script.body if node in taken]
 
 
+def own_nodes(function: Function) -> Iterator[ast.AST]:
+    """The nodes of a function, and not in one inside it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
 def _acts_on_import(node: ast.stmt) -> bool:
     if isinstance(node, _DEFINITIONS):  # arms, which are the public functions, have nothing to do with each other
         return bool(node.decorator_list) and (isinstance(node, ast.ClassDef) or node.name.startswith("_"))
@@ -252,7 +258,7 @@ def _source(lines: Sequence[str], node: ast.stmt) -> str:
 def undefined_names(script: Script) -> dict[str, int]:
     """Names that functions and classes of the body use and nothing defines, each with a line that uses it."""
     known = {*script.bound, *dir(builtins), *_MODULE_NAMES}
-    with _warnings_ignored():
+    with warnings.catch_warnings(action="ignore"):
         table = symtable.symtable(_body_text(script), "repro.py", "exec")
     unknown = {name: line for name, line in _globals_used(table) if name not in known}
     uses = [node for statement in script.body for node in ast.walk(statement) if isinstance(node, ast.Name)]

@@ -13,6 +13,7 @@ from knowngood.catalogue.script_analysis import (
     Script,
     is_main_guard,
     literal_environment,
+    own_nodes,
     standalone,
     undefined_names,
 )
@@ -92,7 +93,7 @@ def _first_import(script: Script) -> int:
 
 
 def _forbidden_code(script: Script) -> Iterator[ScriptFinding]:
-    for node in (inner for statement in script.body for inner in ast.walk(statement)):
+    for node in script.nodes:
         if isinstance(node, ast.Assert) or _calls_assertion(node):
             yield (
                 node.lineno,
@@ -126,18 +127,10 @@ def _public(script: Script) -> dict[str, Function]:
 
 
 def _returns_something(function: Function) -> bool:
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
-            return True
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
-    return False
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    returned = (node.value for node in own_nodes(function) if isinstance(node, ast.Return))
+    return any(
+        value is not None and not (isinstance(value, ast.Constant) and value.value is None) for value in returned
+    )
 
 
 def _arms(script: Script, outline: Outline) -> Iterator[ScriptFinding]:
@@ -217,7 +210,7 @@ def _environment(script: Script, outline: Outline) -> Iterator[ScriptFinding]:
 
 def _imports(script: Script, outline: Outline) -> Iterator[ScriptFinding]:
     packages = sorted({re.split(r"[=<>!~ ]", text)[0] for texts in outline.requirements.values() for text in texts})
-    for node in (inner for statement in script.body for inner in ast.walk(statement)):
+    for node in script.nodes:
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         for root in _roots(node):

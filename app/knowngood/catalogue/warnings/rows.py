@@ -6,7 +6,7 @@ These are warnings beside the problems: a row that is right all the same waives 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -109,15 +109,16 @@ def _of_row(folder: Path, measured: Mapping[str, MeasuredReleases]) -> Iterator[
         *_of_probes(outline),
         *_of_versions(toml, measured),
     ]
-    warnings += [_warning(toml, folder.name, path, code, words) for path, code, words in findings]
+    warnings += [_warning(toml, folder.name, *finding) for finding in findings]
     yield from _waived(toml, folder.name, warnings)
 
 
-def _warning(toml: Toml, issue: str, path: KeyPath, code: WarningCode, words: str) -> RowWarning:
-    return RowWarning(toml.file, toml.lines.line_of(path), words, issue, code)
+def _warning(toml: Toml, issue: str, path: KeyPath, code: WarningCode, *values: str) -> RowWarning:
+    return RowWarning(toml.file, toml.lines.line_of(path), in_words(code, *values), issue, code)
 
 
-Told = tuple[KeyPath, WarningCode, str]
+Told = tuple[KeyPath, WarningCode, *tuple[str, ...]]
+"""The place, the code, and what fills the blanks of its sentence."""
 
 
 @cache
@@ -137,30 +138,26 @@ def _of_signature(issue: str, outline: Outline) -> Iterator[Told]:
     except regex.error:
         return  # a problem, which is reported as one
     if hit is not None:
-        shown = " ".join(hit.split())[:100]
-        yield ("signature", "pattern"), WarningCode.WIDE_SIGNATURE, in_words(WarningCode.WIDE_SIGNATURE, shown)
+        yield ("signature", "pattern"), WarningCode.WIDE_SIGNATURE, " ".join(hit.split())[:100]
 
 
 def _of_exercises(toml: Toml, outline: Outline) -> Iterator[Told]:
     if outline.exercises == ("eager",):
-        yield ("exercises",), WarningCode.EAGER_BASELINE, in_words(WarningCode.EAGER_BASELINE)
+        yield ("exercises",), WarningCode.EAGER_BASELINE
         return
     component = _text(toml.data, "component")
     own = next((probes for name, probes in _OWN_PATHS.items() if component.startswith(name)), ())
     if own and not outline.backends and not any(probe.startswith(own) for probe in outline.exercises):
-        words = in_words(WarningCode.WIDE_EXERCISES, component, '", "'.join(outline.exercises))
-        yield ("exercises",), WarningCode.WIDE_EXERCISES, words
+        yield ("exercises",), WarningCode.WIDE_EXERCISES, component, '", "'.join(outline.exercises)
 
 
 def _of_probes(outline: Outline) -> Iterator[Told]:
     for probe in outline.exercises:
         if probe.removeprefix("operator:aten::") in composite_operators():
-            words = in_words(WarningCode.COMPOSITE_OPERATOR, probe)
-            yield ("exercises",), WarningCode.COMPOSITE_OPERATOR, words
+            yield ("exercises",), WarningCode.COMPOSITE_OPERATOR, probe
     compiled = [probe for probe in outline.exercises if probe.startswith(("dynamo_", "inductor_", "export"))]
     if compiled and not outline.suspect:
-        words = in_words(WarningCode.UNNAMED_SUSPECT, '", "'.join(compiled))
-        yield ("exercises",), WarningCode.UNNAMED_SUSPECT, words
+        yield ("exercises",), WarningCode.UNNAMED_SUSPECT, '", "'.join(compiled)
 
 
 @cache
@@ -175,8 +172,7 @@ def _of_versions(toml: Toml, measured: Mapping[str, MeasuredReleases]) -> Iterat
         for claim in claims_in(text):
             so = contradiction(claim, measured)
             if so:
-                words = in_words(WarningCode.VERSION_WORDS, claim.words, claim.reading, so)
-                yield path, WarningCode.VERSION_WORDS, words
+                yield path, WarningCode.VERSION_WORDS, claim.words, claim.reading, so
 
 
 def _texts(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
@@ -206,8 +202,7 @@ def _waived(toml: Toml, issue: str, warnings: Sequence[RowWarning]) -> Iterator[
         ]
         used.update(fits)
         reason = _text(waivers[fits[0]][1], "reason") if fits else ""
-        yield RowWarning(warning.file, warning.line, warning.message, issue, warning.code, reason)
+        yield replace(warning, reason=reason)
     for at, waiver in waivers:
         if at not in used:
-            words = in_words(WarningCode.IDLE_WAIVER, _text(waiver, "warning"))
-            yield _warning(toml, issue, ("waiver", at), WarningCode.IDLE_WAIVER, words)
+            yield _warning(toml, issue, ("waiver", at), WarningCode.IDLE_WAIVER, _text(waiver, "warning"))

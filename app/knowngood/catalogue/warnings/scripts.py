@@ -10,7 +10,7 @@ from typing import TypeGuard
 import regex
 
 from knowngood.catalogue.lenient_reader import Outline
-from knowngood.catalogue.script_analysis import Function, Script, reached_from
+from knowngood.catalogue.script_analysis import Function, Script, own_nodes, reached_from
 from knowngood.catalogue.warnings.codes import WarningCode, in_words
 from knowngood.domain.issue import BASELINE, CONTROL, SignatureKind
 from knowngood.domain.timed_search import search
@@ -30,7 +30,7 @@ _SWITCHES = re.compile(r"\bis_(dynamo_)?compiling$|\b(compiler|_dynamo)\.(disabl
 def script_warnings(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
     """Warnings about a script beside its issue's document."""
     baseline, control = (reached(script, arm) for arm in (BASELINE, CONTROL))
-    refusing = {name for name, function in script.functions.items() if any(map(_is_refusal, _own(function)))}
+    refusing = {name for name, function in script.functions.items() if any(map(_is_refusal, own_nodes(function)))}
     for statement in baseline:
         yield from _swallowed(statement)
         yield from _late_refusals(statement, refusing)
@@ -99,10 +99,12 @@ def _name(function: ast.expr) -> str:
 def _late_refusals(statement: ast.stmt, refusing: Collection[str]) -> Iterator[ScriptWarning]:
     """`refusing` are the functions of the script that raise NotApplicable: a call of one is a refusal too."""
     for function in (node for node in ast.walk(statement) if isinstance(node, Function)):
-        refusals: list[ast.Raise | ast.Call] = [node for node in _own(function) if _is_refusal(node)]
-        refusals += [node for node in _own(function) if isinstance(node, ast.Call) and _name(node.func) in refusing]
-        handlers = [node for node in _own(function) if isinstance(node, ast.ExceptHandler)]
-        calls = [node for node in _own(function) if isinstance(node, ast.Call)]
+        refusals: list[ast.Raise | ast.Call] = [node for node in own_nodes(function) if _is_refusal(node)]
+        refusals += [
+            node for node in own_nodes(function) if isinstance(node, ast.Call) and _name(node.func) in refusing
+        ]
+        handlers = [node for node in own_nodes(function) if isinstance(node, ast.ExceptHandler)]
+        calls = [node for node in own_nodes(function) if isinstance(node, ast.Call)]
         suspect = min((call.lineno for call in calls if _is_suspect_call(call, function)), default=None)
         for refusal in refusals:
             around = next((handler for handler in handlers if refusal in set(ast.walk(handler))), None)
@@ -118,16 +120,6 @@ def _is_refusal(node: ast.AST) -> TypeGuard[ast.Raise]:
     return isinstance(node, ast.Raise) and _raises(node, "NotApplicable")
 
 
-def _own(function: Function) -> Iterator[ast.AST]:
-    """The nodes of a function, and not in one inside it."""
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
 def _raises(node: ast.Raise, name: str) -> bool:
     raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
     return raised is not None and _name(raised) == name
@@ -140,7 +132,7 @@ def _is_suspect_call(node: ast.Call, function: Function) -> bool:
     given = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
     made = {
         target.id
-        for statement in _own(function)
+        for statement in own_nodes(function)
         if isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Call)
         and _COMPILERS.search(_name(statement.value.func))
@@ -192,27 +184,27 @@ def _quoted(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
         regex.compile(outline.pattern)
     except regex.error:
         return  # a problem, which is told as one
-    own = {node.lineno: node.end_lineno or node.lineno for node in script.bound.get("SIGNATURE", ())}
-    spans = [*own.items(), *_raised_lines(script), *_docstrings(script)]
+    spans = [*map(_span, script.bound.get("SIGNATURE", ())), *_unquoted(script)]
     left_out = {line for first, last in spans for line in range(first, last + 1)}
     lines = script.text.split("\n")
     for node in script.body:
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+        first, last = _span(node)
+        for line in range(first, last + 1):
             if line not in left_out and search(outline.pattern, lines[line - 1 : line]).line is not None:
                 yield _warning(WarningCode.SIGNATURE_IN_SCRIPT, line)
 
 
-def _raised_lines(script: Script) -> Iterator[tuple[int, int]]:
-    for node in (inner for statement in script.body for inner in ast.walk(statement)):
+def _unquoted(script: Script) -> Iterator[tuple[int, int]]:
+    """What the script raises itself, and docstrings: a traceback quotes none."""
+    for node in script.nodes:
         if isinstance(node, ast.Raise):
-            yield node.lineno, node.end_lineno or node.lineno
+            yield _span(node)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            yield _span(node.body[0])
 
 
-def _docstrings(script: Script) -> Iterator[tuple[int, int]]:
-    """A traceback quotes no docstring."""
-    for node in (inner for statement in script.body for inner in ast.walk(statement)):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
-            yield node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno
+def _span(node: ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.end_lineno or node.lineno
 
 
 def _uncompared(
@@ -226,7 +218,7 @@ def _uncompared(
     for arm, statements in ((BASELINE, baseline), (CONTROL, control)):
         nodes = (inner for statement in statements for inner in ast.walk(statement))
         reports = [node.value for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)]
-        if reports and all(_is_constant(report) for report in reports):
+        if reports and all(isinstance(value, ast.Constant) for report in reports for value in report.values):
             words = f"what the {arm} reports is written into the script"
             yield _warning(WarningCode.NO_COMPARISON, reports[0].lineno, words)
 
@@ -234,10 +226,6 @@ def _uncompared(
 def _compares(statements: Iterable[ast.stmt]) -> bool:
     nodes = (inner for statement in statements for inner in ast.walk(statement))
     return any(isinstance(node, ast.Raise) and _raises(node, "WrongResult") for node in nodes)
-
-
-def _is_constant(report: ast.expr) -> bool:
-    return isinstance(report, ast.Dict) and all(isinstance(value, ast.Constant) for value in report.values)
 
 
 def _discarded(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
@@ -256,14 +244,14 @@ def _discarded(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
 
 
 def _suspect_calls(function: Function, suspects: Collection[str]) -> list[ast.Call]:
-    calls = [node for node in _own(function) if isinstance(node, ast.Call)]
+    calls = [node for node in own_nodes(function) if isinstance(node, ast.Call)]
     return [call for call in calls if _is_suspect_call(call, function) or _name(call.func) in suspects]
 
 
 def _unused(function: Function) -> Iterator[ast.expr]:
     """Yield the values that nothing reads: of statements, and of names that are never loaded."""
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    for node in _own(function):
+    for node in own_nodes(function):
         if isinstance(node, ast.Expr) or (
             isinstance(node, ast.Assign)
             and all(isinstance(target, ast.Name) and target.id not in read for target in node.targets)
@@ -289,7 +277,7 @@ def _apart(
     if outline.kind is SignatureKind.WRONG_RESULT and _compares(baseline) and not _compares(control):
         words = "the baseline raises WrongResult where the control never gets to"
         yield _warning(WarningCode.CONTROL_APART, line, words)
-    for call in (node for node in _own(functions[CONTROL]) if isinstance(node, ast.Call)):
+    for call in (node for node in own_nodes(functions[CONTROL]) if isinstance(node, ast.Call)):
         if _COMPILERS.search(_name(call.func)):
             yield _warning(WarningCode.COMPILED_CONTROL, call.lineno, ast.unparse(call.func))
     given, other = (_defaults(functions[arm]) for arm in (CONTROL, BASELINE))

@@ -161,20 +161,16 @@ def _holds(claim: VersionClaim, answers: Sequence[tuple[Release, bool]]) -> bool
         case Says.CHANGES_AT | Says.CHANGES_FROM:
             older = [answer for answer in answers if answer[0] < claim.release]
             newer = [answer for answer in answers if answer[0] >= claim.release]
-            stays = claim.says is Says.CHANGES_AT or _agree(newer)
+            stays = claim.says is Says.CHANGES_AT or len({fails for _, fails in newer}) <= 1
             return _is_edge(older, newer[:1]) if stays else False
         case Says.CHANGES_AFTER:
-            older = [answer for answer in answers if _up_to(answer[0], claim.release)]
+            older = [answer for answer in answers if answer[0][: len(claim.release)] <= claim.release]
             return _is_edge(older, answers[len(older) :][:1])
 
 
 def _is_edge(older: Sequence[tuple[Release, bool]], newer: Sequence[tuple[Release, bool]]) -> bool | None:
     """Whether the answer changes between the newest of the one and the oldest of the other."""
     return older[-1][1] is not newer[0][1] if older and newer else None
-
-
-def _agree(answers: Sequence[tuple[Release, bool]]) -> bool:
-    return len({fails for _, fails in answers}) <= 1
 
 
 def _changes_within(claim: VersionClaim, answers: Sequence[tuple[Release, bool]]) -> bool:
@@ -191,7 +187,3 @@ def _release(text: str) -> Release:
 
 def _is_of(release: Release, named: Release) -> bool:
     return release[: len(named)] == named
-
-
-def _up_to(release: Release, named: Release) -> bool:
-    return release[: len(named)] <= named
