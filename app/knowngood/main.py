@@ -35,7 +35,7 @@ TABLE = {
     "Measure": {
         "run": ("knowngood.measure.run", "Run what is not known yet, and print the matrix."),
         "here": ("knowngood.measure.here", "Run the catalogue inside a Python environment as it is."),
-        "bisect": ("knowngood.measure.bisect", "Find the build that broke an issue, or mended it."),
+        "bisect": ("knowngood.measure.bisection.cli", "Find the build that broke an issue, or mended it."),
         "next": ("knowngood.measure.scheduling.cli", "Say what is worth measuring next, and why."),
         "recheck": ("knowngood.measure.recheck", "Ask cells with an answer, drawn by chance, once more."),
         "pack": ("knowngood.measure.pack", "Pack builds and issues for a machine without network."),

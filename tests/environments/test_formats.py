@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
-from knowngood.catalogue.build_loader import read_builds
+from knowngood.catalogue.loader import read_builds
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import BadEnvironment, OtherPython
 from knowngood.environments.detect import read_environment

@@ -35,7 +35,7 @@ class _Check:
 
     accepts: Callable[[str], object]
     refusal: str
-    schema: JsonSchemaValue = field(default_factory=dict)
+    schema: JsonSchemaValue = field(default_factory=dict, hash=False)
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(source))

@@ -195,17 +195,14 @@ def end_in_time(drain_s: float) -> None:
 
 def _drain_first(app: FastAPI, drain_s: float) -> None:
     """Put a moment between the signal and what uvicorn does about it."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        _delay(number, drain_s, lambda: begin_to_stop(app))
-
-
-def _delay(number: signal.Signals, seconds: float, begin: Callable[[], None]) -> None:
-    then = signal.getsignal(number)
+    then = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def hear(heard: int, frame: object) -> None:
-        begin()
-        end_in_time(seconds)
-        if callable(then):
-            threading.Timer(seconds, then, (heard, frame)).start()
+        begin_to_stop(app)
+        end_in_time(drain_s)
+        act = then[signal.Signals(heard)]
+        if callable(act):
+            threading.Timer(drain_s, act, (heard, frame)).start()
 
-    signal.signal(number, hear)
+    for number in then:
+        signal.signal(number, hear)

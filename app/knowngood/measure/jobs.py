@@ -78,12 +78,9 @@ class Work:
         feasible = tuple(job for job in planned if self._is_here(job))
         if len(feasible) < len(planned):
             arms = sum(len(job.arms) for job in planned) - sum(len(job.arms) for job in feasible)
-            err.print(f"{arms} arms need packages that {self._source} lacks, and are left out", soft_wrap=True)
+            source = "the pack" if self.pack else "an adopted interpreter, which is used as it is,"
+            err.print(f"{arms} arms need packages that {source} lacks, and are left out", soft_wrap=True)
         return feasible
-
-    @property
-    def _source(self) -> str:
-        return "the pack" if self.pack else "an adopted interpreter, which is used as it is,"
 
     def _is_here(self, job: PlannedJob) -> bool:
         if job.build.id in self.adopted and not job.request.packages and not job.request.mutates:

@@ -15,7 +15,7 @@ from knowngood.measure.bisection.cli import (
     BisectQuestion,
     BisectResult,
     Measure,
-    as_json,
+    as_body,
     choose_hardware,
     outlook,
     search,
@@ -119,7 +119,7 @@ def test_confirming_asks_both_sides_for_what_they_lack_and_counts_that_apart(wor
     assert here.asked == [{BASELINE: 2}] * 2
     assert (found.asked_builds, found.confirmed) == ((), (BUILDS[3].id, BUILDS[4].id))
     assert found.answer.changes[0].missing == ""
-    assert as_json(QUESTION, found)["boundary"]["confirmed"] is True
+    assert as_body(QUESTION, found)["boundary"]["confirmed"] is True
 
 
 def test_a_side_that_turns_out_flaky_moves_the_boundary(world: Callable[[str], World]) -> None:

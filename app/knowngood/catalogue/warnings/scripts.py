@@ -195,7 +195,7 @@ def _quoted(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
 
 
 def _unquoted(script: Script) -> Iterator[tuple[int, int]]:
-    """What the script raises itself, and docstrings: a traceback quotes none."""
+    """Lines of what the script raises itself, and of docstrings: a traceback quotes none."""
     for node in script.nodes:
         if isinstance(node, ast.Raise):
             yield _span(node)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from knowngood.catalogue.build_loader import read_builds
+from knowngood.catalogue.loader import read_builds
 from knowngood.catalogue.problems import CatalogueProblems
 from knowngood.catalogue.text_files import read_text, read_toml
 from knowngood.domain.builds.build import DEFAULT_PYTHON
