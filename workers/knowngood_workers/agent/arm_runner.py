@@ -36,7 +36,7 @@ from knowngood.domain.verdicts.outcome import (
     Trouble,
     TroubleCode,
 )
-from knowngood_workers.agent.sandbox_policy import MOUNT, SandboxSpec
+from knowngood_workers.agent.sandbox_policy import MOUNT, SandboxSpec, programs_behind
 from knowngood_workers.common.atomic_write import read_regular
 from knowngood_workers.common.trees import remove_tree
 from knowngood_workers.standalone import cgroup, supervisor
@@ -264,7 +264,9 @@ def execute(
             started = None if is_forked else _start_supervisor(theirs)
         report = _exchange(ours, order, arm, is_cancelled)
     if started is not None:
-        _wait_for(started, is_done=report is not None)
+        if report is None:
+            started.kill()
+        started.wait()
     if report is None:
         _kill_by_environment(scratch)
         lost = f"the supervisor of this attempt ({arm.arm} of {arm.issue}) died before it could report; run it again"
@@ -314,12 +316,6 @@ def _start_supervisor(theirs: socket.socket) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
-
-
-def _wait_for(started: subprocess.Popen[bytes], *, is_done: bool) -> None:
-    if not is_done:
-        started.kill()
-    started.wait()
 
 
 def _exchange(
@@ -464,13 +460,9 @@ def _interpreter_home(place: RunLocation) -> Path:
     """Where the environment's interpreter is installed; of one that is not ours, as its pyvenv.cfg says. /usr tells
     nothing.
     """
-    environment, home = place.python.parents[1], Path("/usr")
-    if place.interpreter is not None:
-        home = place.interpreter.parents[1]
-    else:
-        parts = (line.partition("=") for line in read_regular(environment / "pyvenv.cfg").splitlines())
-        home = next((Path(value.strip()).parent for key, _, value in parts if key.strip() == "home"), home)
-    return environment if home == Path("/usr") else home
+    environment = place.python.parents[1]
+    programs = programs_behind(place.python) if place.interpreter is None else place.interpreter.parent
+    return environment if programs is None or programs.parent == Path("/usr") else programs.parent
 
 
 def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]], foreign: int) -> RunRecord:

@@ -446,12 +446,15 @@ def interpreter_places(python: Path) -> list[Path]:
             break
         step = step.parent / step.readlink()
     real = python.resolve()
-    config = python.parents[1] / "pyvenv.cfg"
-    for line in read_regular(config).splitlines():
-        key, _, value = line.partition("=")
-        if key.strip() == "home":
-            places += _prefix(Path(value.strip()) / real.name)
+    programs = programs_behind(python)
+    places += _prefix(programs / real.name) if programs is not None else []
     return list(dict.fromkeys([*places, *_prefix(real)]))
+
+
+def programs_behind(python: Path) -> Path | None:
+    """The folder of the interpreter that a virtual environment's `python` was made of; None where nothing says so."""
+    parts = (line.partition("=") for line in read_regular(python.parents[1] / "pyvenv.cfg").splitlines())
+    return next((Path(value.strip()) for key, _, value in parts if key.strip() == "home"), None)
 
 
 def _prefix(program: Path) -> list[Path]:

@@ -60,7 +60,7 @@ Pair = tuple[Build, EnvironmentRequest]
 
 @dataclass(frozen=True)
 class Environment(AbstractContextManager["Environment"]):
-    """A ready environment and the right to use it; leave the `with` block, or `close`, to give it back.
+    """A ready environment and the right to use it; leave the `with` block to give it back.
 
     `lock` is the pylock.toml (it names hosts); `imported` what a process in it reported: torch, cuda, triton, python,
     git, arch (what the kernels were compiled for), numpy, setuptools and each pinned extra package. `seconds` is what
@@ -81,9 +81,6 @@ class Environment(AbstractContextManager["Environment"]):
     _lease: Lease | None = field(default=None, repr=False, compare=False)
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         if self._lease is not None:
             self._lease.release()
 

@@ -16,6 +16,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -58,12 +60,12 @@ def describe_failure(problem: BaseException) -> str:
     return f"Ray failed: {type(cause).__name__}"
 
 
+@dataclass
 class _JobStream:
     """One job on its way: its stream, and where it went."""
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - Ray has no types for this
-        self.stream = stream
-        self.place: dict[str, Any] | None = None
+    stream: Any  # Ray has no types for this
+    place: dict[str, Any] | None = None
 
 
 class _Driver:
@@ -101,10 +103,8 @@ class _Driver:
     async def _ask_to_stop(self, place: dict[str, Any]) -> None:
         """By a task on the same node: what a task says after Ray cancelled it is lost (measured 2026-11-21)."""
         there = {"ray.io/node-id": place["node"]}
-        try:
+        with suppress(RayError):  # its node is gone, and the job's own stream says so
             await self._ask.options(label_selector=there).remote(*place["agent"])
-        except RayError:
-            return  # its node is gone, and the job's own stream says so
 
     async def _follow(self, number: str, job_stream: _JobStream) -> None:
         try:
@@ -180,9 +180,7 @@ async def _watch_node(node: NodeProcess) -> None:
 def _drive() -> None:
     words = take_stdout()
     order = json.loads(_first_line())
-    node = NodeProcess(
-        RayNode(order["address"], order["port"], order["ip"], ray_options=tuple(order["ray_options"])), os.environ
-    )
+    node = NodeProcess(RayNode(order["address"], order["port"], order["ip"]), os.environ)
     if not node.wait_until_started(_START_S):
         sys.exit(f"no Ray node could be started: {node.last_words()}")
     # Ray takes the loopback address for whatever this machine is called by the others.

@@ -55,7 +55,7 @@ class Fleet:
     """Which fleet, and who of it. `address` is the head's; empty: the head runs beside this transport, on `port`.
 
     `ip` is this machine's address as the others reach it. `release` is what nodes must run, `conditions` what they must
-    be besides. `ray_options` are options for the `ray start` of this transport's own node.
+    be besides.
     """
 
     address: str
@@ -63,20 +63,10 @@ class Fleet:
     port: int = 6379
     ip: str = ""
     conditions: tuple[Condition, ...] = ()
-    ray_options: tuple[str, ...] = ()
 
     @property
     def all_conditions(self) -> tuple[Condition, ...]:
         return (Condition(RELEASE, release_label(self.release)), *self.conditions)
-
-
-@dataclass
-class _Placement:
-    """Where a job is meant to be, or is: machines count as busy from the moment that a job is sent to them."""
-
-    hardware: str
-    node: str
-    environment: str
 
 
 class RayTransport(AbstractContextManager["RayTransport"]):
@@ -94,7 +84,6 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._handles: dict[str, RayJobHandle] = {}
-        self._placements: dict[str, _Placement] = {}
         self._ready: dict[str, set[str]] = {}  # environment -> machines that have it; the newest last
         self.members: tuple[Member, ...] = ()  # who has joined, our own node and other releases included
         self._room: dict[str, int] = {}
@@ -135,17 +124,16 @@ class RayTransport(AbstractContextManager["RayTransport"]):
             choice = self._choose(spec, key)
             if choice is None:
                 raise JobReturned(f"no worker of class {spec.hardware} is left")
-            number = str(next(self._numbers))
-            handle = RayJobHandle(self, number, spec)
-            self._handles[number] = handle
-            self._placements[number] = _Placement(whole_class(spec.hardware), choice.best, key)
+            handle = RayJobHandle(self, str(next(self._numbers)), spec, key, choice.best)
+            self._handles[handle.number] = handle
         body = {"spec": codec.dump_spec(spec).decode(), "options": _options(spec, choice)}
-        self.send("start", number, body)
+        self.send("start", handle.number, body)
         return handle
 
     def _choose(self, spec: JobSpec, key: str) -> Placement | None:
         class_ = whole_class(spec.hardware)
-        busy = Counter(place.node for place in self._placements.values() if place.hardware == class_)
+        alike = (handle for handle in self._handles.values() if whole_class(handle.spec.hardware) == class_)
+        busy = Counter(handle.machine for handle in alike)
         return choose(
             self.members,
             spec.hardware,
@@ -159,11 +147,11 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         """Tell the driver; one that is gone hears nothing, and its jobs are lost anyway."""
         self._orders.put(b"%s %s %s\n" % (word.encode(), number.encode(), orjson.dumps(body)))
 
-    def note_ready(self, number: str) -> None:
+    def note_ready(self, handle: "RayJobHandle") -> None:
         """A job's environment is ready where it runs."""
         with self._lock:
-            if place := self._placements.get(number):
-                self._remember(place.environment, place.node)
+            if handle.number in self._handles:
+                self._remember(handle.environment, handle.machine)
 
     def _remember(self, environment: str, node: str) -> None:
         self._ready.setdefault(environment, set()).add(node)
@@ -187,7 +175,7 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         """One driver from start to end; why it ended."""
         driver = PipedProcess(self._command, ray_environment(self._environ))
         fleet, orders = self._fleet, self._begin_orders(driver)
-        order = {"address": fleet.address, "port": fleet.port, "ip": fleet.ip, "ray_options": list(fleet.ray_options)}
+        order = {"address": fleet.address, "port": fleet.port, "ip": fleet.ip}
         orders.put(json.dumps(order).encode() + b"\n")
         writer = threading.Thread(target=_forward_orders, args=(driver, orders), name="ray-driver-orders", daemon=True)
         writer.start()
@@ -224,9 +212,7 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         if handle is None:
             return
         if word == b"placed":
-            placement = json.loads(body)
-            handle.node = placement["node"]
-            self._note_place(number.decode(), placement)
+            self._note_place(handle, json.loads(body))
         if word == b"over":
             self._forget(number.decode())
         handle.receive(word.decode(), body)
@@ -252,13 +238,11 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         """End a job of which nothing more is to be heard."""
         self.send("kill", handle.number, {})
         self._forget(handle.number)
-        handle.receive(word, orjson.dumps(how))
-        handle.receive("over", b"{}")
+        handle.end(word, how)
 
-    def _note_place(self, number: str, placement: Mapping[str, Any]) -> None:
+    def _note_place(self, handle: "RayJobHandle", placement: Mapping[str, Any]) -> None:
         with self._lock:
-            if place := self._placements.get(number):
-                place.node = placement["node"]
+            handle.node = placement["node"]
             self._ready = {key: nodes - {placement["node"]} for key, nodes in self._ready.items()}
             for key in placement["ready"]:
                 self._remember(key, placement["node"])
@@ -266,15 +250,13 @@ class RayTransport(AbstractContextManager["RayTransport"]):
     def _forget(self, number: str) -> None:
         with self._lock:
             self._handles.pop(number, None)
-            self._placements.pop(number, None)
 
     def _lose_all(self) -> None:
         with self._lock:
             self.members, self._room = (), {}
-            handles, self._handles, self._placements = list(self._handles.values()), {}, {}
+            handles, self._handles = list(self._handles.values()), {}
         for handle in handles:
-            handle.receive("lost" if handle.is_placed else "unplaced", orjson.dumps("the dispatcher lost its fleet"))
-            handle.receive("over", b"{}")
+            handle.end("lost" if handle.is_placed else "unplaced", "the dispatcher lost its fleet")
 
 
 def _options(spec: JobSpec, choice: Placement) -> dict[str, Any]:
@@ -298,17 +280,24 @@ def _forward_orders(driver: PipedProcess, orders: "queue.SimpleQueue[bytes | Non
 
 
 class RayJobHandle:
-    """One job on its way through Ray."""
+    """One job on its way through Ray. `environment` is the key of its environment, `best` where it was sent first."""
 
-    def __init__(self, transport: RayTransport, number: str, spec: JobSpec) -> None:
+    def __init__(self, transport: RayTransport, number: str, spec: JobSpec, environment: str, best: str) -> None:
         self.spec = spec
         self._transport = transport
         self.number = number
+        self.environment = environment
+        self._best = best
         self._inbox: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         self._is_asked = False
         self._is_over = False
         self.is_placed = False
         self.node = ""  # where it went, once it has
+
+    @property
+    def machine(self) -> str:
+        """Where it is, or is meant to be: machines count as busy from the moment that a job is sent to them."""
+        return self.node or self._best
 
     def events(self) -> Generator[Event]:
         """As the protocol says; while no machine has room, progress says so. Raises GivenBack where the job was never
@@ -336,6 +325,11 @@ class RayJobHandle:
         self.is_placed = self.is_placed or word == "placed"
         self._is_over = self._is_over or word == "over"
         self._inbox.put((word, body))
+
+    def end(self, word: str, how: str) -> None:
+        """As its stream would end it."""
+        self.receive(word, orjson.dumps(how))
+        self.receive("over", b"{}")
 
     def _received(self) -> Generator[Event]:
         heard = time.monotonic()
@@ -377,7 +371,7 @@ class RayJobHandle:
             self.kill()
             raise AgentLost(f"the agent said what is no event: {error}") from None
         if isinstance(event, EnvironmentReady):
-            self._transport.note_ready(self.number)
+            self._transport.note_ready(self)
         if isinstance(event, JobEnded) and event.problem == _CANCELLED and not self._is_asked:
             raise JobReturned("its worker took leave of the fleet")
         return event

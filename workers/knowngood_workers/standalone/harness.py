@@ -114,7 +114,7 @@ def run_arm(arm: Mapping[str, Any], tell: _Tell) -> int:
         tell("imported", versions=_versions(torch, arm["packages"]), threads=_threads(torch))
         if arm["device"]:
             torch.set_default_device(arm["device"])
-        function = getattr(_load_script(arm["script"]), arm["function"])
+        function = getattr(_load("repro", arm["script"], is_importable=True), arm["function"])
         with _probes(arm["exercises"], tell, _cuda_watch(torch, arm["device"])):
             tell("started")
             try:
@@ -159,13 +159,14 @@ def _prepare_process(arm: Mapping[str, Any]) -> None:
     faulthandler.register(arm["dump_signal"], file=os.dup(2), all_threads=True, chain=False)
 
 
-def _load_script(path: str) -> ModuleType:
-    """The script as module `repro`: importable by that name, with its source to be found by torch.compile."""
-    spec = importlib.util.spec_from_file_location("repro", path)
+def _load(name: str, path: str, *, is_importable: bool) -> ModuleType:
+    """The module in this file. The script is importable as `repro`, with its source to be found by torch.compile."""
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python script")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["repro"] = module
+    if is_importable:
+        sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -686,7 +687,7 @@ def serve_forks(channel: socket.socket, supervisor_path: str, root: str) -> NoRe
     An order is one byte with the socket of its arm attached; end of file ends the fork server. `root` holds its own
     home, caches and temporary files: paths that modules built from them are moved into each arm's own folder.
     """
-    supervisor = _load_beside(supervisor_path)
+    supervisor = _load("knowngood_supervisor", supervisor_path, is_importable=False)
     os.environ.update(_NO_POOL)
     for name in _preloaded(sees_gpu=bool(os.environ.get("CUDA_VISIBLE_DEVICES"))):
         with contextlib.suppress(ImportError):
@@ -718,15 +719,6 @@ def _preloaded(*, sees_gpu: bool) -> Iterator[str]:
     Dynamo, 4 s, are still saved (measured 2026-11).
     """
     return (name for name in _PRELOAD if not (sees_gpu and name.startswith("torch._inductor")))
-
-
-def _load_beside(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("knowngood_supervisor", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python script")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _reap(*_: object) -> None:

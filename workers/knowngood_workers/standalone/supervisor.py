@@ -612,11 +612,8 @@ def _prefer_for_oom() -> None:
 
 def _is_pending(pid: int, number: int) -> bool:
     """Whether a process has not taken a signal yet that was sent to it."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-            masks = [int(line.split()[1], 16) for line in file if line.startswith("ShdPnd:")]
-    except OSError:  # it is gone, or hidden
-        return False
+    status = cgroup.read(f"/proc/{pid}/status")  # empty where it is gone, or hidden
+    masks = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("ShdPnd:")]
     return any(mask >> (number - 1) & 1 for mask in masks)
 
 
