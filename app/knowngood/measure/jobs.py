@@ -30,7 +30,7 @@ from knowngood.store.engine import Engine, Session, reading, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, take_lease
 from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.store.queries import (
-    JobRow,
+    RunRow,
     load_builds,
     load_known_attempts,
     load_lease,
@@ -127,14 +127,12 @@ def run_planned(
                 cancel_run(s, run_id, utc_now())
         _tell_stopped(engine, run_id)
         raise click.exceptions.Exit(Exit.OK)
-    with reading(engine) as s:
-        is_done = is_own and load_run(s, run_id).state is not RunState.CANCELLED
+    is_done = is_own and _run(engine, run_id).state is not RunState.CANCELLED
     return "" if is_done else run_id
 
 
 def _tell_stopped(engine: Engine, run_id: str) -> None:
-    with reading(engine) as s:
-        run = load_run(s, run_id)
+    run = _run(engine, run_id)
     done = f"{run.arms_done} of {many(run.arms_total, 'arm')} have their result, which is kept"
     err.print(f"stopped: {done}; the same command goes on with the rest", markup=False, highlight=False, soft_wrap=True)
 
@@ -196,7 +194,7 @@ def _see_through(engine: Engine, work: Work, run_id: str, how: DispatchOptions, 
     """Dispatch the run until it is done. A dispatcher of every run does it where one is at work; one that keeps to a
     run of its own does not, and then this goes on when that one ends.
     """
-    with RunProgress(err, _jobs_of(engine, run_id), partial(_left, engine, run_id)) as progress:
+    with RunProgress(err, _run(engine, run_id).jobs, partial(_left, engine, run_id)) as progress:
         is_told = False
         while not stop():
             try:
@@ -234,9 +232,9 @@ def waited_for(engine: Engine, run_id: str) -> str:
     )
 
 
-def _jobs_of(engine: Engine, run_id: str) -> tuple[JobRow, ...]:
+def _run(engine: Engine, run_id: str) -> RunRow:
     with reading(engine) as s:
-        return load_run(s, run_id).jobs
+        return load_run(s, run_id)
 
 
 def _is_done_by_another(
@@ -245,8 +243,7 @@ def _is_done_by_another(
     """Show what another dispatcher does of the run, for `watch_s` seconds or to its end."""
     until = time.monotonic() + watch_s
     while not stop() and time.monotonic() < until:
-        with reading(engine) as s:
-            row = load_run(s, run_id)
+        row = _run(engine, run_id)
         progress.show(row)
         if row.finished_at:
             return True

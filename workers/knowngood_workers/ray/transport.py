@@ -110,7 +110,8 @@ class RayTransport(AbstractContextManager["RayTransport"]):
     def close(self) -> None:
         """End our part of the fleet: every job that still runs dies with it."""
         self._closing.set()
-        self._close_orders()
+        with self._lock:
+            self._orders.put(None)  # the end of its standard input ends the driver, its node and every task
         self._driver_thread.join()
 
     def room(self) -> dict[str, int]:
@@ -197,11 +198,6 @@ class RayTransport(AbstractContextManager["RayTransport"]):
             if self._closing.is_set():
                 self._orders.put(None)
             return self._orders
-
-    def _close_orders(self) -> None:
-        """The end of its standard input ends the driver, and with it its node and every task."""
-        with self._lock:
-            self._orders.put(None)
 
     def _handle_line(self, line: bytes) -> None:
         word, number, body = line.split(b" ", 2)

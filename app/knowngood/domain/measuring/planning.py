@@ -377,7 +377,7 @@ def _rows(issue: Issue, hardware: str, line: Sequence[Build], known: KnownAttemp
 
 def _odd(cells: Sequence[Cell]) -> Iterator[Cell]:
     """A pass between two failures, or a failure between two passes."""
-    answers = [(fails, cell) for cell in cells if (fails := _fails(cell.verdict)) is not None]
+    answers = [(fails, cell) for cell in cells if (fails := is_failing(cell.verdict)) is not None]
     for before, middle, after in zip(answers, answers[1:], answers[2:], strict=False):
         if before[0] is after[0] is not middle[0]:
             yield middle[1]
@@ -389,8 +389,8 @@ def _changes(cells: Sequence[Cell]) -> set[_Finding]:
     whole: list[tuple[bool, Cell]] = []
     for cell in cells:
         for finding in cell.variants:
-            by_variant[finding.variant] += [(fails, cell)] if (fails := _fails(finding.verdict)) is not None else []
-        whole += [(fails, cell)] if (fails := _fails(cell.verdict)) is not None else []
+            by_variant[finding.variant] += [(fails, cell)] if (fails := is_failing(finding.verdict)) is not None else []
+        whole += [(fails, cell)] if (fails := is_failing(cell.verdict)) is not None else []
     of_variants = {
         (cell.issue, cell.build, cell.hardware, variant)
         for variant, answers in by_variant.items()
@@ -400,7 +400,7 @@ def _changes(cells: Sequence[Cell]) -> set[_Finding]:
         (cell.issue, cell.build, cell.hardware, finding.variant)
         for fails, cell in _sides(whole)
         for finding in cell.variants
-        if _fails(finding.verdict) is fails
+        if is_failing(finding.verdict) is fails
     }
     return of_variants | of_cells
 
@@ -411,7 +411,7 @@ def _sides(answers: Sequence[tuple[bool, Cell]]) -> Iterator[tuple[bool, Cell]]:
             yield from (before, after)
 
 
-def _fails(verdict: Verdict) -> bool | None:
+def is_failing(verdict: Verdict) -> bool | None:
     """Whether a verdict is a failure; None for one that is neither a pass nor a failure with the issue's signature."""
     return True if verdict in FAILING else False if verdict is Verdict.NOT_AFFECTED else None
 

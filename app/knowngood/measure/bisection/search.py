@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.measuring.planning import CONFIRMING, SETTLING
+from knowngood.domain.measuring.planning import CONFIRMING, SETTLING, is_failing
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.verdict import Cell, Verdict
@@ -49,9 +49,7 @@ class Point:
     @property
     def fails(self) -> bool | None:
         """Whether the cell fails: flaky is failing, for the issue is there. None where it does not tell."""
-        if self.cell.verdict in FAILING:
-            return True
-        return False if self.cell.verdict is Verdict.NOT_AFFECTED else None
+        return is_failing(self.cell.verdict)
 
     @property
     def is_settled(self) -> bool:

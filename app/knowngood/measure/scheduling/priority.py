@@ -22,9 +22,10 @@ from knowngood.domain.measuring.planning import (
     KnownAttempts,
     PlannedJob,
     PlanRequest,
+    is_failing,
     missing_arms,
 )
-from knowngood.domain.verdicts.history import FAILING, is_release
+from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, is_stale, stale_before
 from knowngood.domain.watch_list import WatchList
 
@@ -230,7 +231,8 @@ def _halving(scheduling_state: SchedulingState, issue: str, hardware: str, missi
         before: tuple[Build, bool] | None = None
         between: list[Build] = []
         for build in line:
-            fails = _fails(scheduling_state.known.cells.get((issue, build.id, hardware)))
+            cell = scheduling_state.known.cells.get((issue, build.id, hardware))
+            fails = is_failing(cell.verdict) if cell is not None else None
             if fails is None:
                 between += [build] if build.id in missing else []
                 continue
@@ -238,12 +240,6 @@ def _halving(scheduling_state: SchedulingState, issue: str, hardware: str, missi
                 halved[between[len(between) // 2].id] = f"({before[0].build_id.release}, {build.build_id.release}]"
             before, between = (build, fails), []
     return halved
-
-
-def _fails(cell: Cell | None) -> bool | None:
-    if cell is None or cell.verdict not in FAILING | {Verdict.NOT_AFFECTED}:
-        return None
-    return cell.verdict in FAILING
 
 
 def _worth(
