@@ -106,51 +106,43 @@ def _read_builds(folders: Sequence[Path], problems: list[FileProblem]) -> list[B
     owners: dict[str, Path] = {}
     for file in (folder / "builds.toml" for folder in folders):
         placed = collected(problems, read_placed_builds, file) if file.exists() else None
-        for entry in placed or ():
-            if entry.build.id in builds:
-                problems.append(already_there(file, entry, str(owners[entry.build.id])))
-            builds.setdefault(entry.build.id, entry.build)
-            owners.setdefault(entry.build.id, file)
+        for build, line in placed or ():
+            if build.id in builds:
+                problems.append(_already_there(file, line, build, str(owners[build.id])))
+            builds.setdefault(build.id, build)
+            owners.setdefault(build.id, file)
     return list(builds.values())
 
 
 # -- `builds.toml` becomes builds: the columns of the matrix -----------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PlacedBuild:
-    """A build and the line of its table, for whoever finds something wrong with it later."""
-
-    build: Build
-    line: int
-
-
 def read_builds(file: Path) -> tuple[Build, ...]:
     """The builds of a `builds.toml`, oldest first. Raises CatalogueProblems."""
-    return tuple(sorted((placed.build for placed in read_placed_builds(file)), key=lambda build: build.build_id))
+    return tuple(sorted((build for build, _ in read_placed_builds(file)), key=lambda build: build.build_id))
 
 
-def read_placed_builds(file: Path) -> tuple[PlacedBuild, ...]:
-    """The builds of a file as they stand in it. Raises CatalogueProblems."""
+def read_placed_builds(file: Path) -> tuple[tuple[Build, int], ...]:
+    """The builds of a file as they stand in it, each with the line of its table. Raises CatalogueProblems."""
     toml = read_toml(file)
     document, findings = read_document(BuildsFile, toml.data)
     problems = [toml.problem(finding) for finding in findings]
-    placed: dict[str, PlacedBuild] = {}
+    placed: dict[str, tuple[Build, int]] = {}
     document = document or BuildsFile()
     for at, table in enumerate(document.build):
         problems.extend(toml.problem((("build", at, *path), words)) for path, words in _findings(table))
         for build in _builds(table):
-            entry = PlacedBuild(_accompanied(build, document.packages), toml.lines.line_of(("build", at)))
+            line = toml.lines.line_of(("build", at))
             if build.id in placed:
-                problems.append(already_there(file, entry, f"line {placed[build.id].line}"))
-            placed[build.id] = entry
+                problems.append(_already_there(file, line, build, f"line {placed[build.id][1]}"))
+            placed[build.id] = _accompanied(build, document.packages), line
     if problems:
         raise CatalogueProblems(problems)
     return tuple(placed.values())
 
 
-def already_there(file: Path, placed: PlacedBuild, where: str) -> FileProblem:
-    return FileProblem(file, placed.line, f"{placed.build.id} is there already: {where}")
+def _already_there(file: Path, line: int, build: Build, where: str) -> FileProblem:
+    return FileProblem(file, line, f"{build.id} is there already: {where}")
 
 
 def _builds(table: BuildTable) -> Iterator[Build]:

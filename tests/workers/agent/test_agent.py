@@ -37,7 +37,7 @@ from knowngood.serialization import codec
 from knowngood_workers.agent.agent import WorkerConfig, in_running_order, run_job
 from knowngood_workers.agent.arm_runner import Limits
 from knowngood_workers.agent.process_guard import settle
-from knowngood_workers.agent.sandbox_policy import OPEN, SandboxCapability, probe_cgroups, probe_host_sandbox
+from knowngood_workers.agent.sandbox_policy import OPEN, probe_cgroups, probe_host_sandbox
 from knowngood_workers.common.host_lock import take_lock
 from knowngood_workers.host.machine_info import describe_machine
 from knowngood_workers.standalone.cgroup import CGROUP
@@ -564,7 +564,7 @@ def test_an_arm_that_was_less_shut_off_than_promised_is_no_evidence(
     place = replace(worker_config, min_isolation=Isolation.NETWORK)
     monkeypatch.setattr(
         "knowngood_workers.agent.agent._Job._sandbox_for",
-        lambda *_: SandboxCapability(replace(OPEN, steps=("process", "no-network"))),
+        lambda *_: replace(OPEN, steps=("process", "no-network")),
     )
     monkeypatch.setattr(
         "knowngood_workers.agent.sandbox_policy.SandboxSpec.around",

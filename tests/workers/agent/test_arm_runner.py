@@ -51,7 +51,7 @@ def toy_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(toy_python: Path, tmp_path_factory: pytest.TempPathFactory) -> RunLocation:
     """As shut off as this kernel allows, which is how arms run; test_isolation tries the levels below."""
     sandbox_inputs = SandboxInputs(toy_python, tmp_path_factory.mktemp("data"), memory_bytes=300 * MEGABYTE)
-    sandbox_spec = probe_sandbox(sandbox_inputs, tmp_path_factory.mktemp("try")).sandbox_spec
+    sandbox_spec = probe_sandbox(sandbox_inputs, tmp_path_factory.mktemp("try"))
     return RunLocation(
         toy_python, ("mini-extra",), Limits(memory_bytes=300 * MEGABYTE, grace_s=PATIENCE_S), sandbox_spec=sandbox_spec
     )

@@ -27,7 +27,7 @@ from knowngood.domain.measuring.job import ArmSpec
 from knowngood.domain.verdicts.outcome import Ending
 from knowngood_workers.agent import sandbox_policy
 from knowngood_workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
-from knowngood_workers.agent.sandbox_policy import SandboxCapability, SandboxSpec, probe_sandbox
+from knowngood_workers.agent.sandbox_policy import SandboxSpec, probe_sandbox
 from knowngood_workers.standalone import sandbox
 from tests.waiting import eventually
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
@@ -114,9 +114,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 
 @pytest.fixture(scope="module")
-def reached(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., SandboxCapability]:
+def reached(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., SandboxSpec]:
     @cache
-    def of(level: Isolation, *, is_mutable: bool = False) -> SandboxCapability:
+    def of(level: Isolation, *, is_mutable: bool = False) -> SandboxSpec:
         sandbox_inputs = host.sandbox_inputs(MEMORY, host.python.resolve(), is_mutable=is_mutable)
         return probe_sandbox(sandbox_inputs, tmp_path_factory.mktemp("try"), level)
 
@@ -128,21 +128,21 @@ def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def sandbox_for(level: str, reached: Callable[..., SandboxCapability], *, is_mutable: bool = False) -> SandboxSpec:
+def sandbox_for(level: str, reached: Callable[..., SandboxSpec], *, is_mutable: bool = False) -> SandboxSpec:
     wanted, has_landlock = LEVELS[level]
     found = reached(wanted, is_mutable=is_mutable)
     if found.level is not wanted:
         pytest.skip(f"this kernel offers '{found.level}' at most: {found.why_not}")
     if wanted.rank >= Isolation.NAMESPACES.rank:
-        return found.sandbox_spec
-    if has_landlock and sandbox.LANDLOCK not in found.sandbox_spec.steps:
+        return found
+    if has_landlock and sandbox.LANDLOCK not in found.steps:
         pytest.skip("this kernel has no Landlock")
-    steps = tuple(step for step in found.sandbox_spec.steps if has_landlock or step != sandbox.LANDLOCK)
-    return replace(found.sandbox_spec, steps=steps)
+    steps = tuple(step for step in found.steps if has_landlock or step != sandbox.LANDLOCK)
+    return replace(found, steps=steps)
 
 
 @pytest.fixture
-def sandbox_spec(level: str, reached: Callable[..., SandboxCapability]) -> SandboxSpec:
+def sandbox_spec(level: str, reached: Callable[..., SandboxSpec]) -> SandboxSpec:
     """Asked anew by each test: one that was kept would outlive its level where another test names its own."""
     return sandbox_for(level, reached)
 
@@ -237,7 +237,7 @@ def listeners(abstract: str, path: str) -> Iterator[int]:
 def tried(
     request: pytest.FixtureRequest,
     host: Host,
-    reached: Callable[..., SandboxCapability],
+    reached: Callable[..., SandboxSpec],
     level: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, str]]:
@@ -416,7 +416,7 @@ def test_memory_is_counted_wherever_it_is(host: Host, sandbox_spec: SandboxSpec,
 
 @pytest.mark.parametrize("level", LEVELS, scope="module")
 def test_an_arm_that_edits_its_packages_does_not_choose_its_interpreter(
-    host: Host, reached: Callable[..., SandboxCapability], level: str
+    host: Host, reached: Callable[..., SandboxSpec], level: str
 ) -> None:
     """A later sandbox is built from what the maker of the environment wrote down."""
     sandbox_spec = sandbox_for(level, reached, is_mutable=True)

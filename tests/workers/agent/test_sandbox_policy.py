@@ -56,9 +56,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 
 @pytest.fixture(scope="module")
-def sandbox_specs(
-    host: Host, tmp_path_factory: pytest.TempPathFactory
-) -> dict[Isolation, sandbox_policy.SandboxCapability]:
+def sandbox_specs(host: Host, tmp_path_factory: pytest.TempPathFactory) -> dict[Isolation, SandboxSpec]:
     """The sandbox that is possible here for each level."""
     return {
         level: probe_sandbox(host.sandbox_inputs(MEMORY), tmp_path_factory.mktemp("try"), level) for level in Isolation
@@ -66,11 +64,11 @@ def sandbox_specs(
 
 
 @pytest.fixture
-def sandbox_spec(level: Isolation, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability]) -> SandboxSpec:
+def sandbox_spec(level: Isolation, sandbox_specs: dict[Isolation, SandboxSpec]) -> SandboxSpec:
     reached = sandbox_specs[level]
     if reached.level is not level:
         pytest.skip(f"this kernel offers '{reached.level}' at most: {reached.why_not}")
-    return reached.sandbox_spec
+    return reached
 
 
 @pytest.fixture(scope="module")
@@ -310,10 +308,10 @@ exit 1
 
 
 def test_what_an_arm_chose_as_its_compiler_is_asked_from_inside(
-    host: Host, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability], tmp_path: Path
+    host: Host, sandbox_specs: dict[Isolation, SandboxSpec], tmp_path: Path
 ) -> None:
     """After a failure the worker asks whether the host has a compiler: by the arm's own variables."""
-    sandbox_spec, place = sandbox_specs[Isolation.FILTERED].sandbox_spec, tmp_path / "written-by-the-arm"
+    sandbox_spec, place = sandbox_specs[Isolation.FILTERED], tmp_path / "written-by-the-arm"
     if sandbox_spec.level.rank < Isolation.NAMESPACES.rank:
         pytest.skip(f"this kernel offers '{sandbox_spec.level}' at most: {sandbox_specs[Isolation.FILTERED].why_not}")
     with scratch_folder(host.data / "scratch") as scratch:
@@ -330,10 +328,8 @@ def test_what_an_arm_chose_as_its_compiler_is_asked_from_inside(
         assert place.exists()  # without the inside it is run here
 
 
-def test_a_compiler_and_headers_are_found_inside(
-    host: Host, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability]
-) -> None:
-    sandbox_spec = sandbox_specs[Isolation.FILTERED].sandbox_spec
+def test_a_compiler_and_headers_are_found_inside(host: Host, sandbox_specs: dict[Isolation, SandboxSpec]) -> None:
+    sandbox_spec = sandbox_specs[Isolation.FILTERED]
     with scratch_folder(host.data / "scratch") as scratch:
         environ = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
         assert (
@@ -343,9 +339,7 @@ def test_a_compiler_and_headers_are_found_inside(
 
 
 @pytest.mark.parametrize("level", Isolation, ids=str)
-def test_no_more_is_done_than_is_allowed(
-    level: Isolation, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability]
-) -> None:
+def test_no_more_is_done_than_is_allowed(level: Isolation, sandbox_specs: dict[Isolation, SandboxSpec]) -> None:
     """A cap is for hosts whose driver does not work inside."""
     assert sandbox_specs[level].level.rank <= max(level.rank, Isolation.PROCESS.rank)
 
@@ -411,7 +405,7 @@ int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 
 @pytest.mark.parametrize("fault", [0, 999], ids=["a driver that works sandbox_command", "a driver that does not"])
 def test_where_the_driver_does_not_work_inside_arms_stay_outside(
-    host: Host, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability], tmp_path: Path, fault: int
+    host: Host, sandbox_specs: dict[Isolation, SandboxSpec], tmp_path: Path, fault: int
 ) -> None:
     """Whatever a driver needs that is not shown: its arms must not fail for it."""
     libraries = host.home / "driver"
@@ -428,7 +422,7 @@ def test_where_the_driver_does_not_work_inside_arms_stay_outside(
 
 
 def test_a_kernel_that_lets_others_make_namespaces_lets_us(
-    sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability],
+    sandbox_specs: dict[Isolation, SandboxSpec],
 ) -> None:
     """Else a fault of ours would read as a kernel that offers nothing, and every test above would be skipped."""
     others = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--net", "--mount-proc", "true"]
@@ -438,23 +432,19 @@ def test_a_kernel_that_lets_others_make_namespaces_lets_us(
         Isolation.NAMESPACES
     ].why_not
     if sandbox.is_filter_known():
-        assert sandbox.SECCOMP in sandbox_specs[Isolation.FILTERED].sandbox_spec.steps, sandbox_specs[
-            Isolation.FILTERED
-        ].why_not
+        assert sandbox.SECCOMP in sandbox_specs[Isolation.FILTERED].steps, sandbox_specs[Isolation.FILTERED].why_not
 
 
 def test_the_host_says_what_it_can(tmp_path: Path) -> None:
     reached = probe_host_sandbox(tmp_path)
     assert reached.level.rank >= Isolation.PROCESS.rank
-    assert (reached.level is Isolation.FILTERED) == (not reached.why_not and len(reached.sandbox_spec.steps) > 3)
+    assert (reached.level is Isolation.FILTERED) == (not reached.why_not and len(reached.steps) > 3)
 
 
-def test_a_command_inside_ends_as_it_would_outside(
-    sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability], tmp_path: Path
-) -> None:
+def test_a_command_inside_ends_as_it_would_outside(sandbox_specs: dict[Isolation, SandboxSpec], tmp_path: Path) -> None:
     """The host's probes read how it ended."""
     (tmp_path / sandbox_policy.MOUNT).mkdir()
-    within = sandbox_command(sandbox_specs[Isolation.FILTERED].sandbox_spec.around(tmp_path))
+    within = sandbox_command(sandbox_specs[Isolation.FILTERED].around(tmp_path))
     ends = [
         subprocess.run([*within, "sh", "-c", f"{act}"], check=False).returncode for act in ("exit 7", "kill -SEGV $$")
     ]

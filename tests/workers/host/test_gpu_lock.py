@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import pytest
 from knowngood.domain.measuring.machine import Gpu
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.host_lock import take_lock
-from knowngood_workers.host.gpu_lock import Device, GpuReading, Gpus, device_trouble, open_gpus, read_device
+from knowngood_workers.host.gpu_lock import Device, GpuReading, device_trouble, hold, open_gpus, read_device
 from knowngood_workers.host.machine_info import read_gpus
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 
@@ -128,14 +128,14 @@ def say_nothing() -> None:
 
 
 @contextmanager
-def opened(*devices: ToyDevice, settle_s: float = 5.0) -> Iterator[Gpus]:
+def opened(*devices: ToyDevice, settle_s: float = 5.0) -> Iterator[Sequence[Device]]:
     gpus = [Gpu(index, "Toy GPU", device.capability, device.total) for index, device in enumerate(devices)]
     with open_gpus(gpus, settle_s=settle_s) as open_:
         yield open_
 
 
-def held_by(gpus: Gpus) -> Device:
-    held = gpus.hold(never, say_nothing)
+def held_by(gpus: Sequence[Device]) -> Device:
+    held = hold(gpus, never, say_nothing)
     assert isinstance(held, Device)
     return held
 
@@ -238,7 +238,7 @@ def test_a_folder_of_locks_that_cannot_be_used_is_trouble(temporary: Path, monke
     device = ToyDevice()
     install(monkeypatch, device)
     with opened(device) as gpus:
-        found = gpus.hold(never, say_nothing)
+        found = hold(gpus, never, say_nothing)
     assert isinstance(found, Trouble)
     assert "remove the folder knowngood-gpus" in found.sentence
 
@@ -249,7 +249,7 @@ def test_two_arms_never_hold_one_device_at_once(temporary: Path, monkeypatch: py
     with opened(device) as mine, opened(device) as anothers:
         first = held_by(mine)
         until = time.monotonic() + 0.5
-        assert anothers.hold(lambda: time.monotonic() > until, say_nothing) is None
+        assert hold(anothers, lambda: time.monotonic() > until, say_nothing) is None
         with first:
             pass
         with held_by(anothers) as second:
@@ -262,7 +262,7 @@ def test_whoever_waits_says_so(temporary: Path, monkeypatch: pytest.MonkeyPatch)
     install(monkeypatch, device)
     said = threading.Event()
     with opened(device) as gpus, held_by(gpus):
-        assert gpus.hold(said.is_set, said.set) is None
+        assert hold(gpus, said.is_set, said.set) is None
 
 
 def test_each_device_has_its_own_turn(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +301,7 @@ def test_memory_that_does_not_come_back_is_trouble(temporary: Path, monkeypatch:
         assert trouble.code is TroubleCode.GPU_BUSY
         looks: list[int] = []
         device.on_look = lambda: looks.append(device.used)
-        assert gpus.hold(never, say_nothing) == trouble
+        assert hold(gpus, never, say_nothing) == trouble
         assert len(looks) == 1, "one that failed before is given no more time"
         device.used = GIGABYTE // 2
         with held_by(gpus):
@@ -333,7 +333,7 @@ def test_where_no_device_is_sound_the_reason_is_told(temporary: Path, monkeypatc
     with opened(*devices, settle_s=0.1) as gpus:
         for device in devices:
             device.error = pynvml.NVML_ERROR_GPU_IS_LOST
-        trouble = gpus.hold(never, say_nothing)
+        trouble = hold(gpus, never, say_nothing)
     assert isinstance(trouble, Trouble)
     assert trouble.code is TroubleCode.GPU_LOST
 
@@ -342,7 +342,7 @@ def test_a_device_that_was_lost_before_the_job_is_not_there(temporary: Path, mon
     device = ToyDevice(error=pynvml.NVML_ERROR_GPU_IS_LOST)
     install(monkeypatch, device)
     with opened(device) as gpus:
-        trouble = gpus.hold(never, say_nothing)
+        trouble = hold(gpus, never, say_nothing)
     assert trouble == Trouble(TroubleCode.GPU_LOST, "no GPU answers; ask nvidia-smi why")
 
 
@@ -351,4 +351,4 @@ def test_a_cancelled_wait_for_a_device_is_no_trouble(temporary: Path, monkeypatc
     install(monkeypatch, device)
     until = time.monotonic() + 0.2
     with opened(device) as gpus:
-        assert gpus.hold(lambda: time.monotonic() > until, say_nothing) is None
+        assert hold(gpus, lambda: time.monotonic() > until, say_nothing) is None

@@ -19,7 +19,7 @@ from uv import find_uv_bin
 from knowngood.domain.errors import BadPack
 from knowngood_workers.pack import unpack
 from knowngood_workers.pack.builder import open_pack
-from knowngood_workers.pack.part_writer import Fetcher, PartWriter
+from knowngood_workers.pack.part_writer import PartWriter, fetch
 from knowngood_workers.pack.unpack import PackProblem
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -238,7 +238,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_wheel_at_no_address_that_can_be_read_is_refused() -> None:
     with pytest.raises(BadPack, match=r"x\.whl lies where it cannot be fetched from"):
-        list(Fetcher({}).chunks("git+ssh://somewhere/x.whl"))
+        list(fetch("git+ssh://somewhere/x.whl", {}))
 
 
 def test_a_wheel_made_of_what_is_installed_can_be_installed_though_its_package_brings_others(tmp_path: Path) -> None:

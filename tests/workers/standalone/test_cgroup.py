@@ -137,9 +137,7 @@ def host(tmp_path_factory: pytest.TempPathFactory, home: str) -> Host:
 @pytest.fixture(scope="module", params=["process", "highest"])
 def sandbox_spec(request: pytest.FixtureRequest, host: Host, tmp_path_factory: pytest.TempPathFactory) -> SandboxSpec:
     level = Isolation.PROCESS if request.param == "process" else Isolation.FILTERED
-    return probe_sandbox(
-        host.sandbox_inputs(MEMORY, host.python.resolve()), tmp_path_factory.mktemp("try"), level
-    ).sandbox_spec
+    return probe_sandbox(host.sandbox_inputs(MEMORY, host.python.resolve()), tmp_path_factory.mktemp("try"), level)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -59,7 +59,6 @@ from knowngood_workers.agent.process_guard import (
 )
 from knowngood_workers.agent.sandbox_policy import (
     OPEN,
-    SandboxCapability,
     SandboxInputs,
     SandboxSpec,
     packages_of,
@@ -69,7 +68,7 @@ from knowngood_workers.agent.sandbox_policy import (
     sandbox_command,
 )
 from knowngood_workers.host.diagnostics import kernel_trouble
-from knowngood_workers.host.gpu_lock import Device, Gpus, open_gpus
+from knowngood_workers.host.gpu_lock import Device, hold, open_gpus
 from knowngood_workers.host.machine_info import (
     code_trouble,
     describe_machine,
@@ -127,7 +126,7 @@ def run_job(spec: JobSpec, worker_config: WorkerConfig, is_cancelled: Callable[[
     that was cut short is no evidence and is left out, so that a retry makes it anew. Closing the iterator cancels.
     """
     host = probe_host_sandbox(worker_config.root, worker_config.max_isolation)
-    machine = describe_machine(sandbox=host.sandbox_spec.steps)
+    machine = describe_machine(sandbox=host.steps)
     yield JobStarted(job=spec.job, try_no=spec.try_no, machine=machine)
     job = _Job(spec, worker_config, machine, host)
     worker = threading.Thread(target=job.run, name=f"job-{spec.job}")
@@ -153,7 +152,7 @@ class _IsolationTooLow(Exception):
 class _Job:
     """One job under way. Its threads write events; whoever runs the job reads them."""
 
-    def __init__(self, spec: JobSpec, worker_config: WorkerConfig, machine: Machine, host: SandboxCapability) -> None:
+    def __init__(self, spec: JobSpec, worker_config: WorkerConfig, machine: Machine, host: SandboxSpec) -> None:
         self.events: queue.Queue[Event] = queue.Queue()
         self.stop = threading.Event()
         self._spec = spec
@@ -228,12 +227,12 @@ class _Job:
             if trouble:
                 self._finish_unstarted(trouble, environment.lock_digest)
             else:
-                sandbox_found = self._sandbox_for(environment)
-                self._require_isolation(sandbox_found.level, sandbox_found.why_not)
-                self._run_arms(environment, sandbox_found.sandbox_spec)
+                sandbox_spec = self._sandbox_for(environment)
+                self._require_isolation(sandbox_spec.level, sandbox_spec.why_not)
+                self._run_arms(environment, sandbox_spec)
         return CANCELLED if self.stop.is_set() else ""
 
-    def _sandbox_for(self, environment: Environment) -> SandboxCapability:
+    def _sandbox_for(self, environment: Environment) -> SandboxSpec:
         """How far arms can be shut off with this environment: it may lie where the inside cannot show it."""
         config = self._config
         is_ours = environment.root.is_relative_to(config.root.resolve())
@@ -305,7 +304,7 @@ class _Job:
             isa_environment(self._spec.hardware),
         )
 
-    def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
+    def _open_gpus(self) -> contextlib.AbstractContextManager[Sequence[Device] | None]:
         if not self._needs_gpu:
             return contextlib.nullcontext()
         return open_gpus(self._gpus, settle_s=self._config.settle_s)
@@ -338,7 +337,7 @@ class _Job:
         if record.ending is not Ending.CANCELLED:
             self.events.put(made)
 
-    def _make_on_gpu(self, arm: ArmSpec, shared: "_JobResources", gpus: Gpus) -> ArmFinished | None:
+    def _make_on_gpu(self, arm: ArmSpec, shared: "_JobResources", gpus: Sequence[Device]) -> ArmFinished | None:
         """The attempt on a GPU that nobody else uses meanwhile; None where it was cut short.
 
         One that leaves its GPU unsound is doubtful: it is made once more, on a sound GPU where there is one, and the
@@ -346,7 +345,9 @@ class _Job:
         """
         made: ArmFinished | None = None
         for _ in range(_TRIES_ON_GPU):
-            held = gpus.hold(self.stop.is_set, lambda: self._progress("wait", "for a GPU that another job holds", 0, 0))
+            held = hold(
+                gpus, self.stop.is_set, lambda: self._progress("wait", "for a GPU that another job holds", 0, 0)
+            )
             if not isinstance(held, Device):
                 lock_digest = shared.environment.lock_digest
                 return made or (self._finished(arm, _not_started(held), lock_digest) if held else None)
@@ -428,7 +429,7 @@ class _JobResources:
     environment: Environment
     sandbox_spec: SandboxSpec
     fork_server: ForkServer | None
-    gpus: Gpus | None
+    gpus: Sequence[Device] | None
 
 
 def _not_started(trouble: Trouble) -> Execution:

@@ -186,7 +186,7 @@ def check_registry(index: Index, environ: Mapping[str, str] = os.environ) -> Che
 def check_isolation(root: Path, at_least: Isolation, at_most: Isolation) -> Check:
     """How far repros are shut off from this machine, tried for real, and what keeps them from more."""
     reached = probe_host_sandbox(root, at_most)
-    means = ", ".join(reached.sandbox_spec.steps)
+    means = ", ".join(reached.steps)
     refused = too_little(reached.level, at_least, reached.why_not)
     if refused:
         return Check("isolation", State.BAD, refused)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from knowngood.domain.measuring.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
-from knowngood_workers.common.atomic_write import read_any, read_regular
+from knowngood_workers.common.atomic_write import read_regular
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.host.machine_info import find_compiler
 from knowngood_workers.standalone import cgroup, sandbox
@@ -105,12 +105,13 @@ _Op = tuple[Any, ...]
 @dataclass(frozen=True)
 class SandboxSpec:
     """The means that shut arms off, and what they then see: `ops` as sandbox reads them, in order, without what is the
-    attempt's own.
+    attempt's own. `why_not` says in words why they are no more (empty: there are none, or it was capped).
     """
 
     steps: tuple[str, ...] = (PROCESS, NO_NETWORK)
     ops: tuple[_Op, ...] = ()
     tasks: int = _TASKS
+    why_not: str = ""
 
     @property
     def level(self) -> Isolation:
@@ -163,22 +164,10 @@ class SandboxInputs:
         return self.environment / "lib"
 
 
-@dataclass(frozen=True)
-class SandboxCapability:
-    """The highest level that works here, and in words why it is no higher (empty: it is the highest, or was capped)."""
-
-    sandbox_spec: SandboxSpec
-    why_not: str = ""
-
-    @property
-    def level(self) -> Isolation:
-        return self.sandbox_spec.level
-
-
-def probe_sandbox(
-    sandbox_inputs: SandboxInputs, scratch: Path, at_most: Isolation = Isolation.FILTERED
-) -> SandboxCapability:
-    """Try from `at_most` downwards with everything that the arms will have. `scratch` is an empty folder of its own."""
+def probe_sandbox(sandbox_inputs: SandboxInputs, scratch: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxSpec:
+    """The most that works here: tried from `at_most` downwards with everything that the arms will have. `scratch` is an
+    empty folder of its own.
+    """
     why: list[str] = []
     if at_most.rank >= Isolation.NAMESPACES.rank:
         ops = tuple(_in_order(list(_ops(sandbox_inputs))))
@@ -187,7 +176,7 @@ def probe_sandbox(
             sandbox_spec = SandboxSpec((PROCESS, NO_NETWORK, NAMESPACES, *steps), ops)
             problem = _try(sandbox_spec, sandbox_inputs, scratch)
             if problem is None:
-                return SandboxCapability(sandbox_spec, "; ".join(why))
+                return replace(sandbox_spec, why_not="; ".join(why))
             why.append(_explain_refusal(*problem))
             fewer = _fewer_filters(steps, problem[0])
             if fewer == steps:
@@ -195,9 +184,9 @@ def probe_sandbox(
             steps = fewer
     if at_most.rank >= Isolation.NETWORK.rank:
         if _can_leave_network(scratch):
-            return SandboxCapability(_with_landlock(SandboxSpec(), sandbox_inputs, scratch), "; ".join(why))
+            return _with_landlock(SandboxSpec(why_not="; ".join(why)), sandbox_inputs, scratch)
         why = why or [_explain_refusal("user namespace", 1)]
-    return SandboxCapability(_with_landlock(OPEN, sandbox_inputs, scratch), "; ".join(why))
+    return _with_landlock(replace(OPEN, why_not="; ".join(why)), sandbox_inputs, scratch)
 
 
 def _with_landlock(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path) -> SandboxSpec:
@@ -216,7 +205,7 @@ def _fewer_filters(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
     return () if failed in _SEEN_INSIDE else steps
 
 
-def probe_host_sandbox(root: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxCapability:
+def probe_host_sandbox(root: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxSpec:
     """The same for this host as it is, before there is an environment: with the worker's own interpreter."""
     with tempfile.TemporaryDirectory(prefix="kg-") as folder:
         sandbox_inputs = SandboxInputs(Path(sys.executable), root, memory_bytes=1 << 30)
@@ -348,7 +337,7 @@ def _why_no_user_namespace() -> str:
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile that allows it",
         ),
     ):
-        if read_any(Path(path)).strip() == off:
+        if cgroup.read(path).strip() == off:
             return f"user namespaces are off on this host: {advice}"
     return (
         "user namespaces are refused here, as containers do: run it with --security-opt seccomp=unconfined "
@@ -484,7 +473,7 @@ def _tools(environ: Mapping[str, str]) -> Iterator[Path]:
     for name in ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH"):
         yield from (Path(part) for part in environ.get(name, "").split(os.pathsep) if part.startswith("/"))
     for path in (Path("/etc/ld.so.conf"), *sorted(Path("/etc/ld.so.conf.d").glob("*.conf"))):
-        yield from (Path(line.strip()) for line in read_any(path).splitlines() if line.startswith("/"))
+        yield from (Path(line.strip()) for line in cgroup.read(path).splitlines() if line.startswith("/"))
 
 
 def _is_too_wide(path: Path, sandbox_inputs: SandboxInputs) -> bool:

@@ -14,14 +14,6 @@ def write_whole(path: Path, text: str) -> None:
     making.replace(path)
 
 
-def read_any(path: Path) -> str:
-    """A text of the machine's own; nothing where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def read_json(path: Path) -> Any:  # noqa: ANN401 - what JSON holds
     """A file of ours; None where it is not there, or is damaged."""
     try:

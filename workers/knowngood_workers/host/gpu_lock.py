@@ -6,7 +6,7 @@ state without a CUDA context. A device's UUID names hardware: it is used in here
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -141,14 +141,14 @@ class Device(AbstractContextManager["Device"]):
 
 
 @contextmanager
-def open_gpus(gpus: Iterable[Gpu], *, settle_s: float) -> Iterator["Gpus"]:
+def open_gpus(gpus: Iterable[Gpu], *, settle_s: float) -> Iterator[Sequence[Device]]:
     """These GPUs for as long as the block runs. A device that does not answer at once is not among them.
 
     `settle_s` is what a device is given to become idle: the memory of a killed process comes back after its death.
     NVML stays open meanwhile, so that the driver does not put idle devices away and wake them for every look.
     """
     with open_nvml():
-        yield Gpus([device for gpu in gpus for device in _open_device(gpu, settle_s)])
+        yield [device for gpu in gpus for device in _open_device(gpu, settle_s)]
 
 
 def _open_device(gpu: Gpu, settle_s: float) -> Iterator[Device]:
@@ -156,33 +156,30 @@ def _open_device(gpu: Gpu, settle_s: float) -> Iterator[Device]:
         yield Device(gpu, str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(gpu.index))), settle_s)
 
 
-class Gpus:
-    """The GPUs of one hardware class that this worker may use. Threads may share it."""
+def hold(
+    devices: Sequence[Device], is_cancelled: Callable[[], bool], say_waiting: Callable[[], None]
+) -> Device | Trouble | None:
+    """A sound device that nobody else holds. Trouble where none is sound, None where cancelled. Threads may share the
+    devices.
 
-    def __init__(self, devices: list[Device]) -> None:
-        self._devices = devices
-
-    def hold(self, is_cancelled: Callable[[], bool], say_waiting: Callable[[], None]) -> Device | Trouble | None:
-        """A sound device that nobody else holds. Trouble where none is sound, None where cancelled.
-
-        Waits for as long as others hold what is left; `say_waiting` is called now and then meanwhile.
-        """
-        unfit: dict[str, Trouble] = {}
-        say_at = time.monotonic() + _SAY_S
-        while not is_cancelled():
-            for device in sorted(self._devices, key=lambda device: device.is_suspect):
-                held = None if device.uuid in unfit else _try(device, is_cancelled)
-                if isinstance(held, Device):
-                    return held
-                if held is not None:
-                    unfit[device.uuid] = held
-            if len(unfit) == len(self._devices) and not is_cancelled():
-                return next(iter(unfit.values()), Trouble(TroubleCode.GPU_LOST, "no GPU answers; ask nvidia-smi why"))
-            if time.monotonic() > say_at:
-                say_waiting()
-                say_at += _SAY_S
-            time.sleep(_LOOK_S)
-        return None
+    Waits for as long as others hold what is left; `say_waiting` is called now and then meanwhile.
+    """
+    unfit: dict[str, Trouble] = {}
+    say_at = time.monotonic() + _SAY_S
+    while not is_cancelled():
+        for device in sorted(devices, key=lambda device: device.is_suspect):
+            held = None if device.uuid in unfit else _try(device, is_cancelled)
+            if isinstance(held, Device):
+                return held
+            if held is not None:
+                unfit[device.uuid] = held
+        if len(unfit) == len(devices) and not is_cancelled():
+            return next(iter(unfit.values()), Trouble(TroubleCode.GPU_LOST, "no GPU answers; ask nvidia-smi why"))
+        if time.monotonic() > say_at:
+            say_waiting()
+            say_at += _SAY_S
+        time.sleep(_LOOK_S)
+    return None
 
 
 def _try(device: Device, is_cancelled: Callable[[], bool]) -> Device | Trouble | None:

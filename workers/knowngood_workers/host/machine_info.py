@@ -20,17 +20,17 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import VECTOR_ISA_VARIABLE, has_isa, isa_of
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
-from knowngood_workers.common.atomic_write import read_any
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.host.nvml import answered, open_nvml, visible_devices
+from knowngood_workers.standalone import cgroup
 
 _PROBE_S = 20
 
 
 def describe_machine(environ: Mapping[str, str] = os.environ, sandbox: tuple[str, ...] = ("process",)) -> Machine:
     """`sandbox` is what shuts arms off here (see isolation), which takes longer to find out than all the rest."""
-    model, isa = parse_cpuinfo(read_any(Path("/proc/cpuinfo")))
-    limits = read_cgroup_limits(Path("/sys/fs/cgroup"), read_any(Path("/proc/self/cgroup")))
+    model, isa = parse_cpuinfo(cgroup.read("/proc/cpuinfo"))
+    limits = read_cgroup_limits(Path("/sys/fs/cgroup"), cgroup.read("/proc/self/cgroup"))
     driver, driver_cuda, gpus = read_gpus(environ)
     return Machine(
         cpu_model=model,
@@ -80,9 +80,9 @@ def read_cgroup_limits(mount: Path, membership: str) -> dict[str, int]:
             for ancestor in (folder, *folder.parents):
                 if ancestor == mount.parent:
                     break
-                _collect(limits, cpu=read_any(ancestor / "cpu.max"), memory=read_any(ancestor / "memory.max"))
-    quota, period = read_any(mount / "cpu/cpu.cfs_quota_us"), read_any(mount / "cpu/cpu.cfs_period_us")
-    _collect(limits, cpu=f"{quota} {period}", memory=read_any(mount / "memory/memory.limit_in_bytes"))
+                _collect(limits, cpu=cgroup.read(ancestor / "cpu.max"), memory=cgroup.read(ancestor / "memory.max"))
+    quota, period = cgroup.read(mount / "cpu/cpu.cfs_quota_us"), cgroup.read(mount / "cpu/cpu.cfs_period_us")
+    _collect(limits, cpu=f"{quota} {period}", memory=cgroup.read(mount / "memory/memory.limit_in_bytes"))
     return {name: min(values) for name, values in limits.items() if values}
 
 

@@ -32,7 +32,7 @@ from knowngood.domain.issue import EnvironmentRequest
 from knowngood.serialization.lock_keys import without_addresses
 from knowngood_workers.common.atomic_write import write_whole
 from knowngood_workers.pack import unpack
-from knowngood_workers.pack.part_writer import Fetcher, PartWriter
+from knowngood_workers.pack.part_writer import PartWriter, fetch
 from knowngood_workers.provision.pylock import Lock, Wheel, read_lock
 from knowngood_workers.provision.resolver import ProvisionFailure, Resolver, environment_key
 from knowngood_workers.provision.uv_cli import Installer, InstallerFailed, ProcessObserver
@@ -162,17 +162,19 @@ def make_pack(folder: Path, wanted: PackRequest, installer: Installer, *, now: d
         bare_locks = [(f"locks/{key}.toml", without_addresses(lock.text).encode()) for key, lock in locks.items()]
         for path, content in (_own_wheel(), *bare_locks, *catalogue):
             writer.put(path, content)
-        _put_wheels(writer, wheels, Fetcher(installer.variables()), tell)
+        _put_wheels(writer, wheels, installer.variables(), tell)
         writer.finish(_final_manifest(writer.manifest, wanted, [path for path, _ in catalogue], there, left_out))
         return PackResult(folder, len(writer.parts), len(writer.added), sum(writer.added), left_out)
 
 
-def _put_wheels(writer: PartWriter, wheels: Sequence[tuple[str, Wheel]], fetcher: Fetcher, tell: Tell) -> None:
+def _put_wheels(
+    writer: PartWriter, wheels: Sequence[tuple[str, Wheel]], variables: Mapping[str, str], tell: Tell
+) -> None:
     for number, (place, wheel) in enumerate(wheels, start=1):
         path = f"{place}/{unquote(urlsplit(wheel.url).path.rpartition('/')[2])}"
         if not writer.holds(path, wheel.hashes[0]):
             tell(f"wheel {number} of {len(wheels)}: {wheel.name} {wheel.version}")
-            writer.stream(path, wheel.hashes[0], partial(fetcher.chunks, wheel.url))
+            writer.stream(path, wheel.hashes[0], partial(fetch, wheel.url, variables))
 
 
 def _new_manifest(wanted: PackRequest, now: datetime) -> dict[str, Any]:

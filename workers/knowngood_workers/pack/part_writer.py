@@ -27,30 +27,25 @@ _TRIES = 3
 _READ_S = 300  # one read; large wheels stall that long behind scanning proxies
 
 
-class Fetcher:
-    """Files of an index, in chunks. A lock holds no credentials: they are taken from the index's own address."""
+def fetch(url: str, variables: Mapping[str, str]) -> Iterator[bytes]:
+    """The bytes at an `http`, `https` or `file` address, in chunks. Raises BadPack for another one, and OSError.
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self._variables = variables
-        words = " ".join(value for name, value in variables.items() if name.startswith("UV_")).replace(",", " ").split()
-        addresses = [urlsplit(word) for word in words if "@" in word and "://" in word]
-        self._logins = {
-            address.hostname: address.netloc.rpartition("@")[0] for address in addresses if address.username
-        }
-
-    def chunks(self, url: str) -> Iterator[bytes]:
-        """The bytes at an `http`, `https` or `file` address. Raises BadPack for another one, and OSError."""
-        address = urlsplit(url)
-        if address.scheme not in {"http", "https", "file"}:
-            raise BadPack(f"{address.path.rpartition('/')[2]} lies where it cannot be fetched from ({address.scheme})")
-        if address.scheme == "file":
-            with Path(url2pathname(address.path)).open("rb") as file:
-                yield from iter(lambda: file.read(_CHUNK), b"")
-            return
-        if address.hostname in self._logins:
-            address = address._replace(netloc=f"{self._logins[address.hostname]}@{address.netloc.rpartition('@')[2]}")
-        with closing(open_url(urlunsplit(address), self._variables, timeout_s=_READ_S)) as answer:
-            yield from iter(lambda: answer.read(_CHUNK), b"")
+    A lock holds no credentials: they are taken from the index's own address in uv's variables.
+    """
+    address = urlsplit(url)
+    if address.scheme not in {"http", "https", "file"}:
+        raise BadPack(f"{address.path.rpartition('/')[2]} lies where it cannot be fetched from ({address.scheme})")
+    if address.scheme == "file":
+        with Path(url2pathname(address.path)).open("rb") as file:
+            yield from iter(lambda: file.read(_CHUNK), b"")
+        return
+    words = " ".join(value for name, value in variables.items() if name.startswith("UV_")).replace(",", " ").split()
+    indexes = [urlsplit(word) for word in words if "@" in word and "://" in word]
+    logins = {index.hostname: index.netloc.rpartition("@")[0] for index in indexes if index.username}
+    if address.hostname in logins:
+        address = address._replace(netloc=f"{logins[address.hostname]}@{address.netloc.rpartition('@')[2]}")
+    with closing(open_url(urlunsplit(address), variables, timeout_s=_READ_S)) as answer:
+        yield from iter(lambda: answer.read(_CHUNK), b"")
 
 
 class _OpenPart:

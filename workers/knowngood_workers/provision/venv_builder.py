@@ -161,10 +161,7 @@ class EnvironmentBuilder:
         try:
             self.installer.run(*command, "-q", "--offline", observer=observer)
         except InstallerFailed:
-            lines = Downloads(on_progress)
-            self.installer.run(
-                *command, observer=ProcessObserver(lines.read, observer.is_cancelled, observer.inherited)
-            )
+            self.installer.run(*command, observer=replace(observer, on_line=Downloads(on_progress).read))
 
     def _look(self, plan: EnvironmentPlan) -> dict[tuple[int, int], Seal]:
         return {} if plan.request.mutates else self.wheel_seals.look(wheel.key for wheel in plan.lock.wheels)

@@ -115,9 +115,8 @@ class RayNode:
     @property
     def arguments(self) -> list[str]:
         """Everything for `ray start`."""
-        place = ["--address", self.address] if self.address else ["--head", "--port", str(self.port)]
-        if not self.address:
-            place += ["--include-dashboard=false", "--no-monitor"]
+        head = ["--head", "--port", str(self.port), "--include-dashboard=false", "--no-monitor"]
+        place = ["--address", self.address] if self.address else head
         own = ["--node-ip-address", self.ip] if self.ip else []
         return [
             *place,

@@ -203,8 +203,8 @@ def _table(path: str) -> dict[str, int]:
     return {name: int(number) for name, _, number in (line.partition(" ") for line in read(path).splitlines())}
 
 
-def read(path: str) -> str:
-    """Empty where it is not there."""
+def read(path: str | os.PathLike[str]) -> str:
+    """A text of the machine's own; empty where it is not there."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

@@ -118,12 +118,8 @@ def file_names(names: Iterable[str]) -> Mapping[str, str]:
 _OK = 200
 
 
-class NoPage(RuntimeError):
-    """A page of the site that the application refuses to make: a fault of ours."""
-
-
 async def ask(app: FastAPI, address: str, language: Language) -> bytes:
-    """The answer to a GET by ASGI 3.0. Raises NoPage for any other than 200."""
+    """The answer to a GET by ASGI 3.0. Raises RuntimeError for any other than 200: a fault of ours."""
     parts = urlsplit(address)
     scope = {
         "type": "http",
@@ -149,7 +145,7 @@ async def ask(app: FastAPI, address: str, language: Language) -> bytes:
 
     await app(scope, receive, send)
     if answered[0]["status"] != _OK:
-        raise NoPage(f"{address} answered {answered[0]['status']}")
+        raise RuntimeError(f"{address} answered {answered[0]['status']}")
     return b"".join(message.get("body", b"") for message in answered)
 
 
