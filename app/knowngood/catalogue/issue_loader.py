@@ -11,10 +11,17 @@ from knowngood.catalogue.models import (
     RequiresTable,
     read_document,
 )
-from knowngood.catalogue.problems import CatalogueProblems, FileProblem, collected
 from knowngood.catalogue.script_analysis import Script, UnreadableScriptError, arm_code, assembled, parse_script
 from knowngood.catalogue.script_rules import findings_beside, script_findings, workarounds_without_function
-from knowngood.catalogue.text_files import Toml, placeholders, read_text, read_toml
+from knowngood.catalogue.text_files import (
+    CatalogueProblems,
+    FileProblem,
+    Toml,
+    collected,
+    placeholders,
+    read_text,
+    read_toml,
+)
 from knowngood.domain.issue import (
     AS_A_RULE,
     BASELINE,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from knowngood.catalogue.issue_loader import read_issue
 from knowngood.catalogue.models import BuildsFile, BuildTable, ReleasedPackageTable, read_document
-from knowngood.catalogue.problems import CatalogueProblems, FileProblem, collected
-from knowngood.catalogue.text_files import read_toml
+from knowngood.catalogue.text_files import CatalogueProblems, FileProblem, collected, read_toml
 from knowngood.catalogue.warnings.rows import open_warnings
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.builds.build import Build, BuildId, Companion

@@ -1,13 +1,15 @@
-"""From a file to text or TOML, with a problem instead of an exception for whatever a file can be."""
+"""From a file to text or TOML, with a problem instead of an exception for whatever a file can be: file, line, sentence.
+Every problem is found at once, none is raised alone.
+"""
 
 import re
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from knowngood.catalogue.problems import CatalogueProblems, FileProblem
+from knowngood.domain.errors import KnownGoodError
 from knowngood.serialization.toml_models import Finding
 from knowngood.serialization.toml_positions import LineMap, map_lines
 
@@ -15,6 +17,38 @@ from knowngood.serialization.toml_positions import LineMap, map_lines
 FILE_BYTES = 1 << 20
 
 PLACEHOLDER = re.compile(r"FILL[ -]IN\b[:-]?\s*(?P<what>[^\"'`]*)")
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, order=True)
+class FileProblem:
+    """One thing to mend. `line` counts from 1; `is_placeholder` says that nobody has written it yet."""
+
+    file: Path
+    line: int
+    message: str
+    is_placeholder: bool = field(default=False, kw_only=True, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+class CatalogueProblems(KnownGoodError):
+    """The catalogue cannot be used; `problems` holds all that was found, in the order of files and lines."""
+
+    def __init__(self, problems: Iterable[FileProblem]) -> None:
+        self.problems = tuple(sorted(set(problems)))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def collected(problems: list[FileProblem], read: Callable[[Path], Read], file: Path) -> Read | None:
+    """The value of `read(file)`; where it raises CatalogueProblems, they join `problems` and the answer is None."""
+    try:
+        return read(file)
+    except CatalogueProblems as found:
+        problems.extend(found.problems)
+        return None
 
 
 @dataclass(frozen=True)

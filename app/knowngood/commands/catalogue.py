@@ -8,7 +8,7 @@ import click
 from knowngood.catalogue import scaffold
 from knowngood.catalogue.hostile_text import slow_signatures
 from knowngood.catalogue.loader import read_what_is_sound
-from knowngood.catalogue.problems import CatalogueProblems, FileProblem
+from knowngood.catalogue.text_files import CatalogueProblems, FileProblem
 from knowngood.catalogue.warnings.rows import row_warnings
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command

@@ -87,10 +87,10 @@ def log_events(run_of: Callable[[str], str]) -> Callable[[Event], None]:
             case ArmStarted():
                 line.info("arm started", attempt=event.attempt)
             case ArmFinished():
-                took = event.finished_at - event.started_at
+                seconds = round((event.finished_at - event.started_at).total_seconds(), 3)
                 trouble = event.record.trouble.code.value if event.record.trouble else ""
-                how = {"ending": event.record.ending.value, "trouble": trouble}
-                line.info("arm finished", attempt=event.attempt, seconds=round(took.total_seconds(), 3), **how)
+                ending = event.record.ending.value
+                line.info("arm finished", attempt=event.attempt, seconds=seconds, ending=ending, trouble=trouble)
             case JobEnded():
                 line.info("job ended", is_whole=not event.problem)
 

@@ -16,9 +16,8 @@ import regex
 
 from knowngood.catalogue.issue_rules import host_failures
 from knowngood.catalogue.lenient_reader import Outline, outline_of, tables
-from knowngood.catalogue.problems import CatalogueProblems, FileProblem
 from knowngood.catalogue.script_analysis import UnreadableScriptError, parse_script
-from knowngood.catalogue.text_files import Toml, read_text, read_toml
+from knowngood.catalogue.text_files import CatalogueProblems, FileProblem, Toml, read_text, read_toml
 from knowngood.catalogue.warnings.codes import WarningCode, in_words
 from knowngood.catalogue.warnings.scripts import script_warnings
 from knowngood.catalogue.warnings.version_words import MeasuredReleases, claims_in, contradiction

@@ -364,10 +364,6 @@ class Outlook:
     step: int | SearchResult
     jobs: tuple[PlannedJob, ...] = ()
 
-    @property
-    def first(self) -> str | None:
-        return self.search.points[self.step].build.id if isinstance(self.step, int) else None
-
 
 def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool) -> Outlook:
     search = search_of(question, known, now, full=full)
@@ -389,13 +385,15 @@ def print_outlook(console: Console, question: BisectQuestion, outlook: Outlook) 
         return
     most = f"at most {outlook.search.most_jobs} jobs"
     console.print(
-        f"{most}, the first on {outlook.first}; each answer decides on the next", markup=False, soft_wrap=True
+        f"{most}, the first on {question.line[outlook.step].id}; each answer decides on the next",
+        markup=False,
+        soft_wrap=True,
     )
 
 
 def outlook_as_body(question: BisectQuestion, outlook: Outlook) -> dict[str, Any]:
     """As `as_body`, of what is known so far; where a job would be run there is no answer yet."""
     known = as_body(question, BisectResult(answer_of(outlook.search)))
-    if outlook.first is None:
+    if isinstance(outlook.step, SearchResult):
         return {**known, "next": None}
-    return {**known, "answer": None, "sentences": [], "boundary": None, "next": outlook.first}
+    return {**known, "answer": None, "sentences": [], "boundary": None, "next": question.line[outlook.step].id}

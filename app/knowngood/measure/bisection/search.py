@@ -163,8 +163,8 @@ def _next(search: Search) -> int | None:
     points = search.points
     if search.full:
         return next((at for at, point in enumerate(points) if _can_ask(point)), None)
-    changes = len(_changes(_settled(points), points))
-    if changes > 1:
+    changes = _changes([at for at, point in enumerate(points) if point.is_settled], points)
+    if len(changes) > 1:
         return None
     for places in (range(len(points)), range(len(points) - 1, -1, -1)):
         end = points[places[0]]
@@ -173,7 +173,7 @@ def _next(search: Search) -> int | None:
         at = _near_end(points, places)
         if at is not None:
             return at
-    return _halving(points)
+    return _halving(points, changes[0]) if changes else None
 
 
 def _near_end(points: Sequence[Point], places: Sequence[int]) -> int | None:
@@ -192,22 +192,14 @@ def _near_end(points: Sequence[Point], places: Sequence[int]) -> int | None:
     return outside[next((depth for depth in can_ask if depth >= aim), can_ask[-1])]
 
 
-def _halving(points: Sequence[Point]) -> int | None:
+def _halving(points: Sequence[Point], change: ChangePoint) -> int | None:
     """The middle one of what can be asked between the two sides of the one change that is known."""
-    changes = _changes(_settled(points), points)
-    if not changes:
-        return None
-    sides = [points.index(changes[0].before), points.index(changes[0].after)]
-    between = [at for at in range(sides[0] + 1, sides[1]) if _can_ask(points[at])]
+    between = [at for at in range(points.index(change.before) + 1, points.index(change.after)) if _can_ask(points[at])]
     return between[len(between) // 2] if between else None
 
 
 def _can_ask(point: Point) -> bool:
     return point.is_open and not point.is_settled
-
-
-def _settled(points: Sequence[Point]) -> list[int]:
-    return [at for at, point in enumerate(points) if point.is_settled]
 
 
 def _changes(places: Sequence[int], points: Sequence[Point]) -> tuple[ChangePoint, ...]:

@@ -8,8 +8,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from knowngood.catalogue.loader import read_builds
-from knowngood.catalogue.problems import CatalogueProblems
-from knowngood.catalogue.text_files import read_text, read_toml
+from knowngood.catalogue.text_files import CatalogueProblems, read_text, read_toml
 from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.errors import BadRequest
 from knowngood.measure.discovery.releases import BuildProposal

@@ -164,9 +164,7 @@ def read_wheel_facts(metadata: str, version_py: str, python: str) -> WheelFacts:
     requirements = _requirements(metadata, python)
     pinned = next((cuda for name, spec in requirements if _CUDA_NAMES.fullmatch(name) and (cuda := _cuda(spec))), None)
     stated = {line["name"]: line["value"] for line in _VERSION_LINE.finditer(version_py)}
-    cuda = stated.get("cuda", pinned) if stated else pinned
-    if stated and "cuda" not in stated:
-        cuda = None  # it says `cuda = None`, whatever it requires
+    cuda = stated.get("cuda") if stated else pinned  # it may say `cuda = None`, whatever it requires
     cuda = cuda if cuda is None or re.fullmatch(r"\d{1,2}\.\d{1,2}", cuda) else pinned
     git = stated.get("git_version", "")
     remark = f"its import says CUDA {cuda or 'none'}, its requirements {pinned}" if pinned not in {None, cuda} else ""
