@@ -1,7 +1,6 @@
 """One issue's folder becomes one domain value, or the list of all that is wrong with it."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from knowngood.catalogue.issue_rules import document_findings
@@ -58,12 +57,13 @@ def read_issue(folder: Path) -> Issue:
     script = collected(problems, _read_script, folder / "repro.py")
     document = None
     if toml is not None:
+        outline = outline_of(toml.data)
         document, findings = read_document(IssueFile, toml.data)
-        problems.extend(toml.problem(finding) for finding in findings)
-        problems.extend(_document_problems(toml))
+        findings.extend(document_findings(toml.data, outline))
         if script is not None:
-            functions = workarounds_without_function(script, outline_of(toml.data))
-            problems.extend(toml.problem(finding) for finding in functions)
+            findings.extend(workarounds_without_function(script, outline))
+        problems.extend(map(toml.problem, findings))
+        problems.extend(placeholders(toml.file, toml.text))
     if script is not None:
         problems.extend(_script_problems(folder / "repro.py", script, toml))
     if problems or document is None or script is None:
@@ -76,11 +76,6 @@ def _read_script(file: Path) -> Script:
         return parse_script(assembled(read_text(file)))
     except UnreadableScriptError as error:
         raise CatalogueProblems([FileProblem(file, error.line, str(error))]) from None
-
-
-def _document_problems(toml: Toml) -> Iterator[FileProblem]:
-    yield from (toml.problem(finding) for finding in document_findings(toml.data, outline_of(toml.data)))
-    yield from placeholders(toml.file, toml.text)
 
 
 def _script_problems(file: Path, script: Script, toml: Toml | None) -> list[FileProblem]:

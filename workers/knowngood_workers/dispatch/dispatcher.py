@@ -362,12 +362,13 @@ class _Dispatcher:
     def _watch(self, active: _ActiveJob) -> None:
         """A job's whole life, in a thread of its own."""
         try:
-            for event in active.handle.events():
-                active.heard = math.inf  # not silent, however long it takes until this can be recorded
-                self._handle_event(active, event)
-                active.heard = time.monotonic()
-        except (AgentLost, StaleEvent) as problem:
-            self._answer_loss(active, problem)
+            try:
+                for event in active.handle.events():
+                    active.heard = math.inf  # not silent, however long it takes until this can be recorded
+                    self._handle_event(active, event)
+                    active.heard = time.monotonic()
+            except (AgentLost, StaleEvent) as problem:
+                self._answer_loss(active, problem)
         except Exception as error:  # noqa: BLE001 - the outer loop of this thread; the dispatcher's own raises it again
             active.error = error
         finally:
@@ -387,15 +388,12 @@ class _Dispatcher:
 
     def _answer_loss(self, active: _ActiveJob, problem: KnownGoodError) -> None:
         reason = str(problem)
-        try:
-            if active.is_released or isinstance(problem, JobReturned):
-                self._retry(partial(self._release, active.spec, reason), self._abandoned.is_set)
-            else:
-                log.warning("worker lost", job=active.spec.job, try_no=active.spec.try_no, reason=reason)
-                why = active.verdict or reason
-                self._retry(partial(self._lose, active.spec.job, active.spec.try_no, why), self._abandoned.is_set)
-        except Exception as error:  # noqa: BLE001 - as in _watch
-            active.error = error
+        if active.is_released or isinstance(problem, JobReturned):
+            self._retry(partial(self._release, active.spec, reason), self._abandoned.is_set)
+        else:
+            log.warning("worker lost", job=active.spec.job, try_no=active.spec.try_no, reason=reason)
+            why = active.verdict or reason
+            self._retry(partial(self._lose, active.spec.job, active.spec.try_no, why), self._abandoned.is_set)
 
     def _lose(self, job: str, try_no: int, reason: str) -> None:
         try:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import uv
@@ -41,10 +42,8 @@ def _pyenv_versions(pyenv: Path, version: str) -> list[Path]:
     """Folders of `version`, the newest patch release first; a folder that is no version (`3.11-debug`) is left out."""
     dated = []
     for path in (pyenv / "versions").glob(f"{version}.*"):
-        try:
+        with suppress(InvalidVersion):
             dated.append((Version(path.name), path))
-        except InvalidVersion:
-            continue
     return [path for _, path in sorted(dated, reverse=True)]
 
 

@@ -147,21 +147,21 @@ class Provisioner:
         `on_progress(phase, detail, done_bytes, total_bytes)` hears of resolve, sync, compile and probe, and of wait
         while others make theirs. Raises ProvisionFailure, and Cancelled soon after `is_cancelled` says so.
         """
-        began, made = monotonic(), 0
+        began, made, observer = monotonic(), 0, ProcessObserver(is_cancelled=is_cancelled)
         if self._is_adopted(build, request):
-            return self._use_adopted(build, ProcessObserver(is_cancelled=is_cancelled), on_progress)
+            return self._use_adopted(build, observer, on_progress)
         if request.mutates:
-            return self._make_for_one_lease(build, request, ProcessObserver(is_cancelled=is_cancelled), on_progress)
+            return self._make_for_one_lease(build, request, observer, on_progress)
         key = environment_key(build, request)
         while made < _TRIES:
             leased = self.environments.lease(key, is_fresh=made > 0)
             if leased is not None:
                 ready, lease = leased
                 return self._environment(ready, lease, seconds=monotonic() - began, is_made=made > 0)
-            if self._make_alone(build, request, key, on_progress, is_cancelled):
+            if self._make_alone(build, request, key, observer, on_progress):
                 made += 1
                 continue
-            ProcessObserver(is_cancelled=is_cancelled).check()
+            observer.check()
             sleep(_POLL_S)
         sentence = "the environment was removed by others as soon as it was made; look who else cleans up there"
         raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence))
@@ -232,18 +232,13 @@ class Provisioner:
             yield
 
     def _make_alone(
-        self,
-        build: Build,
-        request: EnvironmentRequest,
-        key: str,
-        on_progress: OnProgress,
-        is_cancelled: Callable[[], bool],
+        self, build: Build, request: EnvironmentRequest, key: str, observer: ProcessObserver, on_progress: OnProgress
     ) -> bool:
         """Make an environment while nobody else does; False where another process holds it, or was quicker."""
-        with self.environments.exclusive(key, ProcessObserver(is_cancelled=is_cancelled).check) as descriptor:
+        with self.environments.exclusive(key, observer.check) as descriptor:
             if descriptor is None or self.environments.load(key) is not None:
                 return False  # another process is making it, or made it just now
-            observer = ProcessObserver(is_cancelled=is_cancelled, inherited=(descriptor,))
+            observer = replace(observer, inherited=(descriptor,))
             try:
                 with self._download_turn(observer, on_progress):
                     self.environments.finish(self._make(build, request, key, observer, on_progress))
