@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from pydantic import TypeAdapter
+
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue, digest
@@ -35,6 +37,7 @@ if __name__ == "__main__":  # Standalone, second half: in ../standalone.py. As o
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__"})
+_ENVIRONMENT = TypeAdapter(dict[str, dict[str, str]])
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -184,17 +187,9 @@ def literal_environment(node: ast.Assign | None) -> dict[str, dict[str, str]] | 
     if node is None:
         return None
     try:
-        value = ast.literal_eval(node.value)
+        return _ENVIRONMENT.validate_python(ast.literal_eval(node.value), strict=True)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
-    if not isinstance(value, dict):
-        return None
-    for arm, variables in value.items():
-        if not isinstance(arm, str) or not isinstance(variables, dict):
-            return None
-        if not all(isinstance(text, str) for item in variables.items() for text in item):
-            return None
-    return value
 
 
 def arm_code(script: Script, arm: str) -> str:

@@ -59,10 +59,8 @@ def parse_cpuinfo(text: str) -> tuple[str, str]:
             fields.setdefault(name.strip(), value.strip())
     flags = set(fields.get("flags", "").split())
     # Inductor asks for all of these before it emits 512-bit code (torch/_inductor/cpu_vec_isa.py).
-    if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= flags:
-        isa = "avx512"
-    else:
-        isa = "avx2" if "avx2" in flags else "none"
+    has_avx512 = {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= flags
+    isa = "avx512" if has_avx512 else "avx2" if "avx2" in flags else "none"
     return fields.get("model name") or platform.machine(), isa
 
 

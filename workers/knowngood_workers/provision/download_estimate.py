@@ -186,6 +186,7 @@ def sum_up(
     *,
     ready: int,
     space: Space,
+    troubles: Mapping[str, Trouble],
 ) -> Estimate:
     """One estimate for environments to make; a wheel that several want is downloaded once, one that is `cached` never.
 
@@ -210,6 +211,7 @@ def sum_up(
         largest_bytes=max([*whole, *([_ENVIRONMENT] if unresolved else [])], default=0),
         unknown=tuple(sorted(wheel.name for wheel in unknown)),
         unresolved=len(unresolved),
+        troubles=troubles,
     )
 
 

@@ -55,15 +55,12 @@ class Lease:
     """The right to use an environment until `release`. `descriptor` holds its lock."""
 
     descriptor: int
-    is_released: bool = False
     on_release: Callable[[], None] = lambda: None
 
     def release(self) -> None:
-        if not self.is_released:
-            self.is_released = True
-            _touch(self.descriptor)
-            self.on_release()
-            os.close(self.descriptor)
+        _touch(self.descriptor)
+        self.on_release()
+        os.close(self.descriptor)
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def bridge(pip: Mapping[str, str], environ: Mapping[str, str]) -> Index:
         variables=variables,
         sources=_sources(variables, no_index=no_index),
         no_index=no_index,
-        wheel_folders=tuple(_local_folders(variables.get("UV_FIND_LINKS", ""))),
+        wheel_folders=_local_folders(variables.get("UV_FIND_LINKS", "")),
         hosts=_hosts(variables),
     )
 
@@ -193,11 +193,9 @@ def _absolute(place: str) -> str:
     return place if "://" in place or place.startswith("file:") else str(Path(place).expanduser().absolute())
 
 
-def _local_folders(find_links: str) -> Iterator[Path]:
-    for place in find_links.split(","):
-        path = _local_path(place.strip()) if place.strip() else None
-        if path is not None and path.is_dir():
-            yield path
+def _local_folders(find_links: str) -> tuple[Path, ...]:
+    paths = (_local_path(place.strip()) for place in find_links.split(",") if place.strip())
+    return tuple(path for path in paths if path is not None and path.is_dir())
 
 
 def _addresses(variables: Mapping[str, str]) -> Iterator[str]:

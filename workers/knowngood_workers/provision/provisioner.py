@@ -351,8 +351,7 @@ class Provisioner:
         known_troubles = {**survey.troubles, **(troubles or {})}
         made = [(build, lock) for (build, request), lock in survey.new if request.name not in known_troubles]
         space = Space(self.free_bytes(), self.environments.footprint(), self.limit_bytes)
-        estimate = sum_up(made, survey.sizes, survey.cached, ready=survey.ready, space=space)
-        return replace(estimate, troubles=known_troubles)
+        return sum_up(made, survey.sizes, survey.cached, ready=survey.ready, space=space, troubles=known_troubles)
 
     def look_up(
         self,

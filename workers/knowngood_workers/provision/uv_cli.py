@@ -200,13 +200,9 @@ def classify_failure(output: str) -> tuple[Fault, bool]:
 
     A resolution that failed because a package could not be looked at is no statement about the package.
     """
-    if _NO_SPACE.search(output):
-        return Fault.DISK_FULL, False
-    if _UNREACHABLE.search(output):
-        return Fault.UNREACHABLE, False
-    if _UNSATISFIABLE.search(output):
-        return Fault.UNSATISFIABLE, bool(_DOUBTFUL.search(output))
-    return Fault.OTHER, False
+    kinds = ((_NO_SPACE, Fault.DISK_FULL), (_UNREACHABLE, Fault.UNREACHABLE), (_UNSATISFIABLE, Fault.UNSATISFIABLE))
+    fault = next((fault for pattern, fault in kinds if pattern.search(output)), Fault.OTHER)
+    return fault, fault is Fault.UNSATISFIABLE and bool(_DOUBTFUL.search(output))
 
 
 def sentence_of(output: str) -> str:
