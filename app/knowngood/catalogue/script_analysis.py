@@ -227,6 +227,13 @@ def own_nodes(function: Function) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
+def last_name(function: ast.expr) -> str:
+    """The last part of what is called: `compile` of `torch.compile(...)`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
 def _acts_on_import(node: ast.stmt) -> bool:
     if isinstance(node, _DEFINITIONS):  # arms, which are the public functions, have nothing to do with each other
         return bool(node.decorator_list) and (isinstance(node, ast.ClassDef) or node.name.startswith("_"))

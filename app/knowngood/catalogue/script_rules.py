@@ -12,6 +12,7 @@ from knowngood.catalogue.script_analysis import (
     Function,
     Script,
     is_main_guard,
+    last_name,
     literal_environment,
     own_nodes,
     standalone,
@@ -107,9 +108,7 @@ def _forbidden_code(script: Script) -> Iterator[ScriptFinding]:
 
 def _calls_assertion(node: ast.AST) -> TypeGuard[ast.Call]:
     """True for `torch.testing.assert_close(...)` and its kin."""
-    name = node.func if isinstance(node, ast.Call) else None
-    text = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
-    return text.startswith(("assert_", "assertEqual"))
+    return isinstance(node, ast.Call) and last_name(node.func).startswith(("assert_", "assertEqual"))
 
 
 def _functions_alone(script: Script) -> Iterator[ScriptFinding]:
@@ -233,9 +232,8 @@ def _roots(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def _is_there(root: str, packages: list[str], imports: tuple[str, ...]) -> bool:
-    if root in _ALWAYS_THERE or root in sys.stdlib_module_names or root in imports:
-        return True
-    return any(_provides(package, root) for package in packages)
+    is_known = root in _ALWAYS_THERE or root in sys.stdlib_module_names or root in imports
+    return is_known or any(_provides(package, root) for package in packages)
 
 
 def _provides(package: str, root: str) -> bool:

@@ -16,7 +16,7 @@ from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.measuring.planning import Sample
 from knowngood.health.quality import cli as again
 from knowngood.measure.jobs import Work, own_hardware, run_planned, tell_troubles
-from knowngood.measure.scheduling.pricing import price_as_json, tell_price
+from knowngood.measure.scheduling.pricing import tell_price
 from knowngood.settings import read_settings
 
 
@@ -53,10 +53,7 @@ def recheck(
     drawn = again.draw(engine, rows, columns, tuple(hardware) or own_hardware(), sample)
     err.print(f"{len(drawn.cells)} cells drawn with --seed {sample.seed}", markup=False)
     if dry_run:
-        if as_json:
-            print_json(price_as_json(engine, work.place(asks=sizes), drawn.jobs))
-        else:
-            tell_price(engine, work.place(asks=sizes), drawn.jobs)
+        tell_price(engine, work.place(asks=sizes), drawn.jobs, as_json=as_json)
         return Exit.OK
     with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what came until then is told
         run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)

@@ -27,7 +27,7 @@ from knowngood.cli.options import (
     names,
     option,
 )
-from knowngood.cli.output import err, print_json
+from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable
 from knowngood.cli.stored import known_now, pick_builds, pick_issues
 from knowngood.domain.errors import BadRequest
@@ -46,7 +46,7 @@ from knowngood.measure.jobs import (
     tell_warnings,
 )
 from knowngood.measure.scheduling.cli import proposed
-from knowngood.measure.scheduling.pricing import price_as_json, tell_price
+from knowngood.measure.scheduling.pricing import tell_price
 from knowngood.settings import Settings, read_settings
 from knowngood.share.bundles.cli import write_bundle
 from knowngood.store.engine import Engine, reading
@@ -133,10 +133,7 @@ def run(
     else:
         planned = work.able(plan(engine, chosen, wanted))
     if dry_run:
-        if as_json:
-            print_json(price_as_json(engine, work.place(asks=sizes), planned))
-        else:
-            tell_price(engine, work.place(asks=sizes), planned)
+        tell_price(engine, work.place(asks=sizes), planned, as_json=as_json)
         return Exit.OK
     tell_warnings(chosen.issues)
     request = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}

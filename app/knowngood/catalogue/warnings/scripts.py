@@ -10,7 +10,7 @@ from typing import TypeGuard
 import regex
 
 from knowngood.catalogue.lenient_reader import Outline
-from knowngood.catalogue.script_analysis import Function, Script, own_nodes, reached_from
+from knowngood.catalogue.script_analysis import Function, Script, last_name, own_nodes, reached_from
 from knowngood.catalogue.warnings.codes import WarningCode, in_words
 from knowngood.domain.issue import BASELINE, CONTROL, SignatureKind
 from knowngood.domain.timed_search import search
@@ -61,7 +61,7 @@ def _swallowed(statement: ast.stmt) -> Iterator[ScriptWarning]:
                 yield _warning(WarningCode.BROAD_EXCEPT, node.finalbody[0].lineno, "`return` in `finally`")
         if isinstance(node, ast.With) and _calls(node.body):
             for item in node.items:
-                if isinstance(item.context_expr, ast.Call) and _name(item.context_expr.func) == "suppress":
+                if isinstance(item.context_expr, ast.Call) and last_name(item.context_expr.func) == "suppress":
                     yield _warning(WarningCode.BROAD_EXCEPT, node.lineno, f"`with {ast.unparse(item.context_expr)}`")
 
 
@@ -86,25 +86,16 @@ def _raises_the_rest(handler: ast.ExceptHandler) -> bool:
 def _calls(body: Iterable[ast.stmt]) -> bool:
     """Whether something is called that is more than a look for a module or an attribute."""
     calls = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call))
-    return any(_name(call.func) not in _LOADS for call in calls)
-
-
-def _name(function: ast.expr) -> str:
-    """The last part of what is called: `compile` of `torch.compile(...)`."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+    return any(last_name(call.func) not in _LOADS for call in calls)
 
 
 def _late_refusals(statement: ast.stmt, refusing: Collection[str]) -> Iterator[ScriptWarning]:
     """`refusing` are the functions of the script that raise NotApplicable: a call of one is a refusal too."""
     for function in (node for node in ast.walk(statement) if isinstance(node, Function)):
-        refusals: list[ast.Raise | ast.Call] = [node for node in own_nodes(function) if _is_refusal(node)]
-        refusals += [
-            node for node in own_nodes(function) if isinstance(node, ast.Call) and _name(node.func) in refusing
-        ]
-        handlers = [node for node in own_nodes(function) if isinstance(node, ast.ExceptHandler)]
         calls = [node for node in own_nodes(function) if isinstance(node, ast.Call)]
+        refusals: list[ast.Raise | ast.Call] = [node for node in own_nodes(function) if _is_refusal(node)]
+        refusals += [call for call in calls if last_name(call.func) in refusing]
+        handlers = [node for node in own_nodes(function) if isinstance(node, ast.ExceptHandler)]
         suspect = min((call.lineno for call in calls if _is_suspect_call(call, function)), default=None)
         for refusal in refusals:
             around = next((handler for handler in handlers if refusal in set(ast.walk(handler))), None)
@@ -122,20 +113,20 @@ def _is_refusal(node: ast.AST) -> TypeGuard[ast.Raise]:
 
 def _raises(node: ast.Raise, name: str) -> bool:
     raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-    return raised is not None and _name(raised) == name
+    return raised is not None and last_name(raised) == name
 
 
 def _is_suspect_call(node: ast.Call, function: Function) -> bool:
     """A call of what a compiler gave back, or of a function that was handed in."""
     if isinstance(node.func, ast.Call):
-        return bool(_COMPILERS.search(_name(node.func.func)))
+        return bool(_COMPILERS.search(last_name(node.func.func)))
     given = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
     made = {
         target.id
         for statement in own_nodes(function)
         if isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Call)
-        and _COMPILERS.search(_name(statement.value.func))
+        and _COMPILERS.search(last_name(statement.value.func))
         for target in statement.targets
         if isinstance(target, ast.Name)
     }
@@ -245,7 +236,7 @@ def _discarded(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
 
 def _suspect_calls(function: Function, suspects: Collection[str]) -> list[ast.Call]:
     calls = [node for node in own_nodes(function) if isinstance(node, ast.Call)]
-    return [call for call in calls if _is_suspect_call(call, function) or _name(call.func) in suspects]
+    return [call for call in calls if _is_suspect_call(call, function) or last_name(call.func) in suspects]
 
 
 def _unused(function: Function) -> Iterator[ast.expr]:
@@ -278,7 +269,7 @@ def _apart(
         words = "the baseline raises WrongResult where the control never gets to"
         yield _warning(WarningCode.CONTROL_APART, line, words)
     for call in (node for node in own_nodes(functions[CONTROL]) if isinstance(node, ast.Call)):
-        if _COMPILERS.search(_name(call.func)):
+        if _COMPILERS.search(last_name(call.func)):
             yield _warning(WarningCode.COMPILED_CONTROL, call.lineno, ast.unparse(call.func))
     given, other = (_defaults(functions[arm]) for arm in (CONTROL, BASELINE))
     for name in sorted(given.keys() & other.keys()):

@@ -12,7 +12,7 @@ from typing import Any
 
 from knowngood.cli.console import in_words, print_price, print_sizes, to_do_in_words
 from knowngood.cli.context import root
-from knowngood.cli.output import err, out
+from knowngood.cli.output import err, out, print_json
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.domain.vocabulary import many
@@ -90,8 +90,11 @@ def _readable(texts: Mapping[EnvironmentRequest, str]) -> dict[EnvironmentReques
     return locks
 
 
-def tell_price(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> None:
+def tell_price(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob], *, as_json: bool = False) -> None:
     """Print what the jobs would cost: at once what is known here, then what the index adds to it."""
+    if as_json:
+        print_json(price_as_json(engine, place, planned))
+        return
     if not planned:
         out.print("nothing to run: every cell asked for has its answer (--force runs it again)")
         return
