@@ -237,11 +237,9 @@ def _run(engine: Engine, run_id: str) -> RunRow:
         return load_run(s, run_id)
 
 
-def _is_done_by_another(
-    engine: Engine, run_id: str, progress: RunProgress, stop: Callable[[], bool], watch_s: float = 3.0
-) -> bool:
-    """Show what another dispatcher does of the run, for `watch_s` seconds or to its end."""
-    until = time.monotonic() + watch_s
+def _is_done_by_another(engine: Engine, run_id: str, progress: RunProgress, stop: Callable[[], bool]) -> bool:
+    """Show what another dispatcher does of the run, for three seconds or to its end."""
+    until = time.monotonic() + 3.0
     while not stop() and time.monotonic() < until:
         row = _run(engine, run_id)
         progress.show(row)

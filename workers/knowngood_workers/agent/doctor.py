@@ -46,13 +46,7 @@ class Check:
     sentence: str
 
 
-def examine(
-    root: Path,
-    environ: Mapping[str, str] = os.environ,
-    *,
-    at_least: Isolation = Isolation.NONE,
-    at_most: Isolation = Isolation.FILTERED,
-) -> tuple[Check, ...]:
+def examine(root: Path, *, at_least: Isolation, at_most: Isolation) -> tuple[Check, ...]:
     """All checks for environments kept below `root`, which need not exist yet. The registry's takes a moment.
 
     `at_least` and `at_most` are the levels of isolation that this installation is set to.
@@ -62,12 +56,12 @@ def examine(
     place = root if folder.state is State.OK else Path(tempfile.gettempdir())  # the rest is looked at all the same
     return (
         check_uv(),
-        *(check_interpreter(version, environ) for version in PYTHONS),
-        check_compiler(environ),
-        check_driver(environ),
+        *map(check_interpreter, PYTHONS),
+        check_compiler(),
+        check_driver(),
         folder,
-        *((check_disk(root), check_links(root, choose_cache(root, environ))) if place is root else ()),
-        check_registry(read_index(environ), environ),
+        *((check_disk(root), check_links(root, choose_cache(root, os.environ))) if place is root else ()),
+        check_registry(read_index()),
         check_isolation(place, at_least, at_most),
         check_limits(),
     )

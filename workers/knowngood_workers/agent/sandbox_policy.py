@@ -483,10 +483,10 @@ def _is_too_wide(path: Path, sandbox_inputs: SandboxInputs) -> bool:
     )
 
 
-def packages_of(python: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+def packages_of(python: Path) -> tuple[Path, ...]:
     """Where an interpreter that we did not set up finds its packages: editable installations lie anywhere."""
     command = [str(python), "-B", "-c", _WHERE_PACKAGES_ARE]
-    printed = ask_program(command, _plain(environ), timeout_s=_TRY_S, cwd="/") or "[]"
+    printed = ask_program(command, _plain(os.environ), timeout_s=_TRY_S, cwd="/") or "[]"
     return tuple(Path(path) for path in json.loads(printed.splitlines()[-1]))
 
 

@@ -42,10 +42,6 @@ class PipedProcess:
         self._listener = threading.Thread(target=self._listen, args=(line_bytes,), name="stderr", daemon=True)
         self._listener.start()
 
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
     def send(self, line: bytes) -> None:
         """One that is dead already hears nothing; reading from it then tells how it died."""
         with suppress(BrokenPipeError):

@@ -27,11 +27,11 @@ from knowngood_workers.standalone import cgroup
 _PROBE_S = 20
 
 
-def describe_machine(environ: Mapping[str, str] = os.environ, sandbox: tuple[str, ...] = ("process",)) -> Machine:
+def describe_machine(sandbox: tuple[str, ...] = ("process",)) -> Machine:
     """`sandbox` is what shuts arms off here (see isolation), which takes longer to find out than all the rest."""
     model, isa = parse_cpuinfo(cgroup.read("/proc/cpuinfo"))
     limits = read_cgroup_limits(Path("/sys/fs/cgroup"), cgroup.read("/proc/self/cgroup"))
-    driver, driver_cuda, gpus = read_gpus(environ)
+    driver, driver_cuda, gpus = read_gpus()
     return Machine(
         cpu_model=model,
         isa=isa,
@@ -42,7 +42,7 @@ def describe_machine(environ: Mapping[str, str] = os.environ, sandbox: tuple[str
         else "Linux",
         kernel=platform.release(),
         glibc=os.confstr("CS_GNU_LIBC_VERSION") or "",
-        compiler=describe_compiler(environ),
+        compiler=describe_compiler(),
         driver=driver,
         driver_cuda=driver_cuda,
         gpus=gpus,

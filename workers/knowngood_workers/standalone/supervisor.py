@@ -645,12 +645,12 @@ def _signal_all(number: int) -> None:
             os.kill(pid, number)
 
 
-def destroy(within_s: float = _REAP_S) -> int:
+def destroy() -> int:
     """Kill and reap all descendants of this process; tell how many outlived it.
 
     This process must be their reaper (`adopt_orphans`): then they are gone, every one, once it has no child left.
     """
-    until = time.monotonic() + within_s
+    until = time.monotonic() + _REAP_S
     while _has_children():
         _signal_all(signal.SIGKILL)
         if time.monotonic() > until:
