@@ -613,7 +613,7 @@ def _prefer_for_oom() -> None:
 def _is_pending(pid: int, number: int) -> bool:
     """Whether a process has not taken a signal yet that was sent to it."""
     status = cgroup.read(f"/proc/{pid}/status")  # empty where it is gone, or hidden
-    masks = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("ShdPnd:")]
+    masks = [int(line.split()[1], 16) for line in status.split("\n") if line.startswith("ShdPnd:")]
     return any(mask >> (number - 1) & 1 for mask in masks)
 
 
