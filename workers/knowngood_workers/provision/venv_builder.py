@@ -99,7 +99,7 @@ class EnvironmentBuilder:
 
     def assemble(self, plan: EnvironmentPlan, observer: ProcessObserver, on_progress: OnProgress) -> EnvironmentRecord:
         """Make the environment in `plan.folder` and say what it is. Raises ProvisionFailure, InstallerFailed,
-        EditedCache and OSError; what is left in the folder then is for the caller to remove.
+        EditedWheels and OSError; what is left in the folder then is for the caller to remove.
         """
         began = monotonic()
         on_progress("sync", f"{len(plan.lock.wheels)} packages", 0, 0)
