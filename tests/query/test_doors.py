@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from html import unescape
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from knowngood.matrix.overview.page import MOST_COUNTED, MatrixPage
+from knowngood.matrix.overview.page import MOST_COUNTED
 from knowngood.query.cli import read_query_option
 from knowngood.query.parser import MOST
 from knowngood.query.search_box import EXAMPLES
@@ -22,7 +23,7 @@ from knowngood.web.html.i18n import Language
 from knowngood.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
-from tests.web.asking import shown
+from tests.web.asking import page_at
 from tests.web.given import BAD, BUILDS, GOOD, GPU_CLASS, ISSUES, MISMATCHED, NEW, NOW, OLD
 
 ALL = {"pytorch-151290", "pytorch-154771", "fla-160", "pytorch-151589"}
@@ -50,8 +51,8 @@ def issues_of(client: TestClient, query: str, **more: str) -> set[str]:
     return {row.issue.id for row in rows}
 
 
-def shown_page(client: TestClient, query: str, **more: str) -> MatrixPage:
-    return shown(client, f"{MATRIX}?{urlencode({'q': query, **more})}", MatrixPage)
+def shown_page(client: TestClient, query: str, **more: str) -> SimpleNamespace:
+    return page_at(client, f"{MATRIX}?{urlencode({'q': query, **more})}")
 
 
 @pytest.mark.parametrize(("query", "expected"), ASKED)
@@ -120,8 +121,8 @@ def test_the_page_shows_the_place_and_what_may_be_meant(client: TestClient) -> N
     assert "bmm status:affected</a>" in text
     assert f'<input type="hidden" name="hardware" value="{HARDWARE}">' in text
     mended = text.split('Did you mean <a href="')[1].split('"')[0]
-    assert shown(client, mended, MatrixPage).query.q == "bmm status:affected"
-    assert shown(client, mended, MatrixPage).query.columns == "releases"
+    assert page_at(client, mended).query.q == "bmm status:affected"
+    assert page_at(client, mended).query.columns == "releases"
 
 
 def test_a_mistake_at_the_end_is_shown_there(client: TestClient) -> None:

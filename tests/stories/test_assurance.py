@@ -19,18 +19,14 @@ from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Basis, CellKey, Verdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.health.quality.service import Quality
-from knowngood.matrix.evidence.page import CellPage
 from knowngood.matrix.evidence.service import how_known
-from knowngood.matrix.issues.build_page import BuildPage
-from knowngood.matrix.issues.page import IssuePage
-from knowngood.matrix.overview.page import MatrixPage
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.notes import add_note
 from knowngood.web.urls import MATRIX, ground_address
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, page_at, shown
 from tests.web.given import BAD, GOOD, GPU_CLASS, GPU_ONLY, MASK, NOW
 from tests.web.inferring import AGREED, ANYWHERE, BAD_312, DIFFERING, GOOD_312, HALF, PAIRS
 
@@ -65,7 +61,7 @@ def told(client: TestClient, address: str) -> Any:
 
 def test_an_inferred_cell_says_first_how_it_is_known_and_leads_to_the_measured_one(site: TestClient) -> None:
     where = cell_address(MASK.id, BAD_312.id)
-    page = shown(site, where, CellPage)
+    page = page_at(site, where)
     assert (page.known, page.word) == (HOW, "fails, has a workaround")
     assert english(page.sentence).startswith(f"fails on {BAD.id} ({HARDWARE}): with big: 1 of 1 attempt ended")
     assert ground_address(page.evidence.cell) == cell_address(MASK.id, BAD.id)
@@ -91,9 +87,9 @@ def test_its_json_has_the_rule_the_ground_and_the_rate(site: TestClient) -> None
 
 
 def test_a_cell_of_the_cpu_says_nothing_of_a_gpu_while_the_two_are_not_known_to_agree(site: TestClient) -> None:
-    page = shown(site, cell_address(ANYWHERE.id, BAD.id, GPU_CLASS), CellPage)
+    page = page_at(site, cell_address(ANYWHERE.id, BAD.id, GPU_CLASS))
     assert (page.word, page.known) == ("not run", "")
-    matrix = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage)
+    matrix = page_at(site, f"{MATRIX}?hardware={GPU_CLASS}")
     row = next(row for group in matrix.groups for row in group.rows if row.issue.id == ANYWHERE.id)
     assert english(row.sentence) == "no release answered yet"
     assert how_known(Basis("device", BAD.id, HARDWARE, 90, 90)) == (
@@ -103,18 +99,18 @@ def test_a_cell_of_the_cpu_says_nothing_of_a_gpu_while_the_two_are_not_known_to_
 
 def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible(site: TestClient) -> None:
     where = cell_address(MASK.id, BAD.id, GPU_CLASS)
-    page = shown(site, where, CellPage)
+    page = page_at(site, where)
     assert page.word == "concerns the CPU path"
     assert page.elsewhere_address == cell_address(MASK.id, BAD.id)
     assert "does not apply" not in words(site, where).casefold()
-    matrix = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage)
+    matrix = page_at(site, f"{MATRIX}?hardware={GPU_CLASS}")
     assert {row.issue.id for row in matrix.on_cpu} >= {MASK.id, HALF.id}
     assert [row.issue.id for row in matrix.elsewhere] == []
     text = words(site, f"{MATRIX}?hardware={GPU_CLASS}")
     assert f"Concern the CPU path: see cpu-x86_64 {len(matrix.on_cpu)} issues" in text
     assert "not apply on" not in text
-    assert shown(site, matrix.cpu_address, MatrixPage).hardware == HARDWARE
-    build = shown(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}", BuildPage)
+    assert page_at(site, matrix.cpu_address).hardware == HARDWARE
+    build = page_at(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}")
     on_cpu = next(section for section in build.sections if section.is_on_cpu)
     assert len(on_cpu.lines) == len(matrix.on_cpu)
     assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.is_on_cpu]
@@ -123,7 +119,7 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
 
 
 def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart(site: TestClient) -> None:
-    page = shown(site, f"{MATRIX}?builds={BAD_312.id},{GOOD_312.id}".replace("+", "%2B"), MatrixPage)
+    page = page_at(site, f"{MATRIX}?builds={BAD_312.id},{GOOD_312.id}".replace("+", "%2B"))
     assert page.totals.inferred == 3  # the mask, the half and the hook on 2.7.1; 2.8.0 has no smoke row
     assert page.totals.measured == PAIRS + 1
     text = site.get(f"{MATRIX}?builds={BAD_312.id.replace('+', '%2B')}").text
@@ -172,7 +168,7 @@ def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: 
 
 
 def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) -> None:
-    page = shown(site, cell_address(HALF.id, BAD.id), CellPage)
+    page = page_at(site, cell_address(HALF.id, BAD.id))
     assert (status_of(page.evidence.cell), page.word) == (
         StatusLabel.AS_REPORTED,
         "passes as reported, fails in a variant: big, odd",
@@ -187,7 +183,7 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
     assert [one.rank for one in page.workarounds] == [0, 0, 0]
     said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
     assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
-    sections = {one.sign: one.lines for one in shown(site, f"/builds/{BAD.id}", BuildPage).sections}
+    sections = {one.sign: one.lines for one in page_at(site, f"/builds/{BAD.id}").sections}
     assert [one.label for line in sections[StatusLabel.AS_REPORTED] for one in line.partly] == ["eager"]
     assert "1 passes as reported, and fails in a variant" in words(site, f"/builds/{BAD.id}")
     body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]
@@ -208,9 +204,9 @@ def test_what_passes_as_reported_is_counted_and_drawn_apart(site: TestClient) ->
     rate = next(one for one in told(site, "/charts")["classes"] if one["hardware"] == HARDWARE)["pass_rate"]
     assert [one["counts"]["as_reported"] for one in rate] == [1, 0]
     assert '<rect class="variant" x="0.0%"' in site.get(f"/issues/{HALF.id}").text
-    lines = {line.sign: line.counts for line in shown(site, MATRIX, MatrixPage).column_totals}
+    lines = {line.sign: line.counts for line in page_at(site, MATRIX).column_totals}
     assert (lines[StatusLabel.AS_REPORTED], lines[StatusLabel.FAILS]) == ((1, 1, 0), (1, 0, 0)), "Pythons apart"
-    on_gpu = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage).column_totals
+    on_gpu = page_at(site, f"{MATRIX}?hardware={GPU_CLASS}").column_totals
     assert StatusLabel.AS_REPORTED not in {line.sign for line in on_gpu}, "no line where there is none"
 
 
@@ -220,8 +216,8 @@ def test_a_verdict_that_rests_on_one_run_is_marked(site: TestClient, where: str)
 
 
 def test_an_issue_page_tells_an_inferred_answer_as_one(site: TestClient) -> None:
-    page = shown(site, f"/issues/{MASK.id}?build={BAD_312.id}".replace("+", "%2B"), IssuePage)
-    assert (page.known, ground_address(page.chosen.cell)) == (HOW, cell_address(MASK.id, BAD.id))
+    page = page_at(site, f"/issues/{MASK.id}?build={BAD_312.id}".replace("+", "%2B"))
+    assert (page.known, ground_address(page.cell)) == (HOW, cell_address(MASK.id, BAD.id))
     assert BAD_312.id not in {cell.build for cell in page.evidence}, "evidence is what was measured"
     assert {one.ground for one in page.workarounds if one.runs} == {BAD.id}
     assert (
@@ -277,9 +273,9 @@ def test_an_inferred_cell_can_not_be_talked_about_as_if_it_were_measured(site: T
 
 def test_a_measured_cell_never_calls_itself_inferred(site: TestClient) -> None:
     for issue, hardware in ((MASK, HARDWARE), (GPU_ONLY, GPU_CLASS)):
-        page = shown(site, cell_address(issue.id, BAD.id, hardware), CellPage)
+        page = page_at(site, cell_address(issue.id, BAD.id, hardware))
         assert (page.known, page.evidence.ground, "inferred" in page.word) == ("", None, False)
-    assert shown(site, cell_address(MASK.id, GOOD.id), CellPage).word == "passes"
+    assert page_at(site, cell_address(MASK.id, GOOD.id)).word == "passes"
 
 
 def test_what_was_inferred_goes_with_the_grounds_of_its_rule_also_where_it_was_kept(
@@ -287,12 +283,12 @@ def test_what_was_inferred_goes_with_the_grounds_of_its_rule_also_where_it_was_k
 ) -> None:
     inferring.fill(own_engine)
     where = cell_address(MASK.id, BAD_312.id)
-    assert shown(own, where, CellPage).known == HOW
+    assert page_at(own, where).known == HOW
     key = CellKey(inferring.SMOKE.id, BAD_312.id, HARDWARE)
     for kind, known in ((NoteKind.VOID, ""), (NoteKind.RESTORE, HOW)):
         with unit_of_work(own_engine) as s:
             add_note(s, key, kind, "the machine was broken", by=Actor("ada"), now=NOW)
         for client in (own, client_of(own_engine)):
-            assert shown(client, where, CellPage).known == known
-            matrix = shown(client, f"{MATRIX}?builds={BAD_312.id.replace('+', '%2B')}", MatrixPage)
+            assert page_at(client, where).known == known
+            matrix = page_at(client, f"{MATRIX}?builds={BAD_312.id.replace('+', '%2B')}")
             assert matrix.totals.inferred == (3 if known else 0)

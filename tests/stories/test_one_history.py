@@ -15,8 +15,6 @@ from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.health.coverage.service import Coverage, Hygiene
-from knowngood.matrix.issues.page import IssuePage
-from knowngood.matrix.overview.page import MatrixPage
 from knowngood.store.engine import connect
 from knowngood.web.urls import MATRIX
 from tests.commands.given import Call
@@ -24,7 +22,7 @@ from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, page_at, shown
 
 ISSUE = "toy-fixed-1"
 SENTENCE = "fails up to 0.0.1, fixed in (0.0.1, 0.0.3] (0.0.2 not run)"
@@ -111,11 +109,11 @@ def test_the_terminal(call: Callable[..., str], tmp_path: Path) -> None:
 
 def test_pages(client: TestClient) -> None:
     for query in ("", f"?builds={PASSING}", "?columns=measured", "?python=3.11", "?columns=all"):
-        (group,) = shown(client, f"{MATRIX}{query.replace('+', '%2B')}", MatrixPage).groups
+        (group,) = page_at(client, f"{MATRIX}{query.replace('+', '%2B')}").groups
         assert english(group.rows[0].sentence).startswith(SENTENCE)
     ((pattern,),) = [one.rows for one in shown(client, "/coverage", Coverage).hardware]
     assert english(pattern.history) == SENTENCE
-    (strip,) = shown(client, f"/issues/{ISSUE}", IssuePage).strips
+    (strip,) = page_at(client, f"/issues/{ISSUE}").strips
     assert english(strip.sentence) == f"{SENTENCE}; {DOUBT}"
     text = " ".join(html.unescape(client.get(f"/issues/{ISSUE}").text).split())
     assert '<dd><span class="mono">(0.0.1, 0.0.3]</span> <span class="quiet">0.0.2: not run</span></dd>' in text

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI
@@ -62,6 +63,11 @@ def shown(client: TestClient, address: str, kind: type[Page]) -> Page:
     page = values_of(client, address)["page"]
     assert isinstance(page, kind)
     return page
+
+
+def page_at(client: TestClient, address: str) -> SimpleNamespace:
+    """The values that the template of the page at `address` reads as `page`, by their names."""
+    return SimpleNamespace(**values_of(client, address)["page"])
 
 
 def values_of(client: TestClient, address: str) -> Mapping[str, Any]:

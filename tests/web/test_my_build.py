@@ -7,12 +7,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.matrix.issues.page import IssuePage
 from knowngood.store.engine import Engine
 from knowngood.web.html.i18n import Language, accepted
 from knowngood.web.my_build import MY_BUILD, MyBuild, shared_address
 from tests.make import HARDWARE
-from tests.web.asking import client_of, shown, values_of
+from tests.web.asking import client_of, page_at, values_of
 from tests.web.given import BAD, GOOD, GPU_CLASS, OLD
 
 COLLECTED = """Collecting environment information...
@@ -198,16 +197,16 @@ def test_a_cookie_that_means_nothing_any_more_is_no_error(reader: TestClient) ->
 def test_an_issue_is_answered_for_it_and_what_its_address_says_comes_first(reader: TestClient) -> None:
     issue = "/issues/pytorch-151290"
     reader.post(MY_BUILD, data={"build": "2.5.1"})
-    page = shown(reader, issue, IssuePage)
-    assert (page.chosen.build.id, page.chosen.is_remembered, page.chosen.cell.verdict) == (
+    page = page_at(reader, issue)
+    assert (page.build.id, page.is_remembered, page.cell.verdict) == (
         OLD.wheel.id,
         True,
         Verdict.NOT_AFFECTED,
     )
-    page = shown(reader, f"{issue}?mine=2.8.0", IssuePage)
-    assert (page.chosen.build.id, page.chosen.is_remembered) == (GOOD.wheel.id, False)
-    page = shown(reader, f"{issue}?mine=2.8.0&build={quote(BAD.id)}", IssuePage)
-    assert (page.chosen.build.id, page.chosen.is_remembered) == (BAD.id, False)
+    page = page_at(reader, f"{issue}?mine=2.8.0")
+    assert (page.build.id, page.is_remembered) == (GOOD.wheel.id, False)
+    page = page_at(reader, f"{issue}?mine=2.8.0&build={quote(BAD.id)}")
+    assert (page.build.id, page.is_remembered) == (BAD.id, False)
 
 
 def test_the_build_chosen_on_an_issues_page_is_the_same_one(reader: TestClient) -> None:

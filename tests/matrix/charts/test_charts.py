@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.matrix.charts.page import ChartsPage
 from knowngood.web.middleware.headers import CONTENT_SECURITY_POLICY
 from knowngood.web.urls import MATRIX
 from tests.make import HARDWARE
-from tests.web.asking import shown
+from tests.web.asking import page_at
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD, SILENT
 
 LINE = [OLD, BAD, GOOD]  # the measured releases: another Triton and a CPU wheel are off the line
@@ -59,7 +58,7 @@ def test_the_json_counts_what_the_matrix_counts(client: TestClient) -> None:
 
 
 def test_what_is_drawn_is_in_proportion_and_stands_in_the_table_and_the_csv(client: TestClient) -> None:
-    page = shown(client, "/charts", ChartsPage)
+    page = page_at(client, "/charts")
     body = {one["hardware"]: one for one in get(client, "/api/v1/charts")["classes"]}
     hues = {
         "passes": "passes",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -19,7 +20,6 @@ from knowngood.domain.verdicts.outcome import Outcome, RunRecord
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Verdict, is_stale
 from knowngood.domain.vocabulary import OUTCOMES, VERDICTS, StatusLabel
-from knowngood.matrix.evidence.page import CellPage
 from knowngood.matrix.evidence.service import ATTEMPTS_SHOWN
 from knowngood.share.bundles.format import BundleHeader, write_bundle
 from knowngood.share.bundles.store import take_in_bundle
@@ -28,7 +28,7 @@ from knowngood.web.urls import MATRIX, attempt_address, costs_address
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, page_at
 from tests.web.given import BAD, DYNAMO, MASK, NEW, OLD, Asked
 
 
@@ -36,8 +36,8 @@ def address(issue: str, build: str, hardware: str = HARDWARE) -> str:
     return f"/cells/{issue}/{build.replace('+', '%2B')}?hardware={hardware}"
 
 
-def page_of(client: TestClient, where: str) -> CellPage:
-    return shown(client, where, CellPage)
+def page_of(client: TestClient, where: str) -> SimpleNamespace:
+    return page_at(client, where)
 
 
 def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) -> None:
@@ -255,7 +255,7 @@ def test_an_attempt_that_agrees_with_the_control_differs_in_nothing(client: Test
 
 def test_the_costs_of_workarounds_are_drawn_from_the_figures_of_the_json(client: TestClient) -> None:
     here = f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
-    page = shown(client, here, CellPage)
+    page = page_at(client, here)
     (row,) = page.costs
     (finding,) = [one for one in client.get(f"/api/v1{here}").json()["findings"] if one["cost"]]
     cure, control = finding["cost"]["workaround"], finding["cost"]["control"]
@@ -272,7 +272,7 @@ def test_the_costs_of_workarounds_are_drawn_from_the_figures_of_the_json(client:
 
 
 def test_attempts_stand_along_a_line_of_time(client: TestClient) -> None:
-    page = shown(client, f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}", CellPage)
+    page = page_at(client, f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}")
     assert page.timeline is not None
     drawn = {moment.address: moment for _, moments in page.timeline.lines for moment in moments}
     assert len(drawn) == len(page.attempts)

@@ -1,6 +1,7 @@
 """The build page: what it is, what fails on it, what of that has a workaround."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from markupsafe import escape
 from starlette.testclient import TestClient
@@ -8,18 +9,17 @@ from starlette.testclient import TestClient
 from knowngood.domain.issue import Device, Requires
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.matrix.issues.build_page import BuildPage
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX, line_feed
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, page_at
 from tests.web.given import BAD, MISMATCHED, NEW, OLD
 
 
-def page_of(client: TestClient, build: str, query: str = "") -> BuildPage:
-    return shown(client, f"/builds/{build.replace('+', '%2B')}{query}", BuildPage)
+def page_of(client: TestClient, build: str, query: str = "") -> SimpleNamespace:
+    return page_at(client, f"/builds/{build.replace('+', '%2B')}{query}")
 
 
 def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) -> None:

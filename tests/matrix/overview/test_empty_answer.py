@@ -7,12 +7,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.matrix.overview.page import MatrixPage
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.asking import client_of, shown
+from tests.web.asking import client_of, page_at
 from tests.web.given import BAD, GPU_CLASS, NEW
 
 
@@ -24,32 +23,32 @@ def test_a_condition_on_hardware_chooses_the_view(client: TestClient) -> None:
     """From the default view, which is of the CPU, and from one that names it."""
     for address in (MATRIX, f"{MATRIX}?hardware={HARDWARE}"):
         query = "status:affected build:2.7 hardware:cuda"
-        page = shown(client, f"{address}{'&' if '?' in address else '?'}q={query}", MatrixPage)
+        page = page_at(client, f"{address}{'&' if '?' in address else '?'}q={query}")
         assert page.hardware == GPU_CLASS
         assert [row.issue.id for group in page.groups for row in group.rows] == ["pytorch-151589"]
 
 
 def test_what_matches_on_other_hardware_is_one_link_away(client: TestClient) -> None:
-    page = shown(client, f"{MATRIX}?q=pytorch-151589+status:affected", MatrixPage)
+    page = page_at(client, f"{MATRIX}?q=pytorch-151589+status:affected")
     assert page.issue_count == 0
     assert page.empty is not None
     ((one),) = page.empty.elsewhere
     assert (one.hardware, one.count) == (GPU_CLASS, 1)
-    assert shown(client, one.address, MatrixPage).issue_count == 1
+    assert page_at(client, one.address).issue_count == 1
     text = words(client, f"{MATRIX}?q=pytorch-151589+status:affected")
     assert f"No issue matches this filter on {HARDWARE}. 1 on {GPU_CLASS}, show them" in text
 
 
 def test_a_link_to_other_hardware_drops_the_condition_that_leaves_it_out(client: TestClient) -> None:
-    page = shown(client, f"{MATRIX}?q=fla-160+status:different_failure+hardware:cuda", MatrixPage)
+    page = page_at(client, f"{MATRIX}?q=fla-160+status:different_failure+hardware:cuda")
     assert (page.hardware, page.issue_count) == (GPU_CLASS, 0)
     assert page.empty is not None
     ((one),) = page.empty.elsewhere
-    assert shown(client, one.address, MatrixPage).query.q == "fla-160 status:different_failure"
+    assert page_at(client, one.address).query.q == "fla-160 status:different_failure"
 
 
 def test_where_nothing_matches_it_is_said_how_much_of_it_is_known(client: TestClient) -> None:
-    page = shown(client, f"{MATRIX}?q=status:affected+build:{NEW.build_id.release}", MatrixPage)
+    page = page_at(client, f"{MATRIX}?q=status:affected+build:{NEW.build_id.release}")
     assert page.empty is not None
     assert (page.empty.looked_at.applicable, page.empty.looked_at.measured) == (3, 0)
     assert page.empty.command == f"knowngood run --builds {NEW.id} --issues all --hardware {HARDWARE}"
@@ -68,14 +67,14 @@ def test_good_news_is_no_gap(client: TestClient) -> None:
 
 
 def test_a_view_of_columns_that_nobody_measured_names_what_would_measure_it(client: TestClient) -> None:
-    page = shown(client, f"{MATRIX}?builds={NEW.id.replace('+', '%2B')}&issues=fla-160", MatrixPage)
+    page = page_at(client, f"{MATRIX}?builds={NEW.id.replace('+', '%2B')}&issues=fla-160")
     assert page.issue_count == 1
     assert page.empty is not None
     assert page.empty.command == f"knowngood run --builds {NEW.id} --issues fla-160 --hardware {HARDWARE}"
 
 
 def test_a_view_that_shows_something_known_has_no_such_words(client: TestClient) -> None:
-    assert shown(client, MATRIX, MatrixPage).empty is None
+    assert page_at(client, MATRIX).empty is None
 
 
 @pytest.mark.parametrize("asked", ["", "?q=status:affected", f"?hardware={CPU_CLASS}"])

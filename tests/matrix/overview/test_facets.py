@@ -1,24 +1,25 @@
 """Conditions to click: what they count, what they write, and that the count is what the link shows."""
 
+from types import SimpleNamespace
+
 import pytest
 from starlette.testclient import TestClient
 
 from knowngood.matrix.overview.facets import FacetChip
-from knowngood.matrix.overview.page import MatrixPage
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
 from tests.make import HARDWARE, make_issue
 from tests.web import given
-from tests.web.asking import shown
+from tests.web.asking import page_at
 
 
-def page_of(client: TestClient, **asked: str) -> MatrixPage:
+def page_of(client: TestClient, **asked: str) -> SimpleNamespace:
     response = client.get(MATRIX, params=asked)
     assert response.status_code == 200
-    return shown(client, str(response.request.url.raw_path, "ascii"), MatrixPage)
+    return page_at(client, str(response.request.url.raw_path, "ascii"))
 
 
-def chips_of(page: MatrixPage, label: str) -> dict[str, FacetChip]:
+def chips_of(page: SimpleNamespace, label: str) -> dict[str, FacetChip]:
     return {chip.word: chip for facet in page.facets if facet.label == label for chip in facet.chips}
 
 
@@ -41,7 +42,7 @@ def test_every_count_is_what_its_link_shows(client: TestClient, query: str, hard
     chips = [chip for facet in page.facets for chip in facet.chips]
     assert chips or not page.issue_count
     for chip in chips:
-        linked = shown(client, chip.address, MatrixPage)
+        linked = page_at(client, chip.address)
         assert linked.query.q == chip.query
         if chip.is_chosen:
             assert chip.count == page.issue_count, chip
@@ -52,14 +53,14 @@ def test_every_count_is_what_its_link_shows(client: TestClient, query: str, hard
 def test_the_count_on_each_hardware_is_what_its_link_shows(client: TestClient) -> None:
     page = page_of(client, q="status:affected")
     for choice in page.classes:
-        assert choice.label.endswith(f"({shown(client, choice.address, MatrixPage).issue_count})")
+        assert choice.label.endswith(f"({page_at(client, choice.address).issue_count})")
     assert [choice.label for choice in page_of(client).classes] == [HARDWARE, given.GPU_CLASS]
 
 
 def test_a_click_writes_the_condition_and_a_second_one_takes_it_out(client: TestClient) -> None:
     chip = chips_of(page_of(client, q="bmm"), "component")["Inductor C++"]
     assert chip.query == 'bmm component:"=Inductor C++"'
-    chosen = chips_of(shown(client, chip.address, MatrixPage), "component")["Inductor C++"]
+    chosen = chips_of(page_at(client, chip.address), "component")["Inductor C++"]
     assert (chosen.is_chosen, chosen.query) == (True, "bmm")
 
 
@@ -71,7 +72,7 @@ def test_what_would_leave_nothing_is_not_offered(client: TestClient) -> None:
 def test_a_component_that_no_query_can_name_is_no_chip(own: TestClient, own_engine: Engine) -> None:
     named = make_issue("toy-1", component="Dynamo")
     given.save(own_engine, [named, make_issue("toy-2", component="long " * 60)], given.BUILDS)
-    facets = shown(own, MATRIX, MatrixPage).facets
+    facets = page_at(own, MATRIX).facets
     assert [chip.word for facet in facets if facet.label == "component" for chip in facet.chips] == ["Dynamo"]
 
 

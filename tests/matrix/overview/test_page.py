@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -19,7 +20,7 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import CellKey
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.matrix.overview.page import MatrixPage, Row
+from knowngood.matrix.overview.page import Row
 from knowngood.matrix.overview.totals import bars_of, counted
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, unit_of_work
@@ -31,19 +32,20 @@ from knowngood.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements, StoreWith
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
-from tests.web.asking import app_of, client_of, client_state, shown
+from tests.web.asking import app_of, client_of, client_state, page_at
 from tests.web.given import BAD, BUILDS, CPU_ONLY, GOOD, ISSUES, MISMATCHED, NEW, OLD, Asked
 
 
-def page_of(client: TestClient, address: str = f"{MATRIX}?columns=releases") -> MatrixPage:
-    return shown(client, address, MatrixPage)
+def page_of(client: TestClient, address: str = f"{MATRIX}?columns=releases") -> SimpleNamespace:
+    return page_at(client, address)
 
 
-def row_of(page: MatrixPage, issue: str) -> Row:
-    return next(row for group in page.groups for row in group.rows if row.issue.id == issue)
+def row_of(page: SimpleNamespace, issue: str) -> Row:
+    row: Row = next(row for group in page.groups for row in group.rows if row.issue.id == issue)
+    return row
 
 
-def signs_of(page: MatrixPage, issue: str) -> dict[str, StatusLabel]:
+def signs_of(page: SimpleNamespace, issue: str) -> dict[str, StatusLabel]:
     return {square.head.id: square.sign for square in row_of(page, issue).squares}
 
 

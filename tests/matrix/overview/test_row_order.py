@@ -3,23 +3,22 @@
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.matrix.overview.page import MatrixPage
 from knowngood.web.urls import MATRIX
-from tests.web.asking import shown
+from tests.web.asking import page_at
 from tests.web.given import ISSUES
 
 SEVERITIES = {issue.id: issue.severity.value for issue in ISSUES}
 
 
 def groups_of(client: TestClient, sort: str) -> dict[str, list[str]]:
-    page = shown(client, f"{MATRIX}?sort={sort}", MatrixPage)
+    page = page_at(client, f"{MATRIX}?sort={sort}")
     return {group.label: [row.issue.id for row in group.rows] for group in page.groups}
 
 
 def test_rows_stand_by_component_unless_another_order_is_asked_for(client: TestClient) -> None:
     by_component = groups_of(client, "component")
     assert list(by_component) == ["Dynamo", "Inductor C++"]
-    page = shown(client, MATRIX, MatrixPage)
+    page = page_at(client, MATRIX)
     assert [group.label for group in page.groups] == list(by_component)
     assert [(one.label, one.is_chosen) for one in page.orders] == [
         ("component", True),
@@ -63,8 +62,8 @@ def test_the_twin_sorts_by_the_words_of_the_page(client: TestClient, sort: str) 
 
 @pytest.mark.parametrize("sort", ["severity", "changed", "id"])
 def test_the_groups_of_every_order_fold(client: TestClient, sort: str) -> None:
-    first = shown(client, f"{MATRIX}?sort={sort}", MatrixPage).groups[0]
-    folded = shown(client, first.fold.address, MatrixPage)
+    first = page_at(client, f"{MATRIX}?sort={sort}").groups[0]
+    folded = page_at(client, first.fold.address)
     assert folded.groups[0].fold.is_folded
     assert f"sort={sort}" in first.fold.address
     for order in folded.orders:

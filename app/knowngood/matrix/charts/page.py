@@ -4,15 +4,14 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.api import ChartsQuery, LifespansQuery, lifespans_csv, pass_rate_csv, select_lifespans
-from knowngood.matrix.charts.drawing import CHARTS, BarChart, lifespan_chart, pass_rate_chart
+from knowngood.matrix.charts.drawing import CHARTS, lifespan_chart, pass_rate_chart
 from knowngood.matrix.charts.lifespans import lifespans_by_class
 from knowngood.matrix.charts.releases import pass_rate
 from knowngood.matrix.lookups import find_issue
@@ -25,15 +24,6 @@ router = APIRouter(include_in_schema=False)
 
 
 _CSV = "text/csv; charset=utf-8"
-
-
-@dataclass(frozen=True)
-class ChartsPage:
-    """`charts` has one for each class, and `address` is that of the query."""
-
-    charts: tuple[BarChart, ...]
-    choices: tuple[Choice, ...]
-    address: str
 
 
 @router.get(CHARTS)
@@ -65,18 +55,19 @@ def _csv(context: RequestContext, write: Callable[[Known], bytes], name: str) ->
     )
 
 
-def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> ChartsPage:
-    return ChartsPage(
-        charts=tuple(pass_rate_chart(context, pass_rate(known, class_)) for class_ in query.classes(known)),
-        choices=(
+def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> dict[str, Any]:
+    """`charts` has one for each class, and `address` is that of the query."""
+    return {
+        "charts": tuple(pass_rate_chart(context, pass_rate(known, class_)) for class_ in query.classes(known)),
+        "choices": (
             Choice(context.say("all measured"), CHARTS, is_chosen=not query.hardware),
             *(
                 Choice(class_, f"{CHARTS}?hardware={class_}", list(query.hardware) == [class_])
                 for class_ in known.hardware
             ),
         ),
-        address=f"{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else CHARTS,
-    )
+        "address": f"{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else CHARTS,
+    }
 
 
 @router.get("/embed/issues/{issue}")

@@ -3,26 +3,24 @@
 `/attempts/{id}`: one execution as measured: its log with the telling line lit, its environment, how to repeat it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import BASELINE, CONTROL, Issue, Workaround
+from knowngood.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.message import Message
 from knowngood.domain.verdicts.changes import CellNews
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict
 from knowngood.domain.vocabulary import OUTCOMES
-from knowngood.matrix.charts.costs import CostRow, Moment, Timeline, cost_rows, costs_csv, timeline
-from knowngood.matrix.evidence.reproduce import Commands, Subject, commands, hashed_requirements
+from knowngood.matrix.charts.costs import Moment, cost_rows, costs_csv, timeline
+from knowngood.matrix.evidence.reproduce import Subject, commands, hashed_requirements
 from knowngood.matrix.evidence.service import (
     ATTEMPTS_SHOWN,
     CHANGES_SHOWN,
@@ -32,7 +30,7 @@ from knowngood.matrix.evidence.service import (
     measured_sentence,
     timed_of,
 )
-from knowngood.matrix.issues.workarounds import WorkaroundView, costs_on, elsewhere_of, workarounds_of
+from knowngood.matrix.issues.workarounds import costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.lookups import find_attempt, find_build, find_issue
 from knowngood.matrix.overview.selection import Words
 from knowngood.store.engine import Session
@@ -64,33 +62,6 @@ NOTE_WORDS = {
 _FAILS = FAILING | {Verdict.DIFFERENT_FAILURE}
 
 
-@dataclass(frozen=True)
-class CellPage:
-    """`known` says how an inferred cell is known (empty: it was measured, or nothing is known). `elsewhere_address`
-    leads to the CPU's cell of an issue that concerns the CPU path alone. `attempts` stand in the order of
-    the issue's arms.
-    """
-
-    evidence: CellEvidence
-    word: str
-    silence: str
-    known: str
-    elsewhere_address: str
-    sentence: Message
-    log: Markup
-    pins_address: str
-    classes: tuple[Choice, ...]
-    workarounds: tuple[WorkaroundView, ...]
-    elsewhere: tuple[tuple[Workaround, Message | None], ...]
-    costs: tuple[CostRow, ...]
-    timeline: Timeline | None
-    attempts: tuple[AttemptRow, ...]
-    is_cut: bool
-    notes: tuple[tuple[Note, str], ...]
-    changes: Sequence[CellNews]
-    commands: Commands
-
-
 @router.get("/cells/{issue}/{build}")
 def cell(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     def load(session: Session) -> tuple[CellEvidence, Sequence[Note], Sequence[CellNews]]:
@@ -112,34 +83,38 @@ def costs_as_csv(context: Context, issue: str, build: str, hardware: Annotated[W
 
 def cell_page(
     context: RequestContext, evidence: CellEvidence, notes: Sequence[Note], news: Sequence[CellNews]
-) -> CellPage:
+) -> dict[str, Any]:
+    """Everything templates/cell.html shows. `known` says how an inferred cell is known (empty: it was measured, or
+    nothing is known). `elsewhere_address` leads to the CPU's cell of an issue that concerns the CPU path alone.
+    `attempts` stand in the order of the issue's arms.
+    """
     issue, build, cell, telling = evidence.issue, evidence.build, evidence.cell, evidence.telling
     subject = _subject(evidence)
     costs = costs_on(issue, cell, timed_of(evidence.supporting))
     workarounds = workarounds_of(issue, build, cell, context, costs)
-    return CellPage(
-        evidence=evidence,
-        word=whole_word(cell, issue, evidence.known, context.language),
-        silence=_silence(context, issue, cell),
-        known=how_known(cell.basis, context.language) if cell.basis else "",
-        elsewhere_address=cell_address(issue.id, build.id, CPU_CLASS) if concerns_cpu_path([cell]) else "",
-        sentence=measured_sentence(evidence),
-        log=_log(telling, cell.line),
-        pins_address=pins_address(locked_by) if (locked_by := subject.locked_by) else "",
-        classes=tuple(
+    return {
+        "evidence": evidence,
+        "word": whole_word(cell, issue, evidence.known, context.language),
+        "silence": _silence(context, issue, cell),
+        "known": how_known(cell.basis, context.language) if cell.basis else "",
+        "elsewhere_address": cell_address(issue.id, build.id, CPU_CLASS) if concerns_cpu_path([cell]) else "",
+        "sentence": measured_sentence(evidence),
+        "log": _log(telling, cell.line),
+        "pins_address": pins_address(locked_by) if (locked_by := subject.locked_by) else "",
+        "classes": tuple(
             Choice(class_, cell_address(issue.id, build.id, class_), class_ == cell.hardware)
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
         ),
-        workarounds=workarounds,
-        elsewhere=elsewhere_of(issue, build, cell),
-        costs=cost_rows({workaround.id: workaround.title for workaround in workarounds}, costs),
-        timeline=timeline(_moments(context, issue, evidence.attempts)),
-        attempts=tuple(_telling_first(issue, evidence.attempts)),
-        is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
-        notes=tuple((note, context.say(NOTE_WORDS[note.kind])) for note in notes),
-        changes=news[::-1],
-        commands=commands(subject, context.base),
-    )
+        "workarounds": workarounds,
+        "elsewhere": elsewhere_of(issue, build, cell),
+        "costs": cost_rows({workaround.id: workaround.title for workaround in workarounds}, costs),
+        "timeline": timeline(_moments(context, issue, evidence.attempts)),
+        "attempts": tuple(_telling_first(issue, evidence.attempts)),
+        "is_cut": len(evidence.attempts) >= ATTEMPTS_SHOWN,
+        "notes": tuple((note, context.say(NOTE_WORDS[note.kind])) for note in notes),
+        "changes": news[::-1],
+        "commands": commands(subject, context.base),
+    }
 
 
 def _moments(
@@ -200,24 +175,6 @@ def _log(telling: AttemptDetail | None, line: str) -> Markup:
     return excerpt(telling.log, line) or excerpt(raised.text if raised else "", line)
 
 
-@dataclass(frozen=True)
-class AttemptPage:
-    """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it. With
-    `is_pinned` its lock can be installed by hash.
-
-    `controls` are the control's values that are others, for which it does not count as the pass that it was.
-    """
-
-    detail: AttemptDetail
-    issue: Issue
-    controls: Mapping[str, str]
-    log: Markup
-    traceback: Markup
-    has_mark: bool
-    is_pinned: bool
-    commands: Commands
-
-
 @router.get("/attempts/{attempt}")
 def attempt(context: Context, attempt: str) -> Response:
     def load(session: Session) -> tuple[AttemptDetail, Issue, Build]:
@@ -263,20 +220,24 @@ def _unpinned(message: str, attempt: str) -> NotFound:
     return NotFound(message, [("the attempt, with its packages by name and version", attempt_address(attempt))])
 
 
-def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
+def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> dict[str, Any]:
+    """Everything templates/attempt.html shows. `log` and `traceback` are marked where the telling line stands;
+    `traceback` is empty where the log has it. With `is_pinned` its lock can be installed by hash. `controls` are the
+    control's values that are others, for which it does not count as the pass that it was.
+    """
     this_attempt, line = detail.attempt, detail.judgement.line
     raised = this_attempt.record.raised.text.strip() if this_attempt.record.raised else ""
     in_log = raised in detail.log
     is_pinned = bool(hashed_requirements(detail.lock))
-    return AttemptPage(
-        detail=detail,
-        issue=issue,
-        controls={value.key: value.control for value in detail.difference.values} if detail.difference else {},
-        log=marked(detail.log, line),
-        traceback=Markup() if in_log else marked(raised, "" if line in detail.log else line),
-        has_mark=bool(line) and (line in detail.log or line in raised),
-        is_pinned=is_pinned,
-        commands=commands(
+    return {
+        "detail": detail,
+        "issue": issue,
+        "controls": {value.key: value.control for value in detail.difference.values} if detail.difference else {},
+        "log": marked(detail.log, line),
+        "traceback": Markup() if in_log else marked(raised, "" if line in detail.log else line),
+        "has_mark": bool(line) and (line in detail.log or line in raised),
+        "is_pinned": is_pinned,
+        "commands": commands(
             Subject(
                 issue,
                 build,
@@ -287,4 +248,4 @@ def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, b
             ),
             context.base,
         ),
-    )
+    }

@@ -3,19 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.grouping import grouped
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, helped_elsewhere, stale_cells, tally
+from knowngood.domain.verdicts.matrix import concerns_cpu_path, helped_elsewhere, stale_cells, tally
 from knowngood.domain.verdicts.status import partly_working, status_of, working
 from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding
 from knowngood.domain.vocabulary import STATUSES, StatusLabel
@@ -56,26 +54,9 @@ class Section:
     is_on_cpu: bool
 
 
-@dataclass(frozen=True)
-class BuildPage:
-    build: Build
-    hardware: str
-    totals: MatrixTotals
-    counts: tuple[str, ...]
-    sections: tuple[Section, ...]
-    classes: tuple[Choice, ...]
-    pythons: tuple[Choice, ...]
-    older: Choice | None
-    newer: Choice | None
-    comparisons: tuple[Choice, ...]
-    installed: InstalledEnvironment | None
-    wheel: WheelCode | None
-    age: ReleaseAge | None
-
-
 @router.get("/builds/{build}")
 def build(context: Context, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    def load(session: Session) -> BuildPage:
+    def load(session: Session) -> dict[str, Any]:
         named, builds = find_build(session, build)
         known = context.known(session)
         class_ = one_class(hardware, known.hardware)
@@ -93,34 +74,34 @@ def build_page(
     cells: Sequence[Cell],
     known: Known,
     installed: InstalledEnvironment | None,
-) -> BuildPage:
+) -> dict[str, Any]:
     """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
     hardware = cells[0].hardware if cells else one_class("", known.hardware)
     lines: dict[StatusLabel, list[IssueLine]] = {sign: [] for sign in STATUSES}
     for cell in cells:
         lines[status_of(cell)].append(_line(context, known, cell))
-    return BuildPage(
-        build=build,
-        hardware=hardware,
-        totals=tally(cells, stale_cells(cells, builds, context.now)),
-        counts=tuple(_counted(context, sign, lines[sign]) for sign in COUNT_WORDS if lines[sign]),
-        sections=tuple(_sections(lines)),
-        classes=tuple(
+    return {
+        "build": build,
+        "hardware": hardware,
+        "totals": tally(cells, stale_cells(cells, builds, context.now)),
+        "counts": tuple(_counted(context, sign, lines[sign]) for sign in COUNT_WORDS if lines[sign]),
+        "sections": tuple(_sections(lines)),
+        "classes": tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
             for class_ in dict.fromkeys([*known.hardware, hardware])
         ),
-        pythons=tuple(
+        "pythons": tuple(
             Choice(other.python or context.say("any"), build_address(other.id, hardware), other.id == build.id)
             for other in (build.wheel, *builds.values())
             if other.build_id.apart_from_python == build.build_id.apart_from_python
         ),
-        older=_beside(build, builds, hardware, -1),
-        newer=_beside(build, builds, hardware, 1),
-        comparisons=tuple(_comparisons(context, build, builds, hardware)),
-        installed=installed,
-        wheel=known.wheels.get(build.torch),
-        age=known.age(build),
-    )
+        "older": _beside(build, builds, hardware, -1),
+        "newer": _beside(build, builds, hardware, 1),
+        "comparisons": tuple(_comparisons(context, build, builds, hardware)),
+        "installed": installed,
+        "wheel": known.wheels.get(build.torch),
+        "age": known.age(build),
+    }
 
 
 COUNT_WORDS = {

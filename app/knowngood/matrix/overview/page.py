@@ -9,7 +9,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from itertools import accumulate, groupby
 from operator import itemgetter
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
@@ -52,7 +52,7 @@ from knowngood.matrix.overview.selection import (
     select,
     selected,
 )
-from knowngood.matrix.overview.totals import TotalLine, bars_of, counted, lines_of
+from knowngood.matrix.overview.totals import bars_of, counted, lines_of
 from knowngood.query.evaluate import classes_left, conditions_on_cells
 from knowngood.query.parser import Query as AskedQuery
 from knowngood.query.parser import written
@@ -178,51 +178,6 @@ class Group:
     fold: Fold
 
 
-@dataclass(frozen=True)
-class MatrixPage:
-    """`elsewhere` are the issues that apply to no column on this hardware: a line each instead of a row of dots. So are
-    those `on_cpu`, which concern the CPU path; `cpu_address` leads there. `has_evidence` says that anything at all was
-    measured, on whatever hardware. `empty` is there where no issue is shown, or none of their cells is known. `own` is
-    the column (id) of the reader's own build; empty: there is none.
-
-    `names_python` is False where every column is of the default Python alone. `minors` has the minors of more than one
-    column, by the build (id) at whose head they begin. `build_count` counts columns that are folded away too.
-    `begins_folded`: this view is so large that it has folded groups where its address names no `fold`.
-    """
-
-    hardware: str
-    totals: MatrixTotals
-    heads: tuple[ColumnHeader, ...]
-    minors: Mapping[str, Fold]
-    build_count: int
-    names_python: bool
-    groups: tuple[Group, ...]
-    fold_all: Choice
-    lifespans: LifespanChart | None
-    views: tuple[Choice, ...]
-    elsewhere: tuple[Row, ...]
-    on_cpu: tuple[Row, ...]
-    cpu_address: str
-    has_evidence: bool
-    issue_count: int
-    column_totals: tuple[TotalLine, ...]
-    classes: tuple[Choice, ...]
-    facets: tuple[Facet, ...]
-    empty: EmptyAnswer | None
-    orders: tuple[Choice, ...]
-    own: str
-    pythons: tuple[Choice, ...]
-    columns: tuple[Choice, ...]
-    query: MatrixPageQuery
-    csv_address: str
-    markdown_address: str
-    active: RunRow | None
-    last_event: int
-    json_address: str
-    is_large: bool
-    begins_folded: bool
-
-
 MOST_CELLS = 8_000
 """Cells of a page that are drawn. In a larger view each is written as a character, and its later groups begin folded: a
 browser needs longer for 30,000 cells than a reader waits (500 issues x 60 builds: interactive after 1.1 to 1.4 s with
@@ -261,9 +216,18 @@ def matrix_page(
     measured: Sequence[str],
     active: RunRow | None,
     last_event: int,
-) -> MatrixPage:
-    """Everything templates/matrix.html shows, as values. `active` is a run that goes on (None: none), `last_event` that
-    from which a reader follows it.
+) -> dict[str, Any]:
+    """Everything templates/matrix.html shows. `active` is a run that goes on (None: none), `last_event` that from which
+    a reader follows it.
+
+    `elsewhere` are the issues that apply to no column on this hardware: a line each instead of a row of dots. So are
+    those `on_cpu`, which concern the CPU path; `cpu_address` leads there. `has_evidence` says that anything at all was
+    measured, on whatever hardware. `empty` is there where no issue is shown, or none of their cells is known. `own` is
+    the column (id) of the reader's own build; empty: there is none.
+
+    `names_python` is False where every column is of the default Python alone. `minors` has the minors of more than one
+    column, by the build (id) at whose head they begin. `build_count` counts columns that are folded away too.
+    `begins_folded`: this view is so large that it has folded groups where its address names no `fold`.
     """
     (hardware,) = selection.classes
     shown = newest_of(selection.columns, query.fold_minors)
@@ -277,41 +241,41 @@ def matrix_page(
     totals = total(row.tally for row in rows)
     counts = _Counts(query, selection, measured)
     cells = sum(len(group.rows) for group in groups) * len(heads)
-    return MatrixPage(
-        hardware=hardware,
-        totals=totals,
-        heads=heads,
-        minors=_minors(query, selection, heads),
-        build_count=len(selection.columns),
-        names_python=any(head.python != DEFAULT_PYTHON for head in heads),
-        groups=groups,
-        fold_all=_fold_all(context, query, groups, cells),
-        lifespans=_lifespans(context, query, groups, selection.known, hardware, own),
-        views=_view_choices(context, query),
-        elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
-        on_cpu=tuple(row for row in rows if row.is_on_cpu),
-        cpu_address=f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
-        has_evidence=bool(measured),
-        issue_count=len(rows),
-        column_totals=lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
-        classes=_class_choices(counts, hardware),
-        facets=()
+    return {
+        "hardware": hardware,
+        "totals": totals,
+        "heads": heads,
+        "minors": _minors(query, selection, heads),
+        "build_count": len(selection.columns),
+        "names_python": any(head.python != DEFAULT_PYTHON for head in heads),
+        "groups": groups,
+        "fold_all": _fold_all(context, query, groups, cells),
+        "lifespans": _lifespans(context, query, groups, selection.known, hardware, own),
+        "views": _view_choices(context, query),
+        "elsewhere": tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
+        "on_cpu": tuple(row for row in rows if row.is_on_cpu),
+        "cpu_address": f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
+        "has_evidence": bool(measured),
+        "issue_count": len(rows),
+        "column_totals": lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
+        "classes": _class_choices(counts, hardware),
+        "facets": ()
         if context.is_file or conditions_on_cells(selection.condition) > MOST_COUNTED
         else _facets(context, counts, hardware),
-        empty=_empty(counts, hardware) if not totals.measured + totals.inferred else None,
-        orders=_order_choices(context, query),
-        own=own,
-        pythons=_python_choices(context, query, selection),
-        columns=_column_choices(context, query, selection),
-        query=query,
-        csv_address=query.at_door("export/csv", hardware, query.columns),
-        markdown_address=query.at_door("export/markdown", hardware, query.columns),
-        active=active,
-        last_event=last_event,
-        json_address=query.at_door("matrix", hardware, _twin(query)),
-        is_large=is_large,
-        begins_folded=cells > MOST_CELLS,
-    )
+        "empty": _empty(counts, hardware) if not totals.measured + totals.inferred else None,
+        "orders": _order_choices(context, query),
+        "own": own,
+        "pythons": _python_choices(context, query, selection),
+        "columns": _column_choices(context, query, selection),
+        "query": query,
+        "csv_address": query.at_door("export/csv", hardware, query.columns),
+        "markdown_address": query.at_door("export/markdown", hardware, query.columns),
+        "active": active,
+        "last_event": last_event,
+        "json_address": query.at_door("matrix", hardware, _twin(query)),
+        "is_large": is_large,
+        "begins_folded": cells > MOST_CELLS,
+    }
 
 
 VIEW_WORDS = {MatrixView.SQUARES: "squares", MatrixView.LIFESPANS: "lifespans"}
