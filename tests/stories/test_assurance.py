@@ -111,9 +111,9 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
     assert "not apply on" not in text
     assert page_at(site, matrix.cpu_address).hardware == HARDWARE
     build = page_at(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}")
-    on_cpu = next(section for section in build.sections if section.is_on_cpu)
-    assert len(on_cpu.lines) == len(matrix.on_cpu)
-    assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.is_on_cpu]
+    on_cpu = next(lines for _, lines, is_on_cpu in build.sections if is_on_cpu)
+    assert len(on_cpu) == len(matrix.on_cpu)
+    assert (StatusLabel.NOT_APPLICABLE, False) not in {(sign, is_on_cpu) for sign, _, is_on_cpu in build.sections}
     markdown = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}").text
     assert f"{len(matrix.on_cpu)} more concern the CPU path: see cpu-x86_64." in markdown
 
@@ -183,7 +183,7 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
     assert [one.rank for one in page.workarounds] == [0, 0, 0]
     said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
     assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
-    sections = {one.sign: one.lines for one in page_at(site, f"/builds/{BAD.id}").sections}
+    sections = {sign: lines for sign, lines, _ in page_at(site, f"/builds/{BAD.id}").sections}
     assert [one.label for line in sections[StatusLabel.AS_REPORTED] for one in line.partly] == ["eager"]
     assert "1 passes as reported, and fails in a variant" in words(site, f"/builds/{BAD.id}")
     body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]

@@ -23,10 +23,10 @@ from knowngood.domain.verdicts.verdict import CellPlace
 from knowngood.domain.vocabulary import many
 from knowngood.health.fleet.cli import dump_worker_config
 from knowngood.health.quality.cli import print_verdicts
-from knowngood.matrix.runs.time_left import load_time_left
 from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.settings import Settings
 from knowngood.store.engine import Engine, Session, reading, unit_of_work
+from knowngood.store.jobs.durations import load_time_left
 from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, take_lease
 from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.store.queries import (

@@ -12,8 +12,14 @@ from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.history import history_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.matrix.charts.lifespans import history_in_brief, lifespans_by_class, lifespans_of, runs_of
-from knowngood.matrix.charts.releases import pass_rate, short_labels
+from knowngood.matrix.charts.numbers import (
+    history_in_brief,
+    lifespans_by_class,
+    lifespans_of,
+    pass_rate,
+    runs_of,
+    short_labels,
+)
 from tests.make import make_build
 from tests.random_stores import CLASSES, ISSUES, random_patterns, store_of
 

@@ -24,13 +24,13 @@ def page_of(client: TestClient, build: str, query: str = "") -> SimpleNamespace:
 
 def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) -> None:
     page = page_of(client, BAD.id)
-    assert [(section.sign, [line.issue.id for line in section.lines]) for section in page.sections] == [
+    assert [(sign, [line.issue.id for line in lines]) for sign, lines, _ in page.sections] == [
         (StatusLabel.WORKAROUND, ["pytorch-151290"]),
         (StatusLabel.FLAKY, ["pytorch-154771"]),
         (StatusLabel.PASSES, ["fla-160"]),
         (StatusLabel.NOT_APPLICABLE, ["pytorch-151589"]),
     ]
-    (workaround,) = page.sections[0].lines[0].workarounds
+    (workaround,) = page.sections[0][1][0].workarounds
     assert workaround.label == "Make it eagerly"
     assert 'Make it eagerly</a> <span class="beside">2 runs</span>' in client.get(f"/builds/{BAD.id}").text
     path, _, anchor = workaround.address.partition("#")
@@ -55,7 +55,7 @@ def test_what_names_no_device_is_asked_of_a_gpu_too(own: TestClient, own_engine:
     given.save(own_engine, [everywhere, given.GPU_ONLY], given.BUILDS)
     given.run(own_engine, given.Asked([BAD], NOON, issues=[given.GPU_ONLY], hardware=given.GPU_CLASS))
     page = page_of(own, NEW.id, f"?hardware={given.GPU_CLASS}")
-    told = [(one.sign, [line.issue.id for line in one.lines], one.is_on_cpu) for one in page.sections]
+    told = [(sign, [line.issue.id for line in lines], is_on_cpu) for sign, lines, is_on_cpu in page.sections]
     assert told == [("notrun", [everywhere.id, given.GPU_ONLY.id], False)]
 
 

@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.measuring.job import Provisioning
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.matrix.runs.time_left import load_time_left
 from knowngood.store.engine import Engine, reading, unit_of_work
+from knowngood.store.jobs.durations import load_time_left
 from knowngood.store.jobs.event_recorder import LOSS_LIMIT, lose_job, record_event
 from knowngood.store.jobs.job_queue import cancel_run
 from knowngood.store.queries import RunState, load_run

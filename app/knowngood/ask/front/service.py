@@ -23,8 +23,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Cell, is_silent
 from knowngood.gate.request import BadField
-from knowngood.matrix.charts.lifespans import Lifespans, lifespans_of
-from knowngood.matrix.charts.releases import PassRate, measured_releases, pass_rate
+from knowngood.matrix.charts.numbers import Lifespans, PassRate, lifespans_of, measured_releases, pass_rate
 from knowngood.move.upgrade.api import load_times
 from knowngood.move.upgrade.candidates import weight_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise

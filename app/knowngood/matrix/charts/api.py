@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
-from knowngood.matrix.charts.lifespans import Lifespan, lifespans_of
-from knowngood.matrix.charts.releases import PassRate, ReleaseTally, pass_rate
+from knowngood.matrix.charts.numbers import Lifespan, PassRate, ReleaseTally, lifespans_of, pass_rate
 from knowngood.matrix.overview.selection import Names, known_classes, named_issues
 from knowngood.store.engine import Session
 from knowngood.web.json_body import Body, read_from, rounded

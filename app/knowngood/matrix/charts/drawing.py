@@ -6,14 +6,26 @@ Drawn without a library: bars are rectangles, the browser does the scales (perce
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from markupsafe import Markup
 
 from knowngood.domain.identity_key import IdentityKey
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.matrix.charts.lifespans import Lifespan, Lifespans, Run, Segment, Words, runs_of
-from knowngood.matrix.charts.releases import SIGNS, WORDS, PassRate, ReleaseTally, short_labels
+from knowngood.matrix.charts.numbers import (
+    SIGNS,
+    WORDS,
+    Lifespan,
+    Lifespans,
+    PassRate,
+    ReleaseTally,
+    Run,
+    Segment,
+    Words,
+    runs_of,
+    short_labels,
+)
 from knowngood.web.html.i18n import Language, say
 from knowngood.web.request_context import RequestContext
 from knowngood.web.urls import API, build_address, cell_address, issue_address
@@ -55,27 +67,6 @@ class Place:
     width: float
 
 
-@dataclass(frozen=True)
-class BarChart:
-    """`id` names it in its page; bars stand on its `line`, or hang from it. `heads` and `rows` are its table; the first
-    value of a row names it.
-    """
-
-    id: str
-    title: str
-    about: str
-    height: float
-    line: float
-    boxes: tuple[Box, ...]
-    texts: tuple[Text, ...]
-    places: tuple[Place, ...]
-    legend: tuple[tuple[StatusLabel, str], ...]
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    csv_address: str
-    json_address: str
-
-
 def place(at: int, count: int) -> tuple[float, float]:
     """Where the column stands among so many, and how wide it is; both in percent."""
     return round(100 * at / count, 3), round(100 / count, 3)
@@ -103,22 +94,21 @@ def reached(context: RequestContext, address: str) -> str:
 CHARTS = "/charts"
 
 
-def csv_address(chart: str, hardware: str) -> str:
-    return f"{CHARTS}/{chart}.csv?hardware={hardware}"
-
-
-def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> BarChart:
-    """Stacked bars, one for each release: from below what passes to what is not known."""
+def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> dict[str, Any]:
+    """Stacked bars, one for each release: from below what passes to what is not known. `id` names the chart in its
+    page; bars stand on its `line`. `heads` and `rows` are its table; the first value of a row names it.
+    """
+    drawn = [prospect for prospect in SIGNS if prospect is not Prospect.DOES_NOT_APPLY]
     count = len(pass_rate.releases)
     most = max((_height(tally) for tally in pass_rate.releases), default=0) or 1
     boxes, texts, places = list[Box](), list[Text](), list[Place]()
     for at, tally in enumerate(pass_rate.releases):
         top = float(TEXT_HEIGHT + BAR_HEIGHT)
-        for prospect, sign in SIGNS.items():
-            if prospect is not Prospect.DOES_NOT_APPLY and tally.counts[prospect]:
+        for prospect in drawn:
+            if tally.counts[prospect]:
                 height = BAR_HEIGHT * tally.counts[prospect] / most
                 top -= height
-                boxes.append(box(sign, at, count, top, height))
+                boxes.append(box(SIGNS[prospect], at, count, top, height))
         x, width = place(at, count)
         if tally.rate is not None:
             figure = percent(tally.rate) if is_enough(tally) else f"{tally.counts[Prospect.PASSES]}/{tally.answered}"
@@ -132,21 +122,21 @@ def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> BarChart:
             )
         )
     releases = [release.release for release in pass_rate.releases]
-    return BarChart(
-        id=f"pass-rate-{pass_rate.hardware}",
-        title=context.say("Pass rate by release, {hardware}", hardware=pass_rate.hardware),
-        about=context.say(
+    return {
+        "id": f"pass-rate-{pass_rate.hardware}",
+        "title": context.say("Pass rate by release, {hardware}", hardware=pass_rate.hardware),
+        "about": context.say(
             "Issues by how they stand on each release. The figure above a bar is the share that passes, in percent of "
             "those with an answer; where fewer than half have one, how many of how many."
         ),
-        height=BAR_HEIGHT + 2 * TEXT_HEIGHT,
-        line=BAR_HEIGHT + TEXT_HEIGHT,
-        boxes=tuple(boxes),
-        texts=(*texts, *labels(releases, BAR_HEIGHT + 2 * TEXT_HEIGHT - 5)),
-        places=tuple(places),
-        legend=legend(context),
-        heads=tuple(context.say(head) for head in (*RATE_HEAD_WORDS, *(WORDS[prospect] for prospect in SIGNS))),
-        rows=tuple(
+        "height": BAR_HEIGHT + 2 * TEXT_HEIGHT,
+        "line": BAR_HEIGHT + TEXT_HEIGHT,
+        "boxes": tuple(boxes),
+        "texts": (*texts, *labels(releases, BAR_HEIGHT + 2 * TEXT_HEIGHT - 5)),
+        "places": tuple(places),
+        "legend": [(SIGNS[prospect], context.say(WORDS[prospect])) for prospect in drawn],
+        "heads": tuple(context.say(head) for head in (*RATE_HEAD_WORDS, *(WORDS[prospect] for prospect in SIGNS))),
+        "rows": tuple(
             (
                 tally.build.id,
                 percent(tally.rate) if tally.rate is not None else "",
@@ -154,9 +144,9 @@ def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> BarChart:
             )
             for tally in pass_rate.releases
         ),
-        csv_address=csv_address("pass-rate", pass_rate.hardware),
-        json_address=f"{API}{CHARTS}?hardware={pass_rate.hardware}",
-    )
+        "csv_address": f"{CHARTS}/pass-rate.csv?hardware={pass_rate.hardware}",
+        "json_address": f"{API}{CHARTS}?hardware={pass_rate.hardware}",
+    }
 
 
 RATE_HEAD_WORDS = ("Release", "passes in %")
@@ -184,11 +174,6 @@ def _tally_words(context: RequestContext, tally: ReleaseTally) -> str:
     return f"{tally.build.id}: {', '.join(counted)}"
 
 
-def legend(context: RequestContext) -> tuple[tuple[StatusLabel, str], ...]:
-    shown = (prospect for prospect in SIGNS if prospect is not Prospect.DOES_NOT_APPLY)
-    return tuple((SIGNS[prospect], context.say(WORDS[prospect])) for prospect in shown)
-
-
 @dataclass(frozen=True)
 class LifespanRow:
     """One issue on one class; `label` is its title, or the class where all are of one issue. `name` tells the bar to
@@ -206,15 +191,6 @@ class LifespanRow:
     standings: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class LifespanChart:
-    """`own` is the column of the reader's build (None: it is none of these)."""
-
-    heads: tuple[Text, ...]
-    rows: tuple[LifespanRow, ...]
-    own: Place | None
-
-
 def lifespan_chart(
     context: RequestContext,
     spans: Lifespans,
@@ -222,17 +198,17 @@ def lifespan_chart(
     build: str = "",
     has_cells: bool = True,
     by_class: bool = False,
-) -> LifespanChart:
-    """`build` is the one whose column is marked. Without `has_cells` a bar is a picture alone, for pages of hundreds.
-    `by_class` names rows by their class.
+) -> dict[str, Any]:
+    """`build` is the one whose column is marked; `own` is that column (None: it is none of these). Without `has_cells`
+    a bar is a picture alone, for pages of hundreds. `by_class` names rows by their class.
     """
     count = len(spans.builds)
     own = spans.place_of(build) if build else None
-    return LifespanChart(
-        heads=labels([release.build_id.release for release in spans.builds], TEXT_HEIGHT - 5),
-        rows=tuple(_row(context, row, count, has_cells=has_cells, by_class=by_class) for row in spans.rows),
-        own=Place(build, "", *place(own, count)) if own is not None else None,
-    )
+    return {
+        "heads": labels([release.build_id.release for release in spans.builds], TEXT_HEIGHT - 5),
+        "rows": tuple(_row(context, row, count, has_cells=has_cells, by_class=by_class) for row in spans.rows),
+        "own": Place(build, "", *place(own, count)) if own is not None else None,
+    }
 
 
 def _row(context: RequestContext, lifespan: Lifespan, count: int, *, has_cells: bool, by_class: bool) -> LifespanRow:

@@ -12,8 +12,7 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.api import ChartsQuery, LifespansQuery, lifespans_csv, pass_rate_csv, select_lifespans
 from knowngood.matrix.charts.drawing import CHARTS, lifespan_chart, pass_rate_chart
-from knowngood.matrix.charts.lifespans import lifespans_by_class
-from knowngood.matrix.charts.releases import pass_rate
+from knowngood.matrix.charts.numbers import lifespans_by_class, pass_rate
 from knowngood.matrix.lookups import find_issue
 from knowngood.store.engine import Session
 from knowngood.web.html.grid import Choice

@@ -45,15 +45,6 @@ class IssueLine(TitledIssue):
     ground: str
 
 
-@dataclass(frozen=True)
-class Section:
-    """`is_on_cpu` is true where the issues concern the CPU path: the page of this build on the CPU shows them."""
-
-    sign: StatusLabel
-    lines: tuple[IssueLine, ...]
-    is_on_cpu: bool
-
-
 @router.get("/builds/{build}")
 def build(context: Context, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     def load(session: Session) -> dict[str, Any]:
@@ -130,11 +121,13 @@ def _counted(context: RequestContext, sign: StatusLabel, lines: Sequence[IssueLi
     return context.say(words[sign], n=len(lines))
 
 
-def _sections(lines: Mapping[StatusLabel, Sequence[IssueLine]]) -> Iterator[Section]:
-    """One section per sign that occurs. Issues of the CPU path are kept apart from issues that cannot exist."""
+def _sections(lines: Mapping[StatusLabel, Sequence[IssueLine]]) -> Iterator[tuple[StatusLabel, list[IssueLine], bool]]:
+    """One section per sign that occurs, with its lines. Issues of the CPU path are kept apart from issues that cannot
+    exist, and marked: the page of this build on the CPU shows them.
+    """
     for sign, sign_lines in lines.items():
-        for is_apart, some in sorted(grouped(sign_lines, lambda line: concerns_cpu_path([line.cell])).items()):
-            yield Section(sign, tuple(some), is_apart)
+        for is_on_cpu, some in sorted(grouped(sign_lines, lambda line: concerns_cpu_path([line.cell])).items()):
+            yield sign, some, is_on_cpu
 
 
 def _line(context: RequestContext, known: Known, cell: Cell) -> IssueLine:

@@ -29,11 +29,10 @@ from knowngood.domain.verdicts.matrix import (
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.domain.verdicts.workaround_cost import Cost
 from knowngood.matrix.charts.drawing import lifespan_chart
-from knowngood.matrix.charts.lifespans import lifespans_by_class
+from knowngood.matrix.charts.numbers import lifespans_by_class
 from knowngood.matrix.evidence.reproduce import Subject, commands
 from knowngood.matrix.evidence.service import how_known
-from knowngood.matrix.issues.cell_sections import sections_of
-from knowngood.matrix.issues.evidence_table import make_heads, sort_evidence
+from knowngood.matrix.issues.cells import make_heads, sections_of, sort_evidence
 from knowngood.matrix.issues.workarounds import costs_on, elsewhere_of, workarounds_of
 from knowngood.matrix.lookups import find_issue
 from knowngood.matrix.overview.selection import Words, builds_or_wheels, named_builds, one_class

@@ -37,9 +37,8 @@ from knowngood.domain.verdicts.matrix import (
 from knowngood.domain.verdicts.status import Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.matrix.charts.drawing import LifespanChart, lifespan_chart
-from knowngood.matrix.charts.lifespans import lifespans_of
-from knowngood.matrix.overview.empty_answer import EmptyAnswer, FoundElsewhere, empty_answer
+from knowngood.matrix.charts.drawing import lifespan_chart
+from knowngood.matrix.charts.numbers import lifespans_of
 from knowngood.matrix.overview.facets import Facet, counting, facets_of
 from knowngood.matrix.overview.row_order import ORDER_WORDS, RowOrder, group_label, in_order
 from knowngood.matrix.overview.selection import (
@@ -68,6 +67,7 @@ router = APIRouter(include_in_schema=False)
 
 
 EVERY, NONE = "all", "none"  # of `fold`: every group, no group
+_MOST_NAMED = 12  # ids in a command
 MOST_COUNTED = 8  # conditions on cells: dozens of facets each ask the query again
 
 
@@ -290,7 +290,7 @@ def _view_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choi
 
 def _lifespans(
     context: RequestContext, query: MatrixPageQuery, groups: Iterable[Group], known: Known, hardware: str, own: str
-) -> LifespanChart | None:
+) -> dict[str, Any] | None:
     """The lifespans of groups that are not folded, with the column of the reader's `own` build marked. None where only
     squares are asked for, or a file has no other view. Beside squares, whose cells are links, bars are pictures alone.
     """
@@ -514,14 +514,35 @@ def _facets(context: RequestContext, counts: _Counts, hardware: str) -> tuple[Fa
     )
 
 
-def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
-    """Elsewhere means the same words on another class: what they say of hardware is taken for a choice of it."""
-    elsewhere = (
-        FoundElsewhere(class_, counts.issues(counts.on(class_), class_), counts.address(class_))
-        for class_ in counts.measured
-        if class_ != shown and not counts.selection.issues
+def _empty(counts: _Counts, shown: str) -> dict[str, Any]:
+    """The answer where the view shows no issue, or nothing that was measured. `looked_at` counts the cells among which
+    the query found nothing, also of issues that it then leaves out; `command` measures what is missing of them and is
+    empty where nothing is. `elsewhere` are the classes on which the same words find something: what they say of
+    hardware is taken for a choice of it.
+    """
+    others = [class_ for class_ in counts.measured if class_ != shown and not counts.selection.issues]
+    found = {class_: counts.issues(counts.on(class_), class_) for class_ in others}
+    looked_at = total(tally(cells, ()) for cells in counts.selection.rows.values())
+    is_partial = looked_at.measured + looked_at.inferred < looked_at.applicable
+    return {
+        "elsewhere": [(class_, n, counts.address(class_)) for class_, n in found.items() if n],
+        "looked_at": looked_at,
+        "command": _measuring_command(counts.selection, shown) if is_partial else "",
+    }
+
+
+def _measuring_command(selection: Selection, hardware: str) -> str:
+    """Asks only for what is not known yet. Names are left out where they would be a page of text."""
+    issues = list(dict.fromkeys(issue for issue, _ in selection.rows))
+    builds = [column.head.id for column in selection.columns]
+    return (
+        f"knowngood run --builds {_named(builds)} "
+        f"--issues {_named(issues if len(issues) < len(selection.looked.issues) else [])} --hardware {hardware}"
     )
-    return empty_answer(counts.selection, shown, [answer for answer in elsewhere if answer.count])
+
+
+def _named(ids: Sequence[str]) -> str:
+    return ",".join(ids) if 0 < len(ids) <= _MOST_NAMED else "all"
 
 
 def _own_column(context: RequestContext, selection: Selection) -> str:

@@ -18,8 +18,8 @@ from starlette.responses import StreamingResponse
 from knowngood.domain.errors import Busy
 from knowngood.matrix.lookups import find_run
 from knowngood.matrix.overview.selection import Names, Words
-from knowngood.matrix.runs.time_left import load_time_left
 from knowngood.store.engine import Session, reading
+from knowngood.store.jobs.durations import load_time_left
 from knowngood.store.queries import EventRow, RunRow, load_events, load_last_event, load_runs
 from knowngood.web.app_state import AppState, state_of
 from knowngood.web.errors import InvalidParameter

@@ -9,8 +9,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from knowngood.matrix.lookups import find_run
-from knowngood.matrix.runs.time_left import load_time_left
 from knowngood.store.engine import Session
+from knowngood.store.jobs.durations import load_time_left
 from knowngood.store.queries import EventRow, load_events, load_last_event, load_runs
 from knowngood.web.html.i18n import duration, size
 from knowngood.web.request_context import Context, RequestContext
@@ -41,7 +41,7 @@ def runs(context: Context) -> Response:
 
 @router.get("/runs/{run}")
 def run(context: Context, run: str) -> Response:
-    """`left_s` is a guess (time_left.py; None before the first arm has ended), `doing` what the job of an id does, and
+    """`left_s` is a guess (None before the first arm has ended), `doing` what the job of an id does, and
     `last_event` where the live stream goes on from.
     """
 

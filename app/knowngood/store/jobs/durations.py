@@ -9,9 +9,12 @@ import sqlalchemy as sa
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import EnvironmentRequest, Issue, environment_request
-from knowngood.domain.measuring.time_left import JobAt, Key
+from knowngood.domain.measuring.time_left import JobAt, Key, seconds_left
 from knowngood.store.engine import Session
 from knowngood.store.evidence import attempt_codec
+from knowngood.store.knowledge.model import Recorded
+from knowngood.store.knowledge.snapshot import recorded_with_shipped
+from knowngood.store.queries import load_durations
 from knowngood.store.records import ArmState, JobState, RunRow
 from knowngood.store.tables import arms, attempts, events, jobs, locks
 
@@ -26,6 +29,17 @@ def load_environment_s(s: Session, before: datetime | None = None) -> float | No
     ready = s.execute(query if before is None else query.where(events.c.at < before)).scalars().all()
     made = [float(data["seconds"]) for data in ready if not data["reused"]]
     return sum(made) / len(made) if made else None
+
+
+def load_time_left(s: Session, run: RunRow, now: datetime) -> float | None:
+    """The seconds that a run still takes, about: its page and the terminal that waits for it say the same. None for a
+    run that is over, and before its first arm has ended.
+    """
+    if run.finished_at is not None or not run.arms_done:
+        return None
+    since = run.created_at
+    known = recorded_with_shipped(Recorded(load_durations(s, since), load_environment_s(s, since)))
+    return seconds_left(load_jobs_at(s, run, now), known.durations, known.environment_s)
 
 
 def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
