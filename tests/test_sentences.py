@@ -15,7 +15,7 @@ from knowngood.domain.message import SENTENCES
 from knowngood.domain.verdicts.verdict import is_flaky
 from knowngood.gate.renderers.common import plain_passes
 from knowngood.gate.request import AttachedFile, GateRequest, rule
-from knowngood.health.coverage.rules import remarks_of
+from knowngood.health.rules import remarks_of
 from knowngood.move.compare.comparison import compare
 from knowngood.move.upgrade.ranking import advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade

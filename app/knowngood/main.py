@@ -45,7 +45,7 @@ TABLE = {
         "up": ("knowngood.measure.up", "Serve the dashboard, and measure the default set here."),
         "serve": ("knowngood.commands.serve", "Serve the dashboard and the API."),
         "dispatch": ("knowngood.measure.dispatch", "Run queued jobs until stopped, here or on a fleet."),
-        "worker": ("knowngood.health.fleet.cli", "Join a fleet and measure for it."),
+        "worker": ("knowngood.health.worker", "Join a fleet and measure for it."),
         "push": ("knowngood.share.bundles.cli", "Send bundles of results to a server."),
         "token": ("knowngood.commands.token", "Make, list and revoke tokens."),
     },
@@ -58,14 +58,14 @@ TABLE = {
         "check": ("knowngood.commands.catalogue", "Validate the whole catalogue at once."),
         "new-issue": ("knowngood.commands.catalogue", "Scaffold an issue."),
         "discover": ("knowngood.measure.discovery.cli", "Look for new releases of torch and Triton."),
-        "hygiene": ("knowngood.health.coverage.cli", "Where upstream's word and the measurements drift apart."),
+        "hygiene": ("knowngood.health.cli", "Where upstream's word and the measurements drift apart."),
     },
     "Upkeep": {
         "migrate": ("knowngood.commands.maintain", "Bring the database to this release's tables."),
         "prune": ("knowngood.commands.maintain", "Remove what nothing counts on any more."),
         "reclassify": ("knowngood.commands.maintain", "Derive every verdict anew from stored evidence."),
-        "void": ("knowngood.health.annotations.cli", "Keep a worker's results in a span of time from counting."),
-        "unvoid": ("knowngood.health.annotations.cli", "Let what was voided count again."),
+        "void": ("knowngood.health.cli", "Keep a worker's results in a span of time from counting."),
+        "unvoid": ("knowngood.health.cli", "Let what was voided count again."),
     },
 }
 

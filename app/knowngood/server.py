@@ -25,8 +25,6 @@ from knowngood.gate.watchlists import api as api_watch_lists
 from knowngood.gate.watchlists import page as watchlists_page
 from knowngood.health import api as api_health
 from knowngood.health import page as health_page
-from knowngood.health.annotations import api as api_annotations
-from knowngood.health.annotations import page as annotations_page
 from knowngood.matrix import reference_page
 from knowngood.matrix.charts import api as api_charts
 from knowngood.matrix.charts import page as charts_page
@@ -142,7 +140,6 @@ def create_app(
         health_page,
         badge_api,
         watchlists_page,
-        annotations_page,
         sign_in_page,
         preferences_page,
         reference_page,
@@ -218,7 +215,6 @@ def _api() -> APIRouter:
         api_health.router,
         api_changes.router,
         api_exports.router,
-        api_annotations.router,
         api_watch_lists.router,
         api_results.router,
         api_auth.router,

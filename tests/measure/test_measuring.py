@@ -15,7 +15,7 @@ from rich.console import Console
 from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
-from knowngood.health.quality.cli import print_verdicts
+from knowngood.health.again import print_verdicts
 from knowngood.measure.jobs import waited_for
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, claim_job, create_run, take_lease

@@ -18,7 +18,7 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Basis, CellKey, Verdict
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.health.quality.service import Quality
+from knowngood.health.quality import Quality
 from knowngood.matrix.evidence.service import how_known
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.notes import add_note

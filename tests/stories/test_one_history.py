@@ -14,7 +14,7 @@ from knowngood.cli.output import out
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.health.coverage.service import Coverage, Hygiene
+from knowngood.health.coverage import Coverage, Hygiene
 from knowngood.store.engine import connect
 from knowngood.web.urls import MATRIX
 from tests.commands.given import Call

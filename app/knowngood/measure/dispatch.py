@@ -20,7 +20,7 @@ from knowngood.domain.measuring.job import (
     JobStarted,
     Provisioning,
 )
-from knowngood.health.fleet.cli import leading
+from knowngood.health.worker import leading
 from knowngood.logging_setup import configure
 from knowngood.measure.jobs import Work, own_hardware, transport
 from knowngood.settings import read_settings

@@ -21,8 +21,8 @@ from knowngood.domain.measuring.planning import PlannedJob, PlanRequest, plan_jo
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CellPlace
 from knowngood.domain.vocabulary import many
-from knowngood.health.fleet.cli import dump_worker_config
-from knowngood.health.quality.cli import print_verdicts
+from knowngood.health.again import print_verdicts
+from knowngood.health.worker import dump_worker_config
 from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.settings import Settings
 from knowngood.store.engine import Engine, Session, reading, unit_of_work

@@ -14,7 +14,7 @@ from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
 from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.measuring.planning import Sample
-from knowngood.health.quality import cli as again
+from knowngood.health import again
 from knowngood.measure.jobs import Work, own_hardware, run_planned, tell_troubles
 from knowngood.measure.scheduling.pricing import tell_price
 from knowngood.settings import read_settings

@@ -88,7 +88,7 @@ def test_the_page_says_the_numbers_of_its_twin(client: TestClient) -> None:
         told["changes"]["cells"],
     )
     assert [row.issue for row in values["lifespan_chart"]["rows"]] == [one["issue"] for one in told["severe"]]
-    assert [row[2:7] for chart in values["rates"] for row in chart.rows] == [
+    assert [row[2:7] for chart in values["rates"] for row in chart["rows"]] == [
         tuple(str(one[name]) for name in ("passes", "as_reported", "needs_workaround", "fails", "not_known"))
         for one in told["releases"]
     ]

@@ -10,7 +10,7 @@ from knowngood.domain.message import SENTENCES, Message, Quoted, clauses, quoted
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell
-from knowngood.health.coverage.rules import remarks_on
+from knowngood.health.rules import remarks_on
 from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.web.html.i18n import Language, in_chinese, in_words
 from tests.random_stores import random_patterns, store_of

@@ -30,7 +30,7 @@ from knowngood.domain.measuring.job import ArmFinished, ArmStarted, Event, JobEn
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.health.coverage.service import load_waiting
+from knowngood.health.coverage import load_waiting
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, take_lease

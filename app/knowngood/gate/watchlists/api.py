@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from knowngood.domain.access import Actor, Scope
 from knowngood.gate.watchlists.schemas import WatchListBody, WatchListChange, WatchListsBody
-from knowngood.health.annotations.api import Judge
+from knowngood.health.api import Judge
 from knowngood.matrix.lookups import find_watch_list
 from knowngood.store.engine import unit_of_work
 from knowngood.store.watch_lists import ListOwner, load_watch_lists, remove_watch_list, save_watch_list

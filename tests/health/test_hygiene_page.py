@@ -5,8 +5,8 @@ import re
 from starlette.testclient import TestClient
 
 from knowngood.domain.message import english
-from knowngood.health.coverage.rules import MismatchKind
-from knowngood.health.coverage.service import Hygiene
+from knowngood.health.coverage import Hygiene
+from knowngood.health.rules import MismatchKind
 from tests.web.asking import shown
 
 

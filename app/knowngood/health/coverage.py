@@ -12,7 +12,7 @@ from knowngood.domain.measuring.placement import Waiting, waiting_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Columns, choose_columns
 from knowngood.domain.verdicts.verdict import OfCell, Verdict
-from knowngood.health.coverage.rules import (
+from knowngood.health.rules import (
     UNMEASURED,
     Gap,
     MismatchKind,

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.worker_stats import Window, Worker, unserved, workers_of
 from knowngood.domain.verdicts.known import Known
-from knowngood.health.coverage.service import cells_by_class
+from knowngood.health.coverage import cells_by_class
 from knowngood.store.engine import Session
 from knowngood.store.jobs.job_queue import DISPATCHER
 from knowngood.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies

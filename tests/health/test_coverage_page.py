@@ -8,7 +8,7 @@ from knowngood.domain.measuring.placement import Why
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.message import english
 from knowngood.domain.vocabulary import VERDICTS
-from knowngood.health.coverage.service import Coverage, cells_by_class, coverage_of
+from knowngood.health.coverage import Coverage, cells_by_class, coverage_of
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, take_lease
 from knowngood.store.jobs.workers import offer_classes

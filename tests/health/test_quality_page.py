@@ -10,7 +10,7 @@ from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.health.quality.service import Quality
+from knowngood.health.quality import Quality
 from knowngood.store.engine import Engine
 from tests.make import HARDWARE, NOON
 from tests.web import given

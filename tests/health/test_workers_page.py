@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from knowngood.domain.issue import Device, Requires
-from knowngood.health.fleet.service import Workers
+from knowngood.health.fleet import Workers
 from knowngood.health.page import percent
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.tables import attempts, machines

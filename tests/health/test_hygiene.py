@@ -11,7 +11,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Claim, Device, Issue, Link, LinkKind, Requires, Status
 from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.health.coverage.rules import MismatchKind, Remark, remarks_on
+from knowngood.health.rules import MismatchKind, Remark, remarks_on
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

@@ -8,7 +8,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, Variant
 from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.health.coverage.rules import Pattern, doubtful, gaps_of, patterns_of
+from knowngood.health.rules import Pattern, doubtful, gaps_of, patterns_of
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

@@ -1,1 +1,0 @@
-"""Notes on cells, and voids: evidence that people take back."""

@@ -1,1 +1,0 @@
-"""Gaps of the measurements, and claims upstream that contradict them."""

@@ -1,1 +1,0 @@
-"""Workers: who has joined, what they may take, how they fare."""

@@ -1,1 +1,0 @@
-"""How far the measurements can be trusted: repeated runs, other Pythons, unstable cells."""
