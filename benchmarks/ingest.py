@@ -37,9 +37,9 @@ from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
 from knowngood.gc_tuning import collect_seldom
 from knowngood.serialization.lock_keys import InstalledEnvironment
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles import store as bundles_store
-from knowngood.share.bundles.store import take_in_bundle
+from knowngood.share import bundle as bundles_format
+from knowngood.share import store as bundles_store
+from knowngood.share.store import take_in_bundle
 from knowngood.store import statements
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work

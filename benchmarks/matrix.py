@@ -26,8 +26,8 @@ from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.notes import NoteKind, standing_void
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CellKey
-from knowngood.share.bundles.format import BundleHeader, write_bundle
-from knowngood.share.bundles.store import take_in_bundle
+from knowngood.share.bundle import BundleHeader, write_bundle
+from knowngood.share.store import take_in_bundle
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.cells import load_notes

@@ -29,7 +29,7 @@ _SHARED = (
     "alembic.command alembic.migration alembic.script fastapi jinja2 markdown_it nh3 orjson packaging.requirements "
     "click prometheus_client psutil pygments.formatters pygments.lexers pynvml regex rich.progress "
     "rich.table sqlalchemy.dialects.sqlite starlette.middleware.gzip starlette.templating structlog "
-    "knowngood.share.bundles.store knowngood.store.knowledge.signed_snapshot "
+    "knowngood.share.store knowngood.store.knowledge.signed_snapshot "
     "knowngood.catalogue.loader knowngood.server knowngood.settings knowngood.store.state.migrations "
     "knowngood_workers.dispatch.dispatcher knowngood_workers.dispatch.local_transport knowngood_workers.pack.builder "
     "knowngood_workers.provision.adopted_env knowngood_workers.provision.simple_index uvicorn"

@@ -29,7 +29,7 @@ from knowngood.web.html.i18n import CATALOGUES, DOMAIN
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / "app/knowngood/web/templates"
 # What speaks English alone: rules, feeds, reports of the gate.
-_ENGLISH = re.compile(r"domain/verdicts/|gate/(?!watchlists/)|share/changes/atom\.py|ask/explain/matcher\.py")
+_ENGLISH = re.compile(r"domain/verdicts/|gate/(?!watchlists/)|share/atom\.py|ask/explain/matcher\.py")
 SOURCE = CATALOGUES / f"zh/LC_MESSAGES/{DOMAIN}.po"
 COMPILED = SOURCE.with_suffix(".mo")
 

@@ -46,13 +46,13 @@ TABLE = {
         "serve": ("knowngood.commands.serve", "Serve the dashboard and the API."),
         "dispatch": ("knowngood.measure.dispatch", "Run queued jobs until stopped, here or on a fleet."),
         "worker": ("knowngood.health.worker", "Join a fleet and measure for it."),
-        "push": ("knowngood.share.bundles.cli", "Send bundles of results to a server."),
+        "push": ("knowngood.share.cli", "Send bundles of results to a server."),
         "token": ("knowngood.commands.token", "Make, list and revoke tokens."),
     },
     "Share": {
         "site": ("knowngood.commands.site.command", "Write the pages as files, to read without a server."),
         "export": ("knowngood.share.exports.cli", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
-        "import": ("knowngood.share.bundles.cli", "Take in bundles of results."),
+        "import": ("knowngood.share.cli", "Take in bundles of results."),
     },
     "Catalogue": {
         "check": ("knowngood.commands.catalogue", "Validate the whole catalogue at once."),

@@ -41,10 +41,8 @@ from knowngood.move.compare import api as api_compare
 from knowngood.move.compare import page as compare_page
 from knowngood.move.upgrade import api as api_upgrade
 from knowngood.move.upgrade import page as upgrade_page
-from knowngood.share.bundles import api as api_results
-from knowngood.share.changes import api as api_changes
-from knowngood.share.changes import page as changes_page
-from knowngood.share.exports import api as api_exports
+from knowngood.share import api as api_share
+from knowngood.share import page as changes_page
 from knowngood.share.exports import badge_api
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.cache import KnowledgeCache
@@ -213,10 +211,8 @@ def _api() -> APIRouter:
         api_charts.router,
         api_runs.router,
         api_health.router,
-        api_changes.router,
-        api_exports.router,
+        api_share.router,
         api_watch_lists.router,
-        api_results.router,
         api_auth.router,
     ):
         api.include_router(router)

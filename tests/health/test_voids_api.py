@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.verdicts.voids import VoidSpan
-from knowngood.share.bundles.store import export_bundle
+from knowngood.share.store import export_bundle
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.voids import unvoid_results, void_results

@@ -17,7 +17,7 @@ import pytest
 from knowngood.domain.access import Actor, Scope
 from knowngood.logging_setup import configure
 from knowngood.main import main
-from knowngood.share.bundles.store import export_bundle
+from knowngood.share.store import export_bundle
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.queries import load_cells
 from knowngood.store.tokens import revoke_token
@@ -153,7 +153,7 @@ def test_a_bundle_is_pushed_once_however_often_it_is_asked_for(
 def test_a_server_that_comes_up_late_or_is_busy_gets_it_all_the_same(
     call: Call, server: Engine, token: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("knowngood.share.bundles.cli._FIRST_WAIT_S", 0.2)
+    monkeypatch.setattr("knowngood.share.cli._FIRST_WAIT_S", 0.2)
     busy = socket.create_server(("127.0.0.1", 0))
     port = busy.getsockname()[1]
     up = threading.Event()

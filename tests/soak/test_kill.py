@@ -29,7 +29,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Variant
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.share.bundles.format import BundleHeader, LogText, write_bundle
+from knowngood.share.bundle import BundleHeader, LogText, write_bundle
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence.attempt_codec import log_digest

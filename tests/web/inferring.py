@@ -10,8 +10,8 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, Requires, Variant
 from knowngood.domain.measuring.job import ArmSpec, Attempt, JobSpec
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.share.bundles.format import BundleHeader, write_bundle
-from knowngood.share.bundles.store import take_in_bundle
+from knowngood.share.bundle import BundleHeader, write_bundle
+from knowngood.share.store import take_in_bundle
 from knowngood.store.engine import Engine
 from tests.make import NOON, make_attempt, make_build, make_issue
 from tests.web import given

@@ -48,7 +48,7 @@ from knowngood.measure.jobs import (
 from knowngood.measure.scheduling.cli import proposed
 from knowngood.measure.scheduling.pricing import tell_price
 from knowngood.settings import Settings, read_settings
-from knowngood.share.bundles.cli import write_bundle
+from knowngood.share.cli import write_bundle
 from knowngood.store.engine import Engine, reading
 from knowngood.store.queries import load_builds
 from knowngood_workers.dispatch.dispatcher import utc_now

@@ -30,7 +30,7 @@ from knowngood.measure.jobs import (
 )
 from knowngood.measure.scheduling.pricing import tell_price
 from knowngood.settings import read_settings
-from knowngood.share.bundles.cli import import_bundle
+from knowngood.share.cli import import_bundle
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.job_queue import cancel_run
 from knowngood_workers.dispatch.dispatcher import utc_now

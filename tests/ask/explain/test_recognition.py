@@ -30,7 +30,7 @@ from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.outcome import Outcome, classify
-from knowngood.share.bundles.format import LogText, check_bundle, read_items
+from knowngood.share.bundle import LogText, check_bundle, read_items
 from knowngood.store.knowledge.model import Knowledge
 from tests.ask.explain.substitutions import SUBSTITUTED, as_of_another
 from tests.catalogue.given import shipped

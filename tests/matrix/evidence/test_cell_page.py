@@ -21,8 +21,8 @@ from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Verdict, is_stale
 from knowngood.domain.vocabulary import OUTCOMES, VERDICTS, StatusLabel
 from knowngood.matrix.evidence.service import ATTEMPTS_SHOWN
-from knowngood.share.bundles.format import BundleHeader, write_bundle
-from knowngood.share.bundles.store import take_in_bundle
+from knowngood.share.bundle import BundleHeader, write_bundle
+from knowngood.share.store import take_in_bundle
 from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX, attempt_address, costs_address
 from tests.fixtures.databases import CountStatements

@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.access import Scope
 from knowngood.domain.issue import digest
-from knowngood.share.bundles import api as bundles_api
-from knowngood.share.bundles.format import BundleHeader, LogText, write_bundle
-from knowngood.share.bundles.store import export_bundle
+from knowngood.share import api as bundles_api
+from knowngood.share.bundle import BundleHeader, LogText, write_bundle
+from knowngood.share.store import export_bundle
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, reading
 from knowngood.store.queries import load_attempts

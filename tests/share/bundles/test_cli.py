@@ -8,7 +8,7 @@ import pytest
 
 from knowngood.domain.access import Scope
 from knowngood.domain.measuring.job import Attempt
-from knowngood.share.bundles.format import BundleHeader, write_bundle
+from knowngood.share.bundle import BundleHeader, write_bundle
 from knowngood.store.engine import Engine
 from tests.commands.given import Call
 from tests.make import NOON, make_attempt

@@ -19,8 +19,8 @@ from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.serialization.bounds import LOG_LIMIT_BYTES
 from knowngood.serialization.lock_keys import InstalledEnvironment, without_addresses
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles.format import (
+from knowngood.share import bundle as bundles_format
+from knowngood.share.bundle import (
     BundleHeader,
     Item,
     LockText,

@@ -17,9 +17,9 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome, Raised
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.serialization.lock_keys import InstalledEnvironment, lock_key
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles import store as bundles_store
-from knowngood.share.bundles.store import export_bundle, take_in_bundle
+from knowngood.share import bundle as bundles_format
+from knowngood.share import store as bundles_store
+from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store import queries
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, connect, reading, unit_of_work

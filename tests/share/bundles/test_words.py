@@ -11,8 +11,8 @@ from knowngood.domain.errors import BadBundle
 from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.verdict import CellKey, Verdict
 from knowngood.domain.verdicts.voids import Void, VoidSpan
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles.store import export_bundle, take_in_bundle
+from knowngood.share import bundle as bundles_format
+from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence.notes import add_note, load_all_notes
 from knowngood.store.evidence.voids import load_voids, unvoid_results, void_results

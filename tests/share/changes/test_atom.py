@@ -11,7 +11,7 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.changes import CellNews, changes_of
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-from knowngood.share.changes.atom import atom_feed, summary
+from knowngood.share.atom import atom_feed, summary
 from tests.make import HARDWARE, NOON, make_issue
 from tests.share.exports.given import HOSTILE, LINKS
 

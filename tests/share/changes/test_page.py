@@ -18,8 +18,8 @@ from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
-from knowngood.share.changes.atom import title_of
-from knowngood.share.changes.service import News
+from knowngood.share.atom import title_of
+from knowngood.share.service import News
 from knowngood.store.engine import Engine
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given

@@ -13,8 +13,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.measuring.job import Attempt
-from knowngood.share.bundles import store as bundles_store
-from knowngood.share.bundles.format import check_bundle, read_items
+from knowngood.share import store as bundles_store
+from knowngood.share.bundle import check_bundle, read_items
 from knowngood.share.exports.formats import FORMATS, Format
 from knowngood.store.engine import Engine
 from tests.fixtures.databases import CountStatements

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from knowngood.share.bundles.format import check_bundle
+from knowngood.share.bundle import check_bundle
 from knowngood.share.exports.formats import Format
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
@@ -51,7 +51,7 @@ def test_each_format_is_one_file_that_its_own_readers_take(call_notebook: Call, 
 
 
 def test_a_bundle_that_was_refused_leaves_nothing_behind(url: str, tmp_path: Path) -> None:
-    small = "import knowngood.share.bundles.store as e; e.MOST_LINES = 3; from knowngood.main import main; main()"
+    small = "import knowngood.share.store as e; e.MOST_LINES = 3; from knowngood.main import main; main()"
     command = [sys.executable, "-c", small, "export", "-o", str(tmp_path / "all.jsonl.gz")]
     settings = {**os.environ, "KNOWNGOOD_DATABASE_URL": url}
     done = subprocess.run(command, env=settings, capture_output=True, timeout=60, check=False)

@@ -10,7 +10,7 @@ from knowngood.domain.verdicts.changes import Cause, CureNews, Earlier, changes_
 from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVerdict
-from knowngood.share.bundles.store import export_bundle, take_in_bundle
+from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence.changes import load_earlier, load_news

@@ -25,9 +25,9 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome, classify, heeds_log
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.verdicts.voids import VoidSpan
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles import store as bundles_store
-from knowngood.share.bundles.store import take_in_bundle
+from knowngood.share import bundle as bundles_format
+from knowngood.share import store as bundles_store
+from knowngood.share.store import take_in_bundle
 from knowngood.store import counters, queries, statements
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence import attempt_codec, incoming_attempts

@@ -14,8 +14,8 @@ from knowngood.domain.access import Actor
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.voids import Clock, VoidSpan
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles.store import take_in_bundle
+from knowngood.share import bundle as bundles_format
+from knowngood.share.store import take_in_bundle
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.voids import unvoid_results, void_results
 from knowngood.store.maintenance import prune

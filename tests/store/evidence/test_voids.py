@@ -20,8 +20,8 @@ from knowngood.domain.verdicts.changes import Cause
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.verdicts.voids import Clock, UnknownVoid, VoidSpan
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles.store import export_bundle, take_in_bundle
+from knowngood.share import bundle as bundles_format
+from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store import queries
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, connect, reading, unit_of_work

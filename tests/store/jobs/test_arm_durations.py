@@ -12,8 +12,8 @@ from knowngood.domain.access import Actor
 from knowngood.domain.issue import BASELINE, CONTROL
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.share.bundles import format as bundles_format
-from knowngood.share.bundles.store import take_in_bundle
+from knowngood.share import bundle as bundles_format
+from knowngood.share.store import take_in_bundle
 from knowngood.store.engine import Engine, reading
 from knowngood.store.queries import NEWEST, load_durations
 from tests.make import NOON, make_attempt, make_build, make_issue

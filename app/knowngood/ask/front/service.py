@@ -28,7 +28,7 @@ from knowngood.move.upgrade.api import load_times
 from knowngood.move.upgrade.candidates import weight_of
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.share.changes.service import ChangesQuery, load_changes
+from knowngood.share.service import ChangesQuery, load_changes
 from knowngood.store.engine import Session
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.store.knowledge.model import Recorded

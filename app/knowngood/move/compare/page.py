@@ -21,7 +21,7 @@ from knowngood.move.compare.api import Narrowed, OfTwoBuilds, comparison_of
 from knowngood.move.compare.comparison import PAIRING_WORDS, CompareRequest, Comparison, outcome
 from knowngood.move.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of
 from knowngood.move.pair import Group, IssuePair
-from knowngood.share.exports.api import links_at
+from knowngood.share.exports.extract import links_at
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_measured_builds
 from knowngood.web.html.grid import Choice

@@ -17,7 +17,7 @@ from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.verdicts.matrix import Columns, choose_columns, complete, stale_cells
 from knowngood.domain.vocabulary import many
 from knowngood.settings import read_settings
-from knowngood.share.bundles.cli import write_bundle
+from knowngood.share.cli import write_bundle
 from knowngood.share.exports.extract import Extract
 from knowngood.share.exports.formats import WRITERS, Format
 from knowngood.store.engine import Engine, reading

@@ -10,6 +10,7 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column
 from knowngood.domain.verdicts.verdict import Cell, CellPlace
+from knowngood.web.urls import attempt_address, cell_address, issue_address
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,15 @@ class Links:
     issue: Callable[[str], str]
     cell: Callable[[str, str, str], str]
     attempt: Callable[[str], str]
+
+
+def links_at(base: str) -> Links:
+    """Addresses on the server at `base`."""
+    return Links(
+        issue=lambda issue: base + issue_address(issue),
+        cell=lambda issue, build, hardware: base + cell_address(issue, build, hardware),
+        attempt=lambda attempt: base + attempt_address(attempt),
+    )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from knowngood.domain.verdicts.voids import Void
 from knowngood.serialization import codec
 from knowngood.serialization.bounds import MOST_LINES, MOST_LOCKS
 from knowngood.serialization.lock_keys import InstalledEnvironment, without_addresses
-from knowngood.share.bundles import format as bundles_format
+from knowngood.share import bundle as bundles_format
 from knowngood.store import audit_log, statements, unreadable
 from knowngood.store.counters import count
 from knowngood.store.engine import Engine, Session, reading, unit_of_work

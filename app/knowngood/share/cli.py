@@ -28,7 +28,7 @@ from knowngood.cli.output import err, out
 from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
 from knowngood.gate.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
 from knowngood.settings import read_settings
-from knowngood.share.bundles.store import export_bundle, take_in_bundle
+from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, reading
 from knowngood.store.records import ExportSelection
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Response
 from knowngood.domain.grouping import grouped
 from knowngood.domain.verdicts.changes import CellTurn, CureNews, CureTurn
 from knowngood.domain.vocabulary import WORKAROUNDS
-from knowngood.share.changes.atom import MEDIA, atom_feed, title_of
-from knowngood.share.changes.service import ChangesQuery, News, feed_of, load_changes
-from knowngood.share.exports.api import links_at
+from knowngood.share.atom import MEDIA, atom_feed, title_of
+from knowngood.share.exports.extract import links_at
+from knowngood.share.service import ChangesQuery, News, feed_of, load_changes
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import CHANGES_FEED
 

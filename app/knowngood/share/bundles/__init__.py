@@ -1,1 +1,0 @@
-"""Evidence as a file: export, import, push."""

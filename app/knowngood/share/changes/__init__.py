@@ -1,1 +1,0 @@
-"""Changes of verdicts: page, API, feed."""
