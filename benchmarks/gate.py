@@ -35,7 +35,7 @@ from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.attempt_codec import Reception, attempt_row
 from knowngood.store.evidence.cells import touch
-from knowngood.store.state.migrations import migrate
+from knowngood.store.migrations import migrate
 from knowngood.store.tables import attempts, cells
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 

@@ -44,7 +44,7 @@ from knowngood.store import statements
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence import cells, incoming_attempts
-from knowngood.store.state.migrations import migrate
+from knowngood.store.migrations import migrate
 from knowngood.store.tables import attempts, environments, locks, logs, machines
 
 COPIES = int(os.environ.get("KNOWNGOOD_BENCH_COPIES", size("4", "1")))

@@ -32,7 +32,7 @@ from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.evidence.cells import load_notes
 from knowngood.store.evidence.notes import add_note
-from knowngood.store.state.migrations import migrate
+from knowngood.store.migrations import migrate
 from knowngood.web.urls import MATRIX
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 

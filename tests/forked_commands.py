@@ -30,7 +30,7 @@ _SHARED = (
     "click prometheus_client psutil pygments.formatters pygments.lexers pynvml regex rich.progress "
     "rich.table sqlalchemy.dialects.sqlite starlette.middleware.gzip starlette.templating structlog "
     "knowngood.share.store knowngood.store.knowledge.signed_snapshot "
-    "knowngood.catalogue.loader knowngood.server knowngood.settings knowngood.store.state.migrations "
+    "knowngood.catalogue.loader knowngood.server knowngood.settings knowngood.store.migrations "
     "knowngood_workers.dispatch.dispatcher knowngood_workers.dispatch.local_transport knowngood_workers.pack.builder "
     "knowngood_workers.provision.adopted_env knowngood_workers.provision.simple_index uvicorn"
 )

@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 
@@ -17,3 +19,11 @@ def open_to_read(file: Path, *, timeout_s: float = 5.0) -> sqlite3.Connection:
     is_at_rest = is_read_only(file) and not os.path.exists(f"{file}-wal")  # noqa: PTH110 - as above
     how = "mode=ro&immutable=1" if is_at_rest else "mode=ro"
     return sqlite3.connect(f"{file.as_uri()}?{how}", uri=True, timeout=timeout_s, check_same_thread=False)
+
+
+def read_extent(file: Path) -> tuple[int, datetime | None] | None:
+    """The number of cells in a store's file, and when the newest of them was measured; None where it cannot be read."""
+    with suppress(sqlite3.Error), closing(open_to_read(file)) as db:
+        cells, newest = db.execute("SELECT count(*), max(measured_at) FROM cells").fetchone()
+        return cells, datetime.fromisoformat(newest).replace(tzinfo=UTC) if newest else None
+    return None

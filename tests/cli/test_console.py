@@ -23,8 +23,9 @@ from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.matrix.overview.table import print_matrix
-from knowngood.serialization.marks import MARKS, PARTIAL, WITH_WORKAROUND, in_text
+from knowngood.serialization.marks import MARKS, in_text
 from knowngood.share.exports.markdown import SILENT, STALE
 from knowngood.store.records import JobRow, JobState
 from knowngood_workers.provision.download_estimate import Estimate, Space
@@ -218,10 +219,11 @@ def test_the_time_left_is_the_one_that_is_handed_in(is_terminal: bool, monkeypat
 TELLS = r"""
 import sys
 from knowngood.cli.encoding import write_what_can_be_read
-from knowngood.serialization.marks import WITH_WORKAROUND, MARKS, PARTIAL
+from knowngood.domain.vocabulary import STATUSES
+from knowngood.serialization.marks import MARKS
 write_what_can_be_read()
-marks = (*MARKS.values(), WITH_WORKAROUND, PARTIAL)
-print(" ".join(mark.sign for mark in marks), "\N{HORIZONTAL ELLIPSIS}", "\udc80", "\u6d4b")
+signs = (*(mark.sign for mark in MARKS.values()), STATUSES["cure"].symbol, STATUSES["partial"].symbol)
+print(" ".join(signs), "\N{HORIZONTAL ELLIPSIS}", "\udc80", "\u6d4b")
 print("\N{MULTIPLICATION X}", file=sys.stderr)
 """
 
@@ -242,8 +244,10 @@ def test_a_sign_that_a_terminal_lacks_is_written_as_one_it_has(encoding: str, wr
 
 
 def test_no_two_signs_have_the_same_stand_in() -> None:
-    marks = (*MARKS.values(), in_text(Verdict.NOT_RUN), WITH_WORKAROUND, PARTIAL, STALE, SILENT)
-    signs = [mark.sign for mark in marks if mark.sign]
+    marks = (*MARKS.values(), in_text(Verdict.NOT_RUN), STALE, SILENT)
+    signs = [mark.sign for mark in marks if mark.sign] + [
+        STATUSES[label].symbol for label in (StatusLabel.WORKAROUND, StatusLabel.PARTIAL)
+    ]
     written = [stand_in(UnicodeEncodeError("ascii", sign, 0, len(sign), "lacking"))[0] for sign in signs]
     assert len(set(written)) == len(signs)
     assert [len(one) for one in written] == [len(sign) for sign in signs]

@@ -18,7 +18,7 @@ from knowngood.domain.verdicts.verdict import Cell, WorkaroundFinding, Workaroun
 from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import FIELDS
 from knowngood.query.parser import MOST_OF_CELLS, BadQuery, Query, parse, written
-from knowngood.query.search_box import EXAMPLES
+from knowngood.query.search_box import EXAMPLE_MEANINGS
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.query.given_cells import BUILDS, GPU, MIXED, PYTHONS, RICH, TOY, WORDS, cells_of, random_rows
 from tests.query.given_queries import random_query
@@ -626,9 +626,9 @@ def test_the_guide_tells_of_every_field_and_word() -> None:
 
 
 def test_the_examples_beside_the_box_can_be_asked() -> None:
-    assert len(EXAMPLES) == 7
-    for example in EXAMPLES:
-        assert parse(written(parse(example.query))) == parse(example.query)
+    assert len(EXAMPLE_MEANINGS) == 7
+    for example in EXAMPLE_MEANINGS:
+        assert parse(written(parse(example))) == parse(example)
 
 
 # -- what a query costs ------------------------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 import pytest
 
-from knowngood.query.evaluate import classes_left
+from knowngood.query.evaluate import class_asked, classes_left, has_term, term, with_term, without
 from knowngood.query.parser import parse, written
-from knowngood.query.terms import class_asked, has_term, term, with_term, without
 
 CLASSES = ("cpu-x86_64", "cuda-sm_80", "cuda-sm_90")
 

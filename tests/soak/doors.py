@@ -25,7 +25,7 @@ from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.evidence.cells import touch
 from knowngood.store.knowledge.signed_snapshot import make_key
-from knowngood.store.state.migrations import migrate
+from knowngood.store.migrations import migrate
 from knowngood.store.tables import cells
 from knowngood.web.auth.principal import AccessPolicy
 from tests.web.asking import app_over

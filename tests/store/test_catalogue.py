@@ -9,9 +9,8 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store import queries
-from knowngood.store.catalogue import save_catalogue
+from knowngood.store.catalogue import is_taken_in, remember_taken_in, save_catalogue
 from knowngood.store.engine import Engine, reading, unit_of_work
-from knowngood.store.state.catalogue_state import is_taken_in, remember_taken_in
 from knowngood.store.tables import builds, issues
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run

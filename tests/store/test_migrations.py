@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, require_current, unit_of_work
 from knowngood.store.evidence.cells import touch
-from knowngood.store.state.migrations import bring_up, migrate, upgrade_to
+from knowngood.store.migrations import bring_up, migrate, upgrade_to
 from knowngood.store.tables import REVISIONS, events, metadata
 from tests.make import NOON
 from tests.store.given import given_results, given_run

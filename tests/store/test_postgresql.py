@@ -16,8 +16,8 @@ from knowngood.store import engine as session_module
 from knowngood.store.engine import Engine, connect, reading, require_current, unit_of_work
 from knowngood.store.evidence.cells import announce, touch
 from knowngood.store.maintenance import prune
+from knowngood.store.migrations import migrate
 from knowngood.store.queries import load_generation
-from knowngood.store.state.migrations import migrate
 from tests.fixtures.databases import start_postgres
 from tests.make import NOON
 from tests.store.given import given_results, given_run

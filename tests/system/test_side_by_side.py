@@ -23,8 +23,8 @@ from knowngood.domain.verdicts.verdict import INFRASTRUCTURE
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import connect, reading, unit_of_work
 from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, give_lease_back, take_lease
+from knowngood.store.migrations import migrate
 from knowngood.store.queries import load_known_attempts, load_lease, load_runs
-from knowngood.store.state.migrations import migrate
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation
 from tests.waiting import eventually

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from knowngood.catalogue_digest import digest_of
 from knowngood.cli.context import opened
 from knowngood.settings import Settings
+from knowngood.store.catalogue import is_taken_in, remember_taken_in
 from knowngood.store.engine import Engine, may_write, name_of, reading, unit_of_work
-from knowngood.store.state.catalogue_state import is_taken_in, remember_taken_in
 
 
 def take_in_catalogue(engine: Engine, settings: Settings) -> None:

@@ -16,7 +16,7 @@ def opened(settings: Settings) -> Engine:
         make_data_dir(settings)
         if is_current(engine):
             return engine
-        from knowngood.store.state.migrations import bring_up
+        from knowngood.store.migrations import bring_up
 
         bring_up(engine)
     require_current(engine)

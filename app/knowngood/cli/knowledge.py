@@ -14,9 +14,8 @@ from knowngood.cli.trust import trusted_keys
 from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.verdicts.known import Known
-from knowngood.store.knowledge.model import Knowledge, Recorded
+from knowngood.store.knowledge.model import Knowledge, Recorded, recorded_together, together
 from knowngood.store.knowledge.snapshot import Snapshot, age_in_words, read_shipped
-from knowngood.store.knowledge.together import recorded_together, together
 
 # What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
 if TYPE_CHECKING:

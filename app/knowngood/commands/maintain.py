@@ -16,8 +16,8 @@ from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, connect, unit_of_work
 from knowngood.store.maintenance import prune as remove
 from knowngood.store.maintenance import reclassify as derive
+from knowngood.store.migrations import bring_up
 from knowngood.store.records import CellChange
-from knowngood.store.state.migrations import bring_up
 
 
 @command(

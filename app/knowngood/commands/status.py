@@ -41,7 +41,7 @@ def _store(settings: Settings) -> Mapping[str, Any]:
     if settings.database_url:
         return {"at": settings.database_url.rpartition("@")[2].partition("?")[0], "cells": None, "newest": None}
     try:
-        from knowngood.store.state.extent import read_extent
+        from knowngood.sqlite_file import read_extent
 
         cells, newest = read_extent(settings.database_file) or (None, None)
     except ModuleNotFoundError:  # a Python without SQLite

@@ -19,7 +19,7 @@ from knowngood.domain.vocabulary import many
 from knowngood.serialization.marks import in_text, mark_of
 from knowngood.store.engine import Engine, Session, reading
 from knowngood.store.evidence.quality import load_judged
-from knowngood.store.knowledge.together import runs_the_same
+from knowngood.store.knowledge.model import runs_the_same
 from knowngood.store.queries import load_cells, load_known_attempts
 
 _PLACE = tuple[str, str, str]  # issue, build, hardware class

@@ -20,7 +20,7 @@ from knowngood.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.inference import tells_most
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
-from knowngood.query.fields import Kind, about_build, about_cell, about_class, about_issue
+from knowngood.query.fields import FIELDS, Kind, about_build, about_cell, about_class, about_issue
 from knowngood.query.parser import (
     And,
     Atom,
@@ -30,6 +30,7 @@ from knowngood.query.parser import (
     Query,
     Text,
     atoms_of,
+    fit_value,
     written,
 )
 
@@ -90,8 +91,7 @@ def conditions_on_cells(query: Query) -> int:
 
 def of_issues(query: Query) -> Callable[[Issue], bool]:
     """The conditions on an issue whatever its cells: true of every issue that `matching` can select."""
-    parts = query.queries if isinstance(query, And) else (query,)
-    tests = [_combined(part, about_issue) for part in parts if not needs_cells(part)]
+    tests = [_combined(part, about_issue) for part in parts_of(query) if not needs_cells(part)]
     return lambda issue: all(test(issue) for test in tests)
 
 
@@ -100,7 +100,7 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
 
     Raises BadQuery where they leave none of some: a name that is no build's, a range that nothing is in.
     """
-    places = [part for part in (query.queries if isinstance(query, And) else (query,)) if _is_place(part)]
+    places = [part for part in parts_of(query) if _is_place(part)]
     tests = [_combined(place, about_build) for place in places]
     left = tuple(build for build in builds if all(test(build) for test in tests))
     if builds and not left:
@@ -110,13 +110,9 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
 
 def classes_left(query: Query, classes: Iterable[str]) -> tuple[str, ...]:
     """The hardware classes that the query's own conditions on hardware leave; every one where it has none."""
-    parts = query.queries if isinstance(query, And) else (query,)
-    tests = [_combined(part, about_class) for part in parts if _is_plain(part) and _is_of_hardware(part)]
+    parts = (part for part in parts_of(query) if _is_about(part, "hardware") and _is_plain(part))
+    tests = [_combined(part, about_class) for part in parts]
     return tuple(class_ for class_ in classes if all(test(class_) for test in tests))
-
-
-def _is_of_hardware(query: Query) -> bool:
-    return {atom.field for atom in atoms_of(query)} == {"hardware"}
 
 
 def _is_plain(query: Query) -> bool:
@@ -198,7 +194,7 @@ def _test(query: Query, scope: Scope, view: View) -> _Test:
         return lambda issue, _: of_issue(issue)
     match query:
         case Atom() | And():
-            return _conjunction(query.queries if isinstance(query, And) else (query,), scope, view)
+            return _conjunction(parts_of(query), scope, view)
         case Or(queries):
             tests = [_test(part, scope, view) for part in queries]
             return lambda issue, lines: any(test(issue, lines) for test in tests)
@@ -327,3 +323,45 @@ def _price(query: Query) -> bool:
 
 def _families(scope: Iterable[int], view: View) -> tuple[Scope, ...]:
     return tuple(map(tuple, grouped(scope, lambda at: view.builds[at].build_id.apart_from_python).values()))
+
+
+# -- single conditions -------------------------------------------------------------------------------------------------
+
+# As somebody adds and removes them without writing: `component:"=Dynamo"`. Only what stands at the top of a query is
+# such a term; what is inside parentheses or an `or` is left as it is.
+
+
+def term(field: str, value: str) -> Atom:
+    return Atom(field, (fit_value(FIELDS[field], value),))
+
+
+def parts_of(query: Query) -> tuple[Query, ...]:
+    return query.queries if isinstance(query, And) else (query,)
+
+
+def without(query: Query, field: str) -> Query:
+    """The query without its conditions on a field, also those that deny."""
+    return _all_of([part for part in parts_of(query) if not _is_about(part, field)])
+
+
+def with_term(query: Query, atom: Atom) -> Query:
+    """The query with this condition on its field, and no other."""
+    return _all_of([*parts_of(without(query, atom.field)), atom])
+
+
+def _all_of(queries: Sequence[Query]) -> Query:
+    return queries[0] if len(queries) == 1 else And(tuple(queries))
+
+
+def has_term(query: Query, atom: Atom) -> bool:
+    return atom in parts_of(query)
+
+
+def class_asked(query: Query, classes: Sequence[str], wanted: str) -> str:
+    """The hardware class to show: the one `wanted`, unless the query's own conditions on hardware leave only others."""
+    left = classes_left(query, classes)
+    return left[0] if left and wanted not in left else wanted
+
+
+def _is_about(query: Query, field: str) -> bool:
+    return {atom.field for atom in atoms_of(query)} == {field}

@@ -9,45 +9,30 @@ from knowngood.query.parser import BadQuery
 class Marked:
     """A query as it was written, in three parts: what stands before the fault, the fault, what follows it.
 
-    The fault is empty where something is missing there. `found` says what is wrong, `expected` what would do, and
-    `nearest` is a word that may have been meant; either may be empty. `mended` is the query with that word.
+    The fault is empty where something is missing there; `error` says what is wrong, and what would do.
     """
 
     before: str
     wrong: str
     after: str
-    column: int
-    found: str
-    expected: str
-    nearest: str
-    mended: str
+    error: BadQuery
 
     @property
     def text(self) -> str:
         return self.before + self.wrong + self.after
+
+    @property
+    def mended(self) -> str:
+        """The query with the word that may have been meant; empty where there is none."""
+        is_near = self.error.column and self.error.nearest
+        return f"{self.before}{self.error.nearest}{self.after}" if is_near else ""
 
 
 def marked(text: str, error: BadQuery) -> Marked:
     """A fault without a column is the whole of it."""
     start = error.column - 1 if error.column else 0
     end = start + error.length if error.column else len(text)
-    before, after = text[:start], text[end:]
-    return Marked(
-        before=before,
-        wrong=text[start:end],
-        after=after,
-        column=error.column,
-        found=error.fault,
-        expected=error.expected,
-        nearest=error.nearest,
-        mended=f"{before}{error.nearest}{after}" if error.column and error.nearest else "",
-    )
-
-
-@dataclass(frozen=True)
-class Example:
-    query: str
-    meaning: str
+    return Marked(text[:start], text[start:end], text[end:], error)
 
 
 EXAMPLE_MEANINGS = {
@@ -59,5 +44,3 @@ EXAMPLE_MEANINGS = {
     "(build:2.7 status:affected) (build:2.8 status:not_affected)": "fails on 2.7 and passes on 2.8",
     "build:2.6..2.8 age:>90d -severity:low": "an answer older than 90 days among these columns, and not minor",
 }
-
-EXAMPLES = tuple(Example(query, meaning) for query, meaning in EXAMPLE_MEANINGS.items())

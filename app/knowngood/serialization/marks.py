@@ -23,7 +23,6 @@ MARKS = {
     for verdict in sorted(Verdict, key=lambda verdict: _IN_LEGENDS.index(StatusLabel(VERDICTS[verdict].label)))
 }
 _BY_STATUS = {label: _mark(term) for label, term in STATUSES.items()}
-WITH_WORKAROUND, PARTIAL = _BY_STATUS[StatusLabel.WORKAROUND], _BY_STATUS[StatusLabel.PARTIAL]
 INFERRED = VerdictMark("( )", "inferred from another Python of the same wheel, or from the CPU")
 
 

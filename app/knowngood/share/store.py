@@ -20,10 +20,9 @@ from knowngood.serialization import codec
 from knowngood.serialization.bounds import MOST_LINES, MOST_LOCKS
 from knowngood.serialization.lock_keys import InstalledEnvironment, without_addresses
 from knowngood.share import bundle as bundles_format
-from knowngood.store import audit_log, statements, unreadable
-from knowngood.store.counters import count
+from knowngood.store import audit_log, counters, statements, unreadable
 from knowngood.store.engine import Engine, Session, reading, unit_of_work
-from knowngood.store.evidence import attempt_codec, incoming_attempts, machine_tallies
+from knowngood.store.evidence import attempt_codec, incoming_attempts
 from knowngood.store.evidence.cells import (
     IMPORTED,
     StoredCatalogue,
@@ -325,8 +324,8 @@ class _Intake:
             rows = self._rows([item for id_, item in items.items() if id_ not in known])
             statements.insert(s, _TABLES[kind], rows)
             if kind is Attempt:
-                machine_tallies.add(s, map(_TALLIED, rows))
-        count(s, arrivals.counters)
+                counters.add_tallies(s, map(_TALLIED, rows))
+        counters.count(s, arrivals.counters)
         changed = rederive(s, arrivals.keys, coming.now, self._catalogue, arrived=arrivals.arrived)
         if came:
             announce(s, IMPORTED, coming.now, origin=coming.origin, added=self._added, changed=len(changed))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from knowngood.store.evidence.cells import announce, insert_missing, rederive, t
 from knowngood.store.queries import load_generation
 from knowngood.store.records import CellChange
 from knowngood.store.statements import place_of
-from knowngood.store.tables import attempts, builds, cells, issue_revisions, issues
+from knowngood.store.tables import attempts, builds, cells, issue_revisions, issues, meta
 
 
 def save_catalogue(
@@ -100,3 +101,31 @@ def save_known(s: Session, known: Known, now: datetime) -> None:
         if cell.issue in known.issues and cell.build in known.builds
     ]
     statements.insert(s, cells, rows)
+
+
+# Whether the store's catalogue is still what was last taken in, and from which files.
+
+
+_TAKEN_IN = "catalogue"  # in the table `meta`
+
+
+def is_taken_in(s: Session, source: bytes) -> bool:
+    """Whether the catalogue with this digest was taken in, and stands here as it was left: what another release wrote
+    since, or what was damaged, does not.
+    """
+    query = sa.select(meta.c.value).where(meta.c.name == _TAKEN_IN)
+    return s.execute(query).scalar_one_or_none() == _state(s, source)
+
+
+def remember_taken_in(s: Session, source: bytes) -> None:
+    s.execute(sa.delete(meta).where(meta.c.name == _TAKEN_IN))
+    s.execute(sa.insert(meta).values(name=_TAKEN_IN, value=_state(s, source)))
+
+
+def _state(s: Session, source: bytes) -> int:
+    """A digest of a catalogue's files and of all that is stored of it, as a number that the table `meta` can hold."""
+    hasher = blake2b(source, digest_size=7)
+    for table in (issues, builds):
+        for id_, doc in sorted(s.execute(sa.select(table.c.id, table.c.doc).where(table.c.is_present)).all()):
+            hasher.update(f"{id_}\0{doc}\0".encode())
+    return int.from_bytes(hasher.digest())

@@ -1,10 +1,13 @@
-"""Counters, and when each machine was last seen: numbers stored beside the generation, in the table of numbers.
+"""Numbers that are stored beside what they count, because counting ten million takes seconds. They are written in one
+transaction with it, so that pruning changes none of them, and whoever writes one holds the generation's row already
+(`cells.touch`).
 
-They are written with what they count, in one transaction, so that a scrape of the metrics reads a few dozen rows and
-no history, and so that pruning changes none of them. Whoever writes one holds the generation's row already (`touch`).
+Counters, and when each machine was last seen, stand in the table of numbers: a scrape of the metrics reads a few dozen
+rows and no history. How many attempts each machine made, and the last of them, have a table of their own.
 """
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -13,7 +16,7 @@ from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Session
 from knowngood.store.statements import insert_or
-from knowngood.store.tables import meta
+from knowngood.store.tables import attempts, machine_tallies, meta
 
 ATTEMPTS = "attempts"
 ARM_MS = "arm_ms"
@@ -67,3 +70,37 @@ def forget_unseen(s: Session, before: datetime) -> int:
     """Drop machines that gave no sign of life since then; how many. They are noted again when they do."""
     is_old = sa.and_(meta.c.name.startswith(f"{SEEN} "), meta.c.value < int(before.timestamp()))
     return len(s.execute(sa.delete(meta).where(is_old).returning(meta.c.name)).scalars().all())
+
+
+Tallied = tuple[str, str, str]
+"""Machine, hardware class, origin."""
+
+
+def add_tallies(s: Session, came: Iterable[tuple[str, str, str, datetime]]) -> None:
+    """Add stored attempts, by what they count under and when they ended. Those of no machine are passed over."""
+    ended: dict[Tallied, list[datetime]] = defaultdict(list)
+    for machine, hardware, origin, finished_at in came:
+        if machine:
+            ended[machine, hardware, origin].append(finished_at)
+    if not ended:
+        return
+    t = machine_tallies.c
+    columns = ("machine", "hardware", "origin", "attempts", "last_at")
+    new = [dict(zip(columns, (*of, len(at), max(at)), strict=True)) for of, at in sorted(ended.items())]
+    insert = insert_or(s, machine_tallies).values(new)
+    later = sa.case((insert.excluded.last_at > t.last_at, insert.excluded.last_at), else_=t.last_at)
+    raised = {"attempts": t.attempts + insert.excluded.attempts, "last_at": later}
+    s.execute(insert.on_conflict_do_update(index_elements=[t.machine, t.hardware, t.origin], set_=raised))
+
+
+def subtract_tallies(s: Session, gone: Iterable[Tallied]) -> None:
+    """Subtract attempts that were removed, one for each."""
+    t, a = machine_tallies.c, attempts.c
+    same = sa.and_(a.machine == t.machine, a.hardware == t.hardware, a.origin == t.origin)
+    last = sa.select(sa.func.max(a.finished_at)).where(same).correlate(machine_tallies).scalar_subquery()
+    for (machine, hardware, origin), number in sorted(Counter(gone).items()):
+        which = sa.and_(t.machine == machine, t.hardware == hardware, t.origin == origin)
+        s.execute(sa.delete(machine_tallies).where(which, t.attempts <= number))
+        s.execute(
+            sa.update(machine_tallies).where(which).values(attempts=t.attempts - number, last_at=last),
+        )

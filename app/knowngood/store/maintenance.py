@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from knowngood.domain.verdicts.verdict import RULES, CellKey
 from knowngood.store import counters
 from knowngood.store.engine import Session, is_of_older_rules
-from knowngood.store.evidence import machine_tallies
 from knowngood.store.evidence.cells import CHANGED, announce, rederive, touch
 from knowngood.store.jobs.durations import ENVIRONMENT_READY
 from knowngood.store.records import CellChange, JobState, PruneReport, Removed
@@ -127,7 +126,7 @@ def _delete_superseded(s: Session, before: datetime) -> tuple[list[CellKey], Rem
     for some in pieces(superseded, _AT_ONCE):
         ids = [row.id for row in some]
         removed = _sum(removed, _delete(s, attempts, attempts.c.id.in_(ids), attempts.c.record))
-    machine_tallies.subtract(s, [(row.machine, row.hardware, row.origin) for row in superseded])
+    counters.subtract_tallies(s, [(row.machine, row.hardware, row.origin) for row in superseded])
     return sorted({CellKey(row.issue, row.build, row.hardware) for row in superseded}), removed
 
 

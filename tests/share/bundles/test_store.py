@@ -26,8 +26,8 @@ from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.job_queue import release_job
 from knowngood.store.maintenance import prune, reclassify
+from knowngood.store.migrations import migrate
 from knowngood.store.records import ExportSelection, ImportReport
-from knowngood.store.state.migrations import migrate
 from knowngood.store.tables import attempts, locks, metadata
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue

@@ -15,7 +15,7 @@ from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence.changes import load_earlier, load_news
 from knowngood.store.evidence.notes import add_note
-from knowngood.store.state.migrations import migrate
+from knowngood.store.migrations import migrate
 from knowngood.store.tables import events
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run

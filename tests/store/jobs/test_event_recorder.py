@@ -19,8 +19,8 @@ from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.jobs.event_recorder import lose_job, record_event
 from knowngood.store.jobs.job_queue import cancel_run, release_job
 from knowngood.store.maintenance import reclassify
+from knowngood.store.migrations import migrate
 from knowngood.store.records import JobState, RunState, StaleEvent, UnfitEvent
-from knowngood.store.state.migrations import migrate
 from knowngood.store.tables import attempts, logs, metadata
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_build, make_issue, make_record
 from tests.store.given import (

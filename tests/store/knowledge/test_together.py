@@ -18,8 +18,7 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_flaky,
 )
-from knowngood.store.knowledge.model import Knowledge, Recorded
-from knowngood.store.knowledge.together import newest_of, recorded_together, together
+from knowngood.store.knowledge.model import Knowledge, Recorded, newest_of, recorded_together, together
 from tests.gate.given_gate import GPU, TORCH_25, TORCH_26, make_known, row
 from tests.make import NOON, make_build, make_issue
 

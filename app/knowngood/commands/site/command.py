@@ -29,7 +29,7 @@ from knowngood.server import create_app
 from knowngood.store.catalogue import save_known
 from knowngood.store.engine import connect, unit_of_work
 from knowngood.store.knowledge.model import Recorded
-from knowngood.store.state.migrations import bring_up
+from knowngood.store.migrations import bring_up
 from knowngood.web.app_state import StaticSite
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.html.i18n import Language

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import VERDICTS
-from knowngood.query.evaluate import needs_cells, of_issues
+from knowngood.query.evaluate import has_term, needs_cells, of_issues, term, with_term, without
 from knowngood.query.parser import BadQuery, Query, written
-from knowngood.query.terms import has_term, term, with_term, without
 from knowngood.web.html.i18n import Language, say
 
 _STATUSES = (

@@ -52,10 +52,9 @@ from knowngood.matrix.overview.selection import (
     selected,
 )
 from knowngood.matrix.overview.totals import bars_of, counted, lines_of
-from knowngood.query.evaluate import classes_left, conditions_on_cells
+from knowngood.query.evaluate import class_asked, classes_left, conditions_on_cells, without
 from knowngood.query.parser import Query as AskedQuery
 from knowngood.query.parser import written
-from knowngood.query.terms import class_asked, without
 from knowngood.store.engine import Session
 from knowngood.store.queries import RunRow, load_active_run, load_hardware, load_last_event
 from knowngood.web.html.grid import CellGlyph, Choice, ColumnHeader, TitledIssue, drawn, heads_of, squares_of

@@ -14,10 +14,9 @@ from knowngood.domain.verdicts.outcome import heeds_log
 from knowngood.domain.verdicts.verdict import CellKey, judge
 from knowngood.serialization import codec
 from knowngood.serialization.lock_keys import InstalledEnvironment, lock_key
-from knowngood.store import statements
-from knowngood.store.counters import attempt_counter
+from knowngood.store import counters, statements
 from knowngood.store.engine import Session
-from knowngood.store.evidence import attempt_codec, machine_tallies
+from knowngood.store.evidence import attempt_codec
 from knowngood.store.evidence.cells import IncomingForCell, StoredCatalogue
 from knowngood.store.records import Clash
 from knowngood.store.statements import pieces
@@ -111,7 +110,7 @@ class IncomingAttempts:
         if judged.measured_at.utcoffset():
             judged = replace(judged, measured_at=judged.measured_at.astimezone(UTC))  # as it comes back from the store
         arrived.judged.append(judged)
-        self.counters[attempt_counter(attempt, judged.outcome)] += 1
+        self.counters[counters.attempt_counter(attempt, judged.outcome)] += 1
         return CountedAs(judged.outcome.value, attempt_codec.searched_whole(attempt, place.issue, log, judged))
 
     def wants_log(self, attempt: Attempt) -> bool:
@@ -175,7 +174,7 @@ def settle(
                 outcome.refused.append(clash)
     for rows in pieces(gone, _AT_ONCE):
         s.execute(sa.delete(attempts).where(attempts.c.id.in_([row["id"] for row in rows])))
-    machine_tallies.subtract(s, [(row["machine"], row["hardware"], row["origin"]) for row in gone])
+    counters.subtract_tallies(s, [(row["machine"], row["hardware"], row["origin"]) for row in gone])
     return outcome
 
 

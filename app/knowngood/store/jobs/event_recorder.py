@@ -26,7 +26,7 @@ from knowngood.serialization import codec
 from knowngood.serialization.bounds import event_problem, record_problem
 from knowngood.store import audit_log, counters
 from knowngood.store.engine import Session
-from knowngood.store.evidence import attempt_codec, incoming_attempts, machine_tallies
+from knowngood.store.evidence import attempt_codec, incoming_attempts
 from knowngood.store.evidence.cells import (
     StoredCatalogue,
     announce,
@@ -186,7 +186,7 @@ def _keep(
     row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(now, void=void)) | vars(taken)
     if insert_missing(s, attempts, [row]):
         counters.count(s, arrivals.counters)
-        machine_tallies.add(s, [(attempt.machine, attempt.hardware, attempt.origin, attempt.finished_at)])
+        counters.add_tallies(s, [(attempt.machine, attempt.hardware, attempt.origin, attempt.finished_at)])
         rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run, arrived=arrivals.arrived)
         return taken.counts_as
     rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run)

@@ -34,8 +34,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, is_flaky
 from knowngood.domain.watch_list import WatchList
 from knowngood.serialization.by_type import read_value
-from knowngood.store.knowledge.model import Knowledge, LazyCells, Recorded
-from knowngood.store.knowledge.together import recorded_together
+from knowngood.store.knowledge.model import Knowledge, LazyCells, Recorded, recorded_together
 
 FORMAT = "knowngood-snapshot"
 PRODUCT = "knowngood"

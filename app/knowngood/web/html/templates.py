@@ -17,7 +17,7 @@ from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import is_stale
 from knowngood.domain.vocabulary import OUTCOMES, STATUSES, VERDICTS, WORKAROUNDS
-from knowngood.query.search_box import EXAMPLES
+from knowngood.query.search_box import EXAMPLE_MEANINGS
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import drawn
 from knowngood.web.html.markdown import coded, markdown, python, uncoded
@@ -68,7 +68,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     environment.globals["static"] = {name: asset.address for name, asset in assets.items()}
     # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
-    environment.globals["query_examples"] = EXAMPLES
+    environment.globals["query_examples"] = EXAMPLE_MEANINGS
     environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING, "CAUSES": CAUSES}
     environment.globals |= {
         "WORKAROUNDS": WORKAROUNDS,
