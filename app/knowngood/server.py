@@ -25,7 +25,6 @@ from knowngood.gate.watchlists import api as api_watch_lists
 from knowngood.gate.watchlists import page as watchlists_page
 from knowngood.health import api as api_health
 from knowngood.health import page as health_page
-from knowngood.matrix import reference_page
 from knowngood.matrix.charts import api as api_charts
 from knowngood.matrix.charts import page as charts_page
 from knowngood.matrix.evidence import api as api_evidence
@@ -46,16 +45,15 @@ from knowngood.share import page as changes_page
 from knowngood.share.exports import badge_api
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.cache import KnowledgeCache
-from knowngood.web import errors, openapi, preferences_page, removed
+from knowngood.web import errors, openapi, removed
+from knowngood.web import page as own_pages
 from knowngood.web.app_state import AppState, ResponseCache, StaticSite, state_of
 from knowngood.web.auth import api as api_auth
-from knowngood.web.auth import sign_in_page
 from knowngood.web.auth.middleware import AuthMiddleware
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.errors import ErrorPage
 from knowngood.web.html.markdown import load_lexers
-from knowngood.web.html.static_files import assets_version, read_assets, static_router
-from knowngood.web.html.templates import load_templates, make_templates
+from knowngood.web.html.templates import assets_version, load_templates, make_templates, read_assets, static_router
 from knowngood.web.metrics import api as metrics_api
 from knowngood.web.metrics.collector import Instruments
 from knowngood.web.metrics.middleware import AccessLogMiddleware
@@ -138,9 +136,7 @@ def create_app(
         health_page,
         badge_api,
         watchlists_page,
-        sign_in_page,
-        preferences_page,
-        reference_page,
+        own_pages,
         diagnose_page,
         search_page,
         wheels_page,

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from knowngood.store.engine import Engine
 from knowngood.web.app_state import ResponseCache, StoredResponse
-from knowngood.web.html.static_files import assets_version, read_assets
+from knowngood.web.html.templates import assets_version, read_assets
 from knowngood.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import NOON

@@ -21,7 +21,7 @@ from knowngood.domain.vocabulary import (
     StatusLabel,
 )
 from knowngood.store.engine import Engine
-from knowngood.web.html.static_files import STATIC, TEMPLATES
+from knowngood.web.html.templates import STATIC, TEMPLATES
 from knowngood.web.middleware.headers import HEADERS
 from tests.web.asking import template_of
 from tests.web.notebooks import addresses_of

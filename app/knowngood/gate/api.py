@@ -23,7 +23,7 @@ from knowngood.matrix.overview.selection import Names, Words
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.web.app_state import state_of
 from knowngood.web.errors import InvalidParameter, UnsupportedMediaType
-from knowngood.web.middleware.asgi import HttpMiddleware
+from knowngood.web.middleware import HttpMiddleware
 from knowngood.web.middleware.request_bodies import MOST_NAMES, look_at_json, media_of
 from knowngood.web.parameter_validation import once
 from knowngood.web.request_context import Context, RequestContext

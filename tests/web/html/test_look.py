@@ -10,7 +10,7 @@ from itertools import combinations, product
 import pytest
 
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.web.html.static_files import STATIC
+from knowngood.web.html.templates import STATIC
 
 SHEET = re.sub(r"/\*.*?\*/", "", (STATIC / "app.css").read_text(), flags=re.DOTALL)
 

@@ -10,8 +10,7 @@ from starlette.testclient import TestClient
 from knowngood.server import create_app
 from knowngood.store.engine import connect
 from knowngood.web.app_state import state_of
-from knowngood.web.html.static_files import TEMPLATES, read_assets
-from knowngood.web.html.templates import TemplateBytecode, make_templates
+from knowngood.web.html.templates import TEMPLATES, TemplateBytecode, make_templates, read_assets
 from tests.make import NOON
 
 

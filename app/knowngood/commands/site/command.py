@@ -33,7 +33,7 @@ from knowngood.store.migrations import bring_up
 from knowngood.web.app_state import StaticSite
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.html.i18n import Language
-from knowngood.web.html.static_files import read_assets
+from knowngood.web.html.templates import read_assets
 from knowngood.web.urls import SITE_DATA, SITE_SEARCH, issue_address
 
 _MARK = "knowngood-site.txt"

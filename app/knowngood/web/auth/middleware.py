@@ -20,7 +20,7 @@ from knowngood.store.tokens import find_session, find_token, needs_noting, note_
 from knowngood.web.app_state import AppState, state_of
 from knowngood.web.auth.principal import NOBODY, SESSION_COOKIE, Principal, is_from_here, remember_reader, require
 from knowngood.web.errors import is_for_a_program
-from knowngood.web.middleware.asgi import HttpMiddleware
+from knowngood.web.middleware import HttpMiddleware
 from knowngood.web.middleware.rate_limit import asker_at
 from knowngood.web.parameter_validation import refuse_long
 from knowngood.web.request_context import see_other

@@ -1,13 +1,18 @@
-"""The template environment: undefined names are errors, text is escaped, static files go by their digest."""
+"""What pages are made of. The template environment: undefined names are errors, text is escaped, static files go by
+their digest. And the few static files, read once; each address holds the digest of the content, so that no copy goes
+stale.
+"""
 
 import hashlib
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
 import jinja2
+from fastapi import APIRouter, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup
@@ -18,10 +23,11 @@ from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import is_stale
 from knowngood.domain.vocabulary import OUTCOMES, STATUSES, VERDICTS, WORKAROUNDS
 from knowngood.query.search_box import EXAMPLE_MEANINGS
+from knowngood.web.errors import NotFound
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import drawn
+from knowngood.web.html.i18n import CATALOGUES
 from knowngood.web.html.markdown import coded, markdown, python, uncoded
-from knowngood.web.html.static_files import TEMPLATES, Asset
 from knowngood.web.html.status_labels import (
     CAUSES,
     LEGEND,
@@ -52,6 +58,61 @@ from knowngood.web.urls import (
     upgrade_address,
     watch_list_address,
 )
+
+STATIC = Path(__file__).parents[1] / "static"
+TEMPLATES = Path(__file__).parents[1] / "templates"
+
+_MEDIA = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    name: str
+    content: bytes
+    media: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()[:12]
+
+    @property
+    def address(self) -> str:
+        return f"/static/{self.digest}/{self.name}"
+
+
+def read_assets(folder: Path = STATIC) -> Mapping[str, Asset]:
+    files = sorted(path for path in folder.iterdir() if path.suffix in _MEDIA)
+    return {path.name: Asset(path.name, path.read_bytes(), _MEDIA[path.suffix]) for path in files}
+
+
+def assets_version(assets: Mapping[str, Asset]) -> str:
+    """The digest of all that shapes a page beside its data: assets, templates and the words of other languages. Part
+    of every ETag.
+    """
+    parts = [asset.digest for asset in assets.values()]
+    shaping = [*sorted(TEMPLATES.glob("*.html")), *sorted(CATALOGUES.rglob("*.mo"))]
+    parts += [hashlib.sha256(path.read_bytes()).hexdigest() for path in shaping]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:12]
+
+
+def static_router(assets: Mapping[str, Asset]) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/static/{digest}/{name}")
+    def static_file(digest: str, name: str) -> Response:
+        asset = assets.get(name)
+        if asset is None:
+            raise NotFound(f'there is no static file "{name}"')
+        # An address of an older release still answers, but nobody may keep the answer under it.
+        caching = "public, max-age=31536000, immutable" if digest == asset.digest else "no-cache"
+        return Response(asset.content, media_type=asset.media, headers={"Cache-Control": caching})
+
+    return router
 
 
 def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:

@@ -9,7 +9,7 @@ import structlog
 from starlette.types import Message, Receive, Scope, Send
 
 from knowngood.web.app_state import state_of
-from knowngood.web.middleware.asgi import HttpMiddleware
+from knowngood.web.middleware import HttpMiddleware
 from knowngood.web.urls import API, DECISION, RESULTS
 
 UNROUTED = "(none)"

@@ -12,7 +12,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
-from knowngood.web.middleware.asgi import HttpMiddleware, on_start
+from knowngood.web.middleware import HttpMiddleware, on_start
 
 # No inline style or script, nothing from another host: a log or a summary that carries markup stays inert.
 CONTENT_SECURITY_POLICY = (

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from knowngood.domain.errors import KnownGoodError
-from knowngood.web.middleware.asgi import HttpMiddleware
+from knowngood.web.middleware import HttpMiddleware
 from knowngood.web.middleware.request_bodies import BadBody, look_at
 
 _KEPT = 10_000  # askers; at about 200 bytes each
