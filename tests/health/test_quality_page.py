@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -23,7 +24,7 @@ def test_what_was_asked_twice_is_counted_and_what_changed_is_named(client: TestC
     # The notebook asks twice: of BAD both variants of the mask, the wrong numbers (flaky), Dynamo; of GOOD the mask.
     assert (page.false_changes.part, page.false_changes.whole) == (1, 6)
     assert "1 of 6 answers changed: 16.7 %, and" in client.get("/quality").text
-    (pair,) = page.changed
+    (pair,) = [SimpleNamespace(**dict(one)) for one in page.changed]
     assert (pair.issue, pair.first, pair.later) == (
         given.SILENT.id,
         Verdict.AFFECTED,
@@ -80,7 +81,7 @@ def test_machines_that_disagree_are_listed_apart(
     given.run(own_engine, again, fails)
     page = shown(own, "/quality", Quality)
     assert (page.false_changes.whole, [one.issue for one in page.varying]) == (0, [DYNAMO.id])
-    assert list(page.varying[0].verdicts.values()) == [Verdict.NOT_AFFECTED, Verdict.AFFECTED]
+    assert list(dict(page.varying[0])["verdicts"].values()) == [Verdict.NOT_AFFECTED, Verdict.AFFECTED]
     assert own.get("/api/v1/quality").json()["hardware"][0]["varying_by_machine"]["part"] == 1
 
 

@@ -73,7 +73,7 @@ def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, own_
     given.start(own_engine, spec, spec.arms[0], at)
     page = shown(own, "/workers", Workers)
     ((doing,),) = [worker.doing for worker in page.workers]
-    assert doing.arms == ["fla-160 control"]
+    assert doing.model_dump()["arms"] == ("fla-160 control",)
     assert (page.held_by_none, bool(values_of(own, "/workers")["live_address"])) == ((), True)
     assert re.search(r"(?s)Environments that wait: 1\..*fla-160 control", own.get("/workers").text)
     (worker,) = told(own)["workers"]

@@ -4,7 +4,6 @@
 one worker in a span of time, out of the count and back in, for administrators.
 """
 
-from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
 
@@ -14,9 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.worker_stats import Window
-from knowngood.domain.verdicts.notes import NoteKind
+from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.verdict import CellKey, Verdict
-from knowngood.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, VoidSpan
+from knowngood.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, Void, VoidSpan
 from knowngood.health.coverage import Coverage, Hygiene, coverage_of, hygiene_of, load_waiting
 from knowngood.health.fleet import Workers, load_workers
 from knowngood.health.quality import Quality, load_quality
@@ -34,7 +33,7 @@ from knowngood.store.evidence.voids import (
 )
 from knowngood.web.auth.principal import RequireScope
 from knowngood.web.errors import InvalidParameter, NotFound
-from knowngood.web.json_body import Body, OfCellBody, read_from
+from knowngood.web.json_body import Body, OfCellBody, fields_of, read_from
 from knowngood.web.parameter_validation import Written, first_moment, last_moment
 from knowngood.web.request_context import Context, RequestContext, uncached
 
@@ -96,12 +95,9 @@ class NoteChange(BaseModel):
     hardware: Words = ""
 
 
+@fields_of(Note, without={"issue", "build", "actor"})
 class NoteBody(Body):
-    hardware: str
-    kind: NoteKind
-    reason: str
     by: str = read_from("actor")
-    at: datetime
 
 
 class NotesBody(Body):
@@ -182,21 +178,12 @@ class VoidEnd(BaseModel):
     dry_run: bool = False
 
 
+@fields_of(Void, without={"span", "actor"})
+@fields_of(VoidSpan, "span")
 class VoidBody(Body):
     """`token` is the id of a token. `ended_at` is null while the void stands."""
 
-    id: int
-    machine: str = read_from("span", "machine")
-    token: str = read_from("span", "token")
-    since: datetime | None = read_from("span", "since")
-    until: datetime = read_from("span", "until")
-    clock: Clock = read_from("span", "clock")
-    reason: str
     by: str = read_from("actor")
-    at: datetime
-    ended_at: datetime | None
-    ended_by: str
-    ended_reason: str
 
 
 class VoidsBody(Body):

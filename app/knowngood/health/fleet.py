@@ -8,14 +8,14 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from knowngood.domain.measuring.isolation import Isolation
-from knowngood.domain.measuring.worker_stats import Window, Worker, unserved, workers_of
+from knowngood.domain.measuring.worker_stats import ClassWork, HeldJobProgress, Window, Worker, unserved, workers_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.health.coverage import cells_by_class
 from knowngood.store.engine import Session
 from knowngood.store.jobs.job_queue import DISPATCHER
 from knowngood.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
 from knowngood.store.queries import load_lease
-from knowngood.web.json_body import Body, IssueUrl, read_from, rounded
+from knowngood.web.json_body import Body, IssueUrl, fields_of, read_from, rounded
 from knowngood.web.urls import run_address
 
 
@@ -25,24 +25,18 @@ class GpuBody(Body):
     memory_bytes: int
 
 
+@fields_of(HeldJobProgress, without={"job", "run", "machine", "is_held"})
 class DoingBody(Body):
     """A job that is held. `held` is false where its lease has run out."""
 
     run_url: Annotated[str, AfterValidator(run_address)] = read_from("run")
-    build: str
-    hardware: str
-    arms: list[str]
-    done: int
-    total: int
     held: bool = read_from("is_held")
 
 
+@fields_of(ClassWork)
 class ClassWorkBody(Body):
     """Within the window. `seconds_per_cell` is null where nothing was measured."""
 
-    hardware: str
-    arms: int
-    cells: int
     seconds: Annotated[float, rounded(1)]
     seconds_per_cell: Annotated[float | None, rounded(1)] = read_from("per_cell_s")
 

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.false_changes import (
+    MachineComparison,
     ProvisioningTime,
+    RepeatedPair,
     TimeSpent,
     compared_machines,
     infrastructure_rate,
@@ -21,7 +23,7 @@ from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.serialization.message_field import MessageField
 from knowngood.store.engine import Session
 from knowngood.store.evidence.quality import load_outcomes, load_provisioned, load_times, load_trials
-from knowngood.web.json_body import AttemptUrl, Body, CellUrl, OfCellBody, read_from
+from knowngood.web.json_body import AttemptUrl, Body, CellUrl, OfCellBody, fields_of, read_from
 
 
 class RateBody(Body):
@@ -40,22 +42,18 @@ class LinkedCellBody(OfCellBody):
     url: CellUrl = read_from("key")
 
 
+@fields_of(RepeatedPair, without={"first_attempt", "later_attempt", "times"})
 class PairBody(LinkedCellBody):
     """One variant of a cell that was asked twice on one machine, and whose first pass and later pass differ."""
 
-    variant: str
-    first: Verdict
-    later: Verdict
     later_attempts: int = read_from("times")
     first_url: AttemptUrl = read_from("first_attempt")
     later_url: AttemptUrl = read_from("later_attempt")
 
 
+@fields_of(MachineComparison)
 class ComparedBody(LinkedCellBody):
     """One variant of a cell whose verdict is another on another machine of its class; machines go by their digest."""
-
-    variant: str
-    verdicts: dict[str, Verdict]
 
 
 class FlakyBody(LinkedCellBody):

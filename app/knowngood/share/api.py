@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.errors import StoreUnusable
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.changes import Cause, CellTurn
+from knowngood.domain.verdicts.changes import CellTurn, Change
 from knowngood.domain.verdicts.matrix import Columns, stale_cells
 from knowngood.matrix.overview.selection import MatrixQuery, Names, Selection, known_classes, select
 from knowngood.serialization.message_field import MessageField
@@ -30,6 +30,7 @@ from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_hardware
 from knowngood.store.records import ExportSelection as Evidence
+from knowngood.store.records import ImportReport
 from knowngood.web.app_state import state_of
 from knowngood.web.auth.principal import RequireScope
 from knowngood.web.errors import InvalidParameter
@@ -61,6 +62,7 @@ async def _submitter(request: Request) -> Actor:
 Submitter = Annotated[Actor, Depends(_submitter)]
 
 
+@fields_of(ImportReport, without={"changed", "replaced", "refused", "notes"})
 class TakenBody(Body):
     """`added` attempts are new here, `known` were here before. Of the added, `unknown` belong to issues or builds that
     this catalogue does not have, `superseded` to another state of their repro; `voided` are of a worker and a time
@@ -69,12 +71,6 @@ class TakenBody(Body):
     void it, and then the bundle may come again. `changed` cells read differently now.
     """
 
-    origin: str
-    added: int
-    known: int
-    unknown: int
-    superseded: int
-    voided: int
     changed: Annotated[int, BeforeValidator(len)]
     replaced: int = 0
     refused: Annotated[int, BeforeValidator(len)] = 0
@@ -122,15 +118,11 @@ class CellTurnBody(OfCellBody):
     url: CellUrl = read_from("key")
 
 
+@fields_of(Change, without={"turns"})
 class ChangeBody(Body):
     """The changes by one cause. `run` and `run_url` where the cause is a run, `origin` where it is an import."""
 
-    key: str
-    at: datetime
-    cause: Cause
-    run: str
     run_url: Annotated[str | None, BeforeValidator(lambda run: run_address(run) if run else None)] = read_from("run")
-    origin: str
     issues: list[str]
     summary: Annotated[str, BeforeValidator(lambda turns: english(in_summary(turns)))] = read_from("turns")
     cells: list[CellTurnBody] = read_from("turns")

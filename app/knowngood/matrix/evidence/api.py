@@ -15,7 +15,7 @@ from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.verdicts.changes import Cause, CellNews
 from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, RunRecord
-from knowngood.domain.verdicts.verdict import Cell, Difference, OfCell, VariantFinding, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import Cell, Difference, OfCell, VariantFinding, WorkaroundFinding
 from knowngood.domain.verdicts.workaround_cost import Cost
 from knowngood.matrix.evidence.service import CHANGES_SHOWN, CellEvidence, cell_sentence, load_cell_evidence, timed_of
 from knowngood.matrix.issues.workarounds import costs_on
@@ -117,6 +117,7 @@ class VariantFindingBody(Body):
     """The baseline's verdict with one variant: `k` of `n` attempts that said anything ended with the signature."""
 
 
+@fields_of(WorkaroundFinding, without={"helped", "failed", "untried", "runs", "ground"})
 class WorkaroundFindingBody(Body):
     """`applies` is false where there is nothing to try on this build: unverified then, and not missing.
 
@@ -124,22 +125,14 @@ class WorkaroundFindingBody(Body):
     """
 
     id: str
-    verdict: WorkaroundVerdict
-    note: English
-    applies: bool
     cost: Cost | None
 
 
+@fields_of(CellNews, without={"issue", "build", "hardware", "workarounds", "otherwise", "event"})
 class CellStepBody(Body):
     """One step of this cell: its verdict before and after, and what made it so."""
 
-    at: datetime
-    before: Verdict | None
-    after: Verdict | None
-    reason: English
     cause: Cause
-    run: str
-    origin: str
 
 
 @fields_of(Cell, without=LEFT_OUT - {"superseded", "voided", "differences"})
