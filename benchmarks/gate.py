@@ -33,7 +33,7 @@ from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, Verdict, Workaround
 from knowngood.serialization import codec
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, unit_of_work
-from knowngood.store.evidence.attempt_codec import Reception, attempt_row
+from knowngood.store.evidence.attempt_codec import attempt_row
 from knowngood.store.evidence.cells import touch
 from knowngood.store.migrations import migrate
 from knowngood.store.tables import attempts, cells
@@ -115,7 +115,7 @@ def _write_attempts(engine: Engine, issues: Sequence[Issue], builds: Sequence[Bu
     for number in range(start, min(start + _AT_ONCE, ATTEMPTS)):
         issue, build = issues[number % ISSUES], builds[number // ISSUES % BUILDS]
         made = make_attempt(Outcome.PASS, issue=issue, build=build, arm=BASELINE, ordinal=number)
-        rows.append(attempt_row(made, Reception(NOON)))
+        rows.append(attempt_row(made, NOON))
     with unit_of_work(engine) as s:
         s.execute(sa.insert(attempts), rows)
 

@@ -50,12 +50,15 @@ def import_command(files: Sequence[Path]) -> Exit:
 def import_bundle(engine: Engine, file: Path, *, alone: bool = False) -> int:
     """Tell what came of it; how many attempts were refused."""
     report = take_in_bundle(engine, file, datetime.now(UTC), by=operator(), alone=alone)
+    further = {
+        "superseded (another state of their repro)": report.superseded,
+        "of issues or builds this catalogue does not have": report.unknown,
+        "voided (of a worker and a time whose results do not count)": report.voided,
+        "in the place of others": report.replaced,
+        "notes and voids of people": report.notes,
+    }
     notes = [f"{report.added} attempts added", f"{report.known} were here already"]
-    notes += [f"{report.superseded} superseded (another state of their repro)"] if report.superseded else []
-    notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
-    notes += [f"{report.voided} voided (of a worker and a time whose results do not count)"] if report.voided else []
-    notes += [f"{report.replaced} in the place of others"] if report.replaced else []
-    notes += [f"{report.notes} notes and voids of people"] if report.notes else []
+    notes += [f"{n} {words}" for words, n in further.items() if n]
     out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
     for clash in report.refused[:_CLASHES_SHOWN]:
         words = f"attempt {clash.id} says something else than the one that is here, which came from {clash.origin}"

@@ -411,7 +411,7 @@ class _Intake:
         """The row of a new attempt, which is judged."""
         coming = self._coming
         void = void_over(attempt, coming.token, self._coming.now, self._voids)
-        row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(coming.now, coming.token, void))
+        row = attempt_codec.attempt_row(attempt, coming.now, coming.token, void)
         if coming.vouched or attempt.origin == LOCAL:
             row["origin"] = coming.origin
         searched = self._step.searched.get((attempt.id, attempt.log_digest))

@@ -32,7 +32,6 @@ from knowngood.store.records import (
     JobRow,
     JobState,
     Lease,
-    ReceptionDetail,
     RunRow,
     RunState,
     UnknownAttempt,
@@ -66,7 +65,6 @@ __all__ = [
     "JobRow",
     "JobState",
     "Lease",
-    "ReceptionDetail",
     "RunRow",
     "RunState",
     "UnknownAttempt",
@@ -263,7 +261,9 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
         lock=attempt_codec.unpack(values["lock"]),
         packages=values["packages"] or {},
         machine=_machine(values["machine"], values["doc"]),
-        reception=ReceptionDetail(values["received_at"], values["token"], values["token_name"] or ""),
+        received_at=values["received_at"],
+        token=values["token"],
+        token_name=values["token_name"] or "",
         difference=_difference(attempt, values["cell"]),
     )
 

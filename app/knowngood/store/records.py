@@ -64,28 +64,21 @@ class AttemptRow:
 
 
 @dataclass(frozen=True)
-class ReceptionDetail:
-    """The way a result came in, by this server's own word: when (None: before that was kept), and through which token,
-    by its name and its id (both empty: made here, or imported at the command line).
-    """
-
-    at: datetime | None
-    token: str
-    token_name: str
-
-
-@dataclass(frozen=True)
 class AttemptDetail(AttemptRow):
     """All there is of one attempt. Texts are empty where a bundle left them out or pruning removed them.
 
-    `difference` is what keeps a pass from counting as one (None: nothing does).
+    When it came in (None: before that was kept) and through which token, by its id and its name (both empty: made here,
+    or imported at the command line), is this server's own word. `difference` is what keeps a pass from counting as one
+    (None: nothing does).
     """
 
     log: str
     lock: str
     packages: Mapping[str, str]
     machine: Machine | None
-    reception: ReceptionDetail
+    received_at: datetime | None
+    token: str
+    token_name: str
     difference: Difference | None
 
 

@@ -19,8 +19,8 @@ async def _read_body(request: Request) -> bytes:
     return await request.body()
 
 
-def _read_fields(body: Annotated[bytes, Depends(_read_body)]) -> Mapping[str, list[str]]:
-    """In a thread: millions of `%` characters take seconds."""
+def _read_form(body: Annotated[bytes, Depends(_read_body)]) -> Mapping[str, str]:
+    """In a thread: millions of `%` characters take seconds. Of a name that comes several times the last text counts."""
     sent = [pair.partition(b"=") for pair in body.split(b"&", MOST_NAMES) if pair]
     if len(sent) > MOST_NAMES:
         raise InvalidParameter(f"the form has more than {MOST_NAMES:,} fields")
@@ -28,10 +28,7 @@ def _read_fields(body: Annotated[bytes, Depends(_read_body)]) -> Mapping[str, li
         body.decode()
     except UnicodeDecodeError:
         raise InvalidParameter("the form is not UTF-8") from None
-    values: dict[str, list[str]] = {}
-    for name, _, text in sent:
-        values.setdefault(_unquoted(name), []).append(_unquoted(text))
-    return values
+    return {_unquoted(name): _unquoted(text) for name, _, text in sent}
 
 
 def _unquoted(text: bytes) -> str:
@@ -48,15 +45,8 @@ def _unquoted(text: bytes) -> str:
     return b"".join(pieces).decode(errors="replace")
 
 
-def _read_form(fields: Annotated[Mapping[str, list[str]], Depends(_read_fields)]) -> Mapping[str, str]:
-    return {name: texts[-1] for name, texts in fields.items()}
-
-
 Form = Annotated[Mapping[str, str], Depends(_read_form)]
 """Each name with its one text."""
-
-Fields = Annotated[Mapping[str, list[str]], Depends(_read_fields)]
-"""Each name with all its texts, where a name may be sent several times: boxes that were ticked."""
 
 
 def own_address(to: str) -> str:

@@ -122,14 +122,6 @@ class Paging(BaseModel, extra="forbid"):
         return self.limit or USUAL
 
 
-@dataclass(frozen=True)
-class Part(Generic[Row]):
-    """Some rows of a list. `next` is the address of the ones after them (None: there are none)."""
-
-    rows: tuple[Row, ...]
-    next: str | None
-
-
 def order_of(
     words: Sequence[str],
     keys: Mapping[str, SortKey[Row]],
@@ -148,18 +140,20 @@ def order_of(
     return Order((*chosen, *((key, False) for key in usual)))
 
 
-def part_of(request: Request, rows: Iterable[Row], order: Order[Row], query: Paging) -> Part[Row]:
-    """The rows that `query` asks for: all of them where it names neither limit nor cursor."""
+def part_of(
+    request: Request, rows: Iterable[Row], order: Order[Row], query: Paging
+) -> tuple[tuple[Row, ...], str | None]:
+    """The rows that `query` asks for: all of them where it names neither limit nor cursor. And the address of the ones
+    after them (None: there are none).
+    """
     ranked = sorted(((order.rank(order.place(row)), row) for row in rows), key=lambda pair: pair[0])
     if not query.is_paged:
-        return Part(tuple(row for _, row in ranked), None)
+        return tuple(row for _, row in ranked), None
     if query.cursor:
         after = _after(request, query.cursor, order)
         ranked = [pair for pair in ranked if after < pair[0]]
     chosen = tuple(row for _, row in ranked[: query.most])
-    if len(ranked) <= query.most:
-        return Part(chosen, None)
-    return Part(chosen, next_address(request, order.place(chosen[-1])))
+    return chosen, next_address(request, order.place(chosen[-1])) if len(ranked) > query.most else None
 
 
 def _after(request: Request, cursor: str, order: Order[Row]) -> tuple[Any, ...]:

@@ -31,7 +31,6 @@ from knowngood.share.store import take_in_bundle
 from knowngood.store import counters, queries, statements
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence import attempt_codec, incoming_attempts
-from knowngood.store.evidence.attempt_codec import Reception
 from knowngood.store.evidence.voids import void_results
 from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.job_queue import claim_job
@@ -243,9 +242,7 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
         make_attempt(id="plain", labels={"gpu": "H100", "n": 'a "b"\\'}, record=nasty),
         make_attempt(id="other", finished_at=NOON + timedelta(microseconds=7), job="\\N"),
     ]
-    rows = [
-        attempt_codec.attempt_row(one, Reception(LATER, "tok", 3)) | vars(incoming_attempts.CountedAs()) for one in made
-    ]
+    rows = [attempt_codec.attempt_row(one, LATER, "tok", 3) | vars(incoming_attempts.CountedAs()) for one in made]
     names = attempts.columns.keys()
     kept = []
     for write in (

@@ -86,7 +86,7 @@ def said(engine: Engine) -> list[dict[str, Any]]:
             queries.load_attempt(s, id_)
             for id_ in s.execute(sa.select(attempts.c.id).order_by(attempts.c.id)).scalars()
         ]
-    return [{**vars(one), "reception": one.reception.token} for one in found]
+    return [{**vars(one), "reception": one.token} for one in found]
 
 
 @pytest.mark.parametrize(

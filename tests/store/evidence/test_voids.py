@@ -226,7 +226,7 @@ def test_results_are_known_by_the_token_that_they_came_through(engine: Engine, t
     assert verdict(engine) == (Verdict.NOT_AFFECTED, 2)
     with reading(engine) as s:
         detail = queries.load_attempt(s, "Int-baseline-2")
-    assert (detail.reception.token_name, detail.reception.token, detail.reception.at) == ("two", made[1].id, LATER)
+    assert (detail.token_name, detail.token, detail.received_at) == ("two", made[1].id, LATER)
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,22 @@ Their page and its CSV have the same questions and the same numbers.
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
+from knowngood.domain.issue import CONTROL
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
-from knowngood.matrix.charts.numbers import Lifespan, PassRate, ReleaseTally, lifespans_of, pass_rate
+from knowngood.domain.verdicts.workaround_cost import Cost, MedianCost
+from knowngood.matrix.charts.numbers import Lifespan, PassRate, ReleaseTally, Segment, lifespans_of, pass_rate
 from knowngood.matrix.overview.selection import Names, known_classes, named_issues
 from knowngood.store.engine import Session
-from knowngood.web.json_body import Body, read_from, rounded
+from knowngood.web.json_body import Body, fields_of, read_from, rounded
 from knowngood.web.request_context import Context
-from knowngood.web.urls import cell_address
 
 router = APIRouter(tags=["charts"])
 
@@ -64,22 +65,20 @@ class ChartsBody(Body):
     classes: list[ClassChartsBody]
 
 
+@fields_of(Segment, without={"prospect", "is_mixed", "is_inferred"})
 class SegmentBody(Body):
     """One release: `mixed` where some variants or Pythons fail and others pass, or it fails now and then."""
 
-    release: str
-    build: str
     standing: Prospect = read_from("prospect")
     mixed: bool = read_from("is_mixed")
     inferred: bool = read_from("is_inferred")
-    url: str
 
 
 class LifespanBody(Body):
     """How an issue stands on each measured release of a hardware class, and where it came and went, in brief."""
 
-    issue: str
-    title: str
+    issue: str = read_from("issue", "id")
+    title: str = read_from("issue", "title")
     hardware: str
     sentence: str
     segments: list[SegmentBody]
@@ -87,26 +86,6 @@ class LifespanBody(Body):
 
 class LifespansBody(Body):
     lifespans: list[LifespanBody]
-
-
-def lifespan_body(lifespan: Lifespan) -> LifespanBody:
-    return LifespanBody(
-        issue=lifespan.issue.id,
-        title=lifespan.issue.title,
-        hardware=lifespan.hardware,
-        sentence=lifespan.sentence,
-        segments=[
-            SegmentBody(
-                release=segment.release,
-                build=segment.build,
-                standing=segment.prospect,
-                mixed=segment.is_mixed,
-                inferred=segment.is_inferred,
-                url=cell_address(lifespan.issue.id, segment.build, lifespan.hardware),
-            )
-            for segment in lifespan.segments
-        ],
-    )
 
 
 def pass_rate_csv(rates: Iterable[PassRate]) -> bytes:
@@ -147,6 +126,23 @@ def lifespans_csv(spans: Iterable[Lifespan]) -> bytes:
     )
 
 
+def costs_csv(costs: Mapping[str, Cost]) -> bytes:
+    """The costs of a cell's workarounds. Ids and figures alone."""
+    figures = ("seconds", "seconds_low", "seconds_high", "peak_bytes", "peak_bytes_low", "peak_bytes_high", "attempts")
+    return _csv(
+        ("workaround", "variant", "arm", *figures),
+        (
+            (id_, cost.variant, arm, side.seconds, *side.seconds_range, *_peaks(side), side.attempts)
+            for id_, cost in costs.items()
+            for arm, side in ((id_, cost.workaround), (CONTROL, cost.control))
+        ),
+    )
+
+
+def _peaks(side: MedianCost) -> tuple[object, ...]:
+    return (side.peak_bytes, *side.peak_bytes_range) if side.peak_bytes else ("", "", "")
+
+
 def _csv(head: Sequence[object], rows: Iterable[Sequence[object]]) -> bytes:
     out = StringIO(newline="")
     csv.writer(out, lineterminator="\r\n").writerows([head, *rows])
@@ -171,5 +167,5 @@ def lifespans(context: Context, query: Annotated[LifespansQuery, Query()]) -> Re
     """
     return context.answer(
         lambda session: select_lifespans(context.known(session), query),
-        lambda rows: context.json(LifespansBody(lifespans=[lifespan_body(row) for row in rows])),
+        lambda rows: context.json(LifespansBody(lifespans=[LifespanBody.of(row) for row in rows])),
     )

@@ -1,13 +1,10 @@
 """The measured costs of a cell's workarounds as dots with their intervals, and its attempts along a line of time."""
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from io import StringIO
 
 from knowngood.domain.grouping import grouped
-from knowngood.domain.issue import CONTROL
 from knowngood.domain.verdicts.workaround_cost import Cost, MedianCost
 from knowngood.web.html import i18n
 
@@ -53,19 +50,6 @@ def cost_rows(titles: Mapping[str, str], costs: Mapping[str, Cost]) -> tuple[Cos
         )
         for title, cost in pairs
     )
-
-
-def costs_csv(costs: Mapping[str, Cost]) -> str:
-    """Ids and figures alone."""
-    out = StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\r\n")
-    figures = ("seconds", "seconds_low", "seconds_high", "peak_bytes", "peak_bytes_low", "peak_bytes_high", "attempts")
-    writer.writerow(("workaround", "variant", "arm", *figures))
-    for id_, cost in costs.items():
-        for arm, side in ((id_, cost.workaround), (CONTROL, cost.control)):
-            peak = (side.peak_bytes, *side.peak_bytes_range) if side.peak_bytes else ("", "", "")
-            writer.writerow((id_, cost.variant, arm, side.seconds, *side.seconds_range, *peak, side.attempts))
-    return out.getvalue()
 
 
 # A dot at either end of the scale is drawn whole.

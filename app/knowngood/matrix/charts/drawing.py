@@ -28,7 +28,7 @@ from knowngood.matrix.charts.numbers import (
 )
 from knowngood.web.html.i18n import Language, say
 from knowngood.web.request_context import RequestContext
-from knowngood.web.urls import API, build_address, cell_address, issue_address
+from knowngood.web.urls import API, build_address, issue_address
 
 _GAP = 0.14  # of a column, on either side of its bar
 BAR_HEIGHT = 150  # of the tallest
@@ -228,7 +228,7 @@ def _row(context: RequestContext, lifespan: Lifespan, count: int, *, has_cells: 
         cells=tuple(
             Place(
                 f"{segment.release}{context.say(': ')}{_standing(segment, context.language)}",
-                reached(context, cell_address(lifespan.issue.id, segment.build, lifespan.hardware)),
+                reached(context, segment.url),
                 *place(at, count),
             )
             for at, segment in enumerate(lifespan.segments)

@@ -20,6 +20,7 @@ from knowngood.domain.verdicts.matrix import Column, rows_of
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
 from knowngood.domain.vocabulary import PROSPECTS, StatusLabel
+from knowngood.web.urls import cell_address
 
 STACKED = (
     Prospect.PASSES,
@@ -112,12 +113,13 @@ Words = tuple[str, dict[str, object]]
 
 @dataclass(frozen=True)
 class Segment:
-    """One release. `build` is the very build that the cell is of; `is_mixed` says that some Pythons or variants fail
-    there and others pass, or that it fails now and then.
+    """One release. `build` is the very build that the cell is of, `url` the cell's address; `is_mixed` says that some
+    Pythons or variants fail there and others pass, or that it fails now and then.
     """
 
     release: str
     build: str
+    url: str
     prospect: Prospect
     is_mixed: bool
     is_inferred: bool
@@ -215,6 +217,7 @@ def _segments(
         Segment(
             release=release,
             build=cell.build,
+            url=cell_address(*cell.key),
             prospect=prospect_of(cell),
             is_mixed=_is_mixed(cell, (verdict for place, verdict in beside if place == at)),
             is_inferred=cell.basis is not None,

@@ -108,8 +108,8 @@ class AttemptBody(AttemptListedBody, json_schema_serialization_defaults_required
         str | None, BeforeValidator(lambda lock, info: f"{info.data['url']}/pylock.toml" if lock else None)
     ] = read_from("lock")
     void: VoidedBody | None
-    received_at: datetime | None = read_from("reception", "at")
-    received_through: str = read_from("reception", "token_name")
+    received_at: datetime | None
+    received_through: str = read_from("token_name")
 
 
 @fields_of(VariantFinding)

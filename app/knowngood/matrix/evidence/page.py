@@ -19,7 +19,8 @@ from knowngood.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict
 from knowngood.domain.vocabulary import OUTCOMES
-from knowngood.matrix.charts.costs import Moment, cost_rows, costs_csv, timeline
+from knowngood.matrix.charts.api import costs_csv
+from knowngood.matrix.charts.costs import Moment, cost_rows, timeline
 from knowngood.matrix.evidence.reproduce import Subject, commands, hashed_requirements
 from knowngood.matrix.evidence.service import (
     ATTEMPTS_SHOWN,
@@ -74,7 +75,7 @@ def cell(context: Context, issue: str, build: str, hardware: Annotated[Words, Qu
 
 @router.get("/cells/{issue}/{build}/costs.csv")
 def costs_as_csv(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    def load(session: Session) -> str:
+    def load(session: Session) -> bytes:
         evidence = load_cell_evidence(session, context.known(session), issue, build, hardware)
         return costs_csv(costs_on(evidence.issue, evidence.cell, timed_of(evidence.supporting)))
 

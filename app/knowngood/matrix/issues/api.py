@@ -79,9 +79,11 @@ def issues(context: Context, query: Annotated[IssuesQuery, Query()]) -> Response
 
     def show(all_issues: Sequence[Issue]) -> Response:
         refuse_unknown("component", query.component, {issue.component for issue in all_issues}, "component")
-        part = part_of(context.request, (issue for issue in all_issues if _is_wanted_issue(issue, query)), order, query)
-        body = issues_body(part.rows, part.next)
-        return answer(context, body, "issues", query.fields, part.next, is_paged=query.is_paged)
+        rows, next_ = part_of(
+            context.request, (issue for issue in all_issues if _is_wanted_issue(issue, query)), order, query
+        )
+        body = issues_body(rows, next_)
+        return answer(context, body, "issues", query.fields, next_, is_paged=query.is_paged)
 
     return context.answer(load_issues, show)
 
@@ -153,11 +155,11 @@ def builds(context: Context, query: Annotated[BuildsQuery, Query()]) -> Response
     def show(all_builds: Sequence[Build]) -> Response:
         refuse_unknown("origin", query.origin, {build.origin for build in all_builds}, "origin")
         refuse_unknown("Python", query.python, {build.python for build in all_builds}, "python")
-        part = part_of(
+        rows, next_ = part_of(
             context.request, (build for build in all_builds if _is_wanted_build(build, query, torch)), order, query
         )
-        body = BuildsBody(builds=[BuildBody.of(build) for build in part.rows], next=part.next)
-        return answer(context, body, "builds", query.fields, part.next, is_paged=query.is_paged)
+        body = BuildsBody(builds=[BuildBody.of(build) for build in rows], next=next_)
+        return answer(context, body, "builds", query.fields, next_, is_paged=query.is_paged)
 
     return context.answer(load_builds, show)
 

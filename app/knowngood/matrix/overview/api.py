@@ -97,13 +97,13 @@ def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Respo
         return select(session, query, classes, query.columns, cache=context.state.knowledge, now=now, at=then)
 
     def show(selection: Selection) -> Response:
-        part = part_of(context.request, _wanted(selection, query, since, now), _order(query, selection), query)
+        cells, next_ = part_of(context.request, _wanted(selection, query, since, now), _order(query, selection), query)
         issues, builds = selection.issues, [build for column in selection.columns for build in column.builds]
         if query.narrows:
-            issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in part.rows})
-            builds = [build for build in builds if build.id in {cell.build for cell in part.rows}]
-        body = matrix_body(issues, builds, part.rows, now, part.next)
-        return answer(context, body, "cells", query.fields, part.next, is_paged=query.is_paged)
+            issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in cells})
+            builds = [build for build in builds if build.id in {cell.build for cell in cells}]
+        body = matrix_body(issues, builds, cells, now, next_)
+        return answer(context, body, "cells", query.fields, next_, is_paged=query.is_paged)
 
     return (context.answer_in_turn if query.q else context.answer)(load, show)
 

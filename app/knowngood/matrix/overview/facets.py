@@ -1,6 +1,6 @@
 """Facets: conditions of the query language that narrow a view by one click, with how many issues each leaves."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.domain.issue import Issue, Severity
@@ -47,21 +47,16 @@ class FacetChip:
     is_chosen: bool
 
 
-@dataclass(frozen=True)
-class Facet:
-    label: str
-    chips: tuple[FacetChip, ...]
-
-
 def facets_of(
     query: Query,
     issues: Iterable[Issue],
     count: Callable[[Query], int],
     address_of: Callable[[str], str],
     language: Language,
-) -> tuple[Facet, ...]:
-    """`issues` are all there are; `count` tells how many a query leaves. A chip that is chosen takes its condition away
-    again; another one of its facet takes its place. What leaves nothing is not offered.
+) -> Mapping[str, Sequence[FacetChip]]:
+    """The chips of each facet by its label. `issues` are all there are; `count` tells how many a query leaves. A chip
+    that is chosen takes its condition away again; another one of its facet takes its place. What leaves nothing is not
+    offered.
     """
     components = sorted({issue.component for issue in issues}, key=str.casefold)
     offered = (
@@ -72,11 +67,11 @@ def facets_of(
         ("silent", _SILENT_WORDS),
         ("component", {f"={name}": name for name in components}),
     )
-    return tuple(
-        Facet(say(_FACET_WORDS[field], language), chips)
+    return {
+        say(_FACET_WORDS[field], language): chips
         for field, words in offered
         if (chips := tuple(_chips(query, field, words, count, address_of, language)))
-    )
+    }
 
 
 def _chips(

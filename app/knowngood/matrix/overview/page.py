@@ -39,7 +39,7 @@ from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.matrix.charts.drawing import lifespan_chart
 from knowngood.matrix.charts.numbers import lifespans_of
-from knowngood.matrix.overview.facets import Facet, counting, facets_of
+from knowngood.matrix.overview.facets import FacetChip, counting, facets_of
 from knowngood.matrix.overview.row_order import ORDER_WORDS, RowOrder, group_label, in_order
 from knowngood.matrix.overview.selection import (
     MatrixQuery,
@@ -258,7 +258,7 @@ def matrix_page(
         "issue_count": len(rows),
         "column_totals": lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
         "classes": _class_choices(counts, hardware),
-        "facets": ()
+        "facets": {}
         if context.is_file or conditions_on_cells(selection.condition) > MOST_COUNTED
         else _facets(context, counts, hardware),
         "empty": _empty(counts, hardware) if not totals.measured + totals.inferred else None,
@@ -499,7 +499,7 @@ def _class_label(counts: _Counts, class_: str) -> str:
     return f"{class_} ({counts.issues(counts.on(class_), class_)})" if counts.query.is_filtered else class_
 
 
-def _facets(context: RequestContext, counts: _Counts, hardware: str) -> tuple[Facet, ...]:
+def _facets(context: RequestContext, counts: _Counts, hardware: str) -> Mapping[str, Sequence[FacetChip]]:
     selection, query = counts.selection, counts.query
     issues = selection.looked.issues
     is_plain = not (query.issues or query.component or query.verdict)

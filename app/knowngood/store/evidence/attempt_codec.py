@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -76,24 +76,14 @@ def dump_searched(searched: Searched | None) -> str | None:
     return codec.SEARCHED.dump_json(searched, exclude_defaults=True).decode() if searched and searched.of else None
 
 
-@dataclass(frozen=True)
-class Reception:
-    """The way a result came in, by this server's own word, which no worker can claim: when it came, through which
-    token (its id; empty: none), and the void that keeps it from counting (None: there is none).
+def attempt_row(attempt: Attempt, received_at: datetime, token: str = "", void: int | None = None) -> dict[str, Any]:
+    """The other way round; what it counts as is derived afterwards.
+
+    The way it came in is this server's own word, which no worker can claim: when, through which token (its id; empty:
+    none), and the void that keeps it from counting (None: there is none).
     """
-
-    at: datetime
-    token: str = ""
-    void: int | None = None
-
-
-def attempt_row(attempt: Attempt, received: Reception) -> dict[str, Any]:
-    """The other way round; what it counts as is derived afterwards."""
-    row = dict(vars(attempt))
-    row["labels"] = dict(attempt.labels)
-    row["record"] = codec.dump_record(attempt.record).decode()
-    row["received_at"], row["token"], row["void"] = received.at, received.token, received.void
-    return row
+    row = {"labels": dict(attempt.labels), "record": codec.dump_record(attempt.record).decode()}
+    return {**vars(attempt), **row, "received_at": received_at, "token": token, "void": void}
 
 
 # What a worker says: the fields of an attempt. What we say of it stands in columns of its own.
@@ -138,19 +128,8 @@ def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
     }
 
 
-class Bound(Protocol):
-    """An attempt as far as it takes to know whether it counts."""
-
-    @property
-    def arm(self) -> str: ...
-    @property
-    def variant(self) -> str: ...
-    @property
-    def binding(self) -> str: ...
-
-
-def counts(attempt: Bound, bindings: Mapping[tuple[str, str], str]) -> bool:
-    return bindings.get((attempt.arm, attempt.variant)) == attempt.binding
+def counts(attempt: Any, bindings: Mapping[tuple[str, str], str]) -> bool:  # noqa: ANN401 - or a row of these columns
+    return bool(bindings.get((attempt.arm, attempt.variant)) == attempt.binding)
 
 
 def load_evidence(s: Session, *which: sa.ColumnElement[bool], newest: int | None = None) -> list[StoredAttempt]:

@@ -231,23 +231,16 @@ def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[
     return tuple(derived_cells.values())
 
 
-@dataclass(frozen=True)
-class _Listed:
-    """An attempt without its evidence."""
-
-    id: str
-    arm: str
-    variant: str
-    binding: str
-    counts_as: str | None
-    void: int | None
+_LISTED = ("id", "arm", "variant", "binding", "counts_as", "void")  # an attempt without its evidence
 
 
 @dataclass(frozen=True)
 class _Held:
-    """The attempts of a cell in the store beside those that arrived: all of them, and what counts with its logs."""
+    """The attempts of a cell in the store beside those that arrived: all of them, as rows that begin with the place and
+    go on with `_LISTED`, and what counts with its logs.
+    """
 
-    listed: Sequence[_Listed] = ()
+    listed: Sequence[Any] = ()
     counted: Sequence[attempt_codec.StoredAttempt] = ()
 
 
@@ -364,17 +357,17 @@ def _load_held(
 
 def _load_listed(
     s: Session, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell], until: datetime | None
-) -> Mapping[CellKey, list[_Listed]]:
-    listed: dict[CellKey, list[_Listed]] = {key: [] for key in keys}
-    columns = [attempts.c[field.name] for field in fields(_Listed)]
+) -> Mapping[CellKey, list[Any]]:
+    listed: dict[CellKey, list[Any]] = {key: [] for key in keys}
+    columns = [attempts.c[name] for name in _LISTED]
     given = _given(s, keys)
     query = sa.select(*place_of(attempts), *columns).join_from(given, attempts, _is_given(attempts, given))
     if until is not None:
         query = query.where(attempts.c.finished_at <= until)
-    for issue, build, hardware, *rest in s.execute(query):
-        key, entry = CellKey(issue, build, hardware), _Listed(*rest)
-        if key not in arrived or entry.id not in arrived[key].ids:
-            listed[key].append(entry)
+    for row in s.execute(query):
+        key = CellKey(*row[:3])
+        if key not in arrived or row.id not in arrived[key].ids:
+            listed[key].append(row)
     return listed
 
 

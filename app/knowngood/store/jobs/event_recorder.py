@@ -183,7 +183,7 @@ def _keep(
     catalogue = StoredCatalogue(s)
     arrivals = IncomingAttempts(catalogue)
     taken = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
-    row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(now, void=void)) | vars(taken)
+    row = attempt_codec.attempt_row(attempt, now, void=void) | vars(taken)
     if insert_missing(s, attempts, [row]):
         counters.count(s, arrivals.counters)
         counters.add_tallies(s, [(attempt.machine, attempt.hardware, attempt.origin, attempt.finished_at)])

@@ -86,25 +86,19 @@ class Instruments:
         return shared
 
 
-class _Told:
-    """Families made for one scrape."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = tuple(families)
+class _Families(list[Metric]):
+    """Families made for one scrape, as encoders ask for them."""
 
     def collect(self) -> Iterable[Metric]:
-        return self._families
+        return self
 
 
 def write_metrics(instruments: Instruments, gauges: Gauges | None, version: str, accept: str) -> tuple[bytes, str]:
     """The text and its media type, in whichever of Prometheus' forms `accept` asks for. Without `gauges` the store
     could not be read, and that is what it says of the store.
     """
-    registry = CollectorRegistry()
-    registry.register(_Told(_families(gauges, version)))
-    registry.register(_Told(instruments.exposed().collect()))
     encode, media = choose_encoder(accept)
-    return encode(registry), media
+    return encode(_Families([*_families(gauges, version), *instruments.exposed().collect()])), media
 
 
 def _families(gauges: Gauges | None, version: str) -> Iterator[Metric]:
