@@ -88,7 +88,7 @@ def test_every_key_of_sound_toml_is_found_on_a_line_that_holds_it(text: str) -> 
         return
     lines = map_lines(text)
     for path in _paths(data, ()):
-        place = reduce(lambda place, key: place.inside[key], path, lines.root)
+        place = reduce(lambda place, key: place.inside[key], path, lines)
         assert place.line == lines.line_of(path)
         written = text.split("\n")[place.line - 1]
         assert not isinstance(path[-1], str) or path[-1] in written

@@ -27,7 +27,7 @@ def gauges(engine: Engine, after: timedelta = timedelta(0)) -> Gauges:
 
 def test_an_empty_store_has_nothing_to_tell(engine: Engine) -> None:
     found = gauges(engine)
-    assert (found.jobs, found.arms, found.cells, found.cell_ages, found.seen) == ({}, {}, {}, {}, ())
+    assert (found.jobs, found.arms, found.cells, found.cell_ages, found.seen) == ({}, {}, {}, {}, {})
     assert (found.oldest_queued_at, found.last_import_at, found.lease) == (None, None, None)
 
 
@@ -90,7 +90,7 @@ def test_attempts_are_counted_as_they_come_by_outcome_and_cause(engine: Engine) 
     found = gauges(engine)
     assert found.attempts == {("pass", ""): 2, ("env_error", "disk_full"): 1}
     assert found.arm_seconds == {HARDWARE: 15.0}
-    assert [(one.digest, one.at, one.machine) for one in found.seen] == [(MACHINE.digest, NOON, MACHINE)]
+    assert [(digest, *last) for digest, last in found.seen.items()] == [(MACHINE.digest, NOON, MACHINE)]
 
 
 def test_deriving_anew_and_pruning_count_nothing_again(engine: Engine) -> None:

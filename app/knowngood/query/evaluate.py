@@ -218,13 +218,9 @@ def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
     others = [part for part in rest if not _is_of_a_cell(part)]
     tests = [_test(other, scope, view) for other in sorted(others, key=needs_cells)]
     if of_cells:
-        tests.append(_some(_range(scope, of_cells, view)))
+        range_ = _range(scope, of_cells, view)
+        tests.append(lambda _, lines: any(True for line in lines for _ in range_.cells(line)))
     return lambda issue, lines: all(test(issue, lines) for test in tests)
-
-
-def _some(range_: "_Range") -> _Test:
-    """Whether any cell is left."""
-    return lambda _, lines: any(True for line in lines for _ in range_.cells(line))
 
 
 def _picker(scope: Scope, view: View) -> Callable[[Sequence[Cell]], Sequence[Cell]]:
@@ -312,17 +308,11 @@ def _range(scope: Scope, of_cells: Iterable[Query], view: View) -> _Range:
         if isinstance(of_cell, Atom) and of_cell.field == "status":
             verdicts &= _verdicts(of_cell)
     others = (part for part in of_cells if not (isinstance(part, Atom) and part.field == "status"))
-    tests = tuple(_cell_test(other, view) for other in sorted(others, key=_price))
-    return _Range(scope, _families(scope, view), verdicts, tests, _picker(scope, view))
-
-
-def _price(query: Query) -> bool:
-    """Conditions on a time or a place are asked before those that look through workarounds and sentences."""
-    return any(atom.field in {"cure", "reason"} for atom in atoms_of(query))
-
-
-def _families(scope: Iterable[int], view: View) -> tuple[Scope, ...]:
-    return tuple(map(tuple, grouped(scope, lambda at: view.builds[at].build_id.apart_from_python).values()))
+    # Conditions on a time or a place are asked before those that look through workarounds and sentences.
+    in_turn = sorted(others, key=lambda part: any(atom.field in {"cure", "reason"} for atom in atoms_of(part)))
+    tests = tuple(_cell_test(other, view) for other in in_turn)
+    families = tuple(map(tuple, grouped(scope, lambda at: view.builds[at].build_id.apart_from_python).values()))
+    return _Range(scope, families, verdicts, tests, _picker(scope, view))
 
 
 # -- single conditions -------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def _in_words(model: type[BaseModel], error: ErrorDetails, unwritten: Collection
         case "missing":
             words = f'"{key}" is missing'
         case "extra_forbidden":
-            words = _unknown_key(key, _known_keys(_model_at(model, error["loc"][:-1]), unwritten))
+            words = _unknown_key(key, sorted(_model_at(model, error["loc"][:-1]).model_fields.keys() - set(unwritten)))
         case "enum" | "literal_error":
             words = f'"{key}" is {_shown(error["input"])}; write {context["expected"]}'
         case "too_short":
@@ -87,10 +87,6 @@ def _shown(value: object) -> str:
 def _unknown_key(key: str, known: list[str]) -> str:
     near = get_close_matches(key, known, 1)
     return f'unknown key "{key}"; ' + (f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}")
-
-
-def _known_keys(model: type[BaseModel], unwritten: Collection[str]) -> list[str]:
-    return sorted(name for name in model.model_fields if name not in unwritten)
 
 
 def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:

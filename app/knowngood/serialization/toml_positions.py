@@ -62,22 +62,15 @@ def outline_of(text: str) -> Outline:
 
 
 @dataclass(slots=True)
-class _Place:
-    """A key, a table or an item of a list: its line, and what is in it."""
+class LineMap:
+    """A key, a table or an item of a list: its line (from 1), and what is in it. The text itself is one of line 1."""
 
     line: int
-    inside: "dict[str | int, _Place]" = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class LineMap:
-    """Lines (from 1) of keys, tables and list items, by path: `("link", 0, "url")`."""
-
-    root: _Place
+    inside: "dict[str | int, LineMap]" = field(default_factory=dict)
 
     def line_of(self, path: KeyPath) -> int:
-        """The line of `path`, else of the nearest table around it, else 1."""
-        place = self.root
+        """The line of `path` (`("link", 0, "url")`), else of the nearest table around it, else this one's."""
+        place = self
         for key in path:
             if key not in place.inside:
                 break
@@ -93,7 +86,7 @@ def map_lines(text: str) -> LineMap:
     scanner = _Scanner(text.replace("\r\n", "\n"))
     with contextlib.suppress(_SurpriseError, tomllib.TOMLDecodeError):  # the latter of a quoted key
         scanner.scan()
-    return LineMap(scanner.root)
+    return scanner.root
 
 
 class _SurpriseError(Exception):
@@ -106,7 +99,7 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.root = _Place(1)
+        self.root = LineMap(1)
         self._starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
 
     def scan(self) -> None:
@@ -130,12 +123,12 @@ class _Scanner:
             raise _SurpriseError
         self.at += len(text)
 
-    def _note(self, place: _Place, key: str | int, start: int) -> _Place:
+    def _note(self, place: LineMap, key: str | int, start: int) -> LineMap:
         if key not in place.inside:
-            place.inside[key] = _Place(bisect_right(self._starts, start))
+            place.inside[key] = LineMap(bisect_right(self._starts, start))
         return place.inside[key]
 
-    def _header(self) -> _Place:
+    def _header(self) -> LineMap:
         start = self.at
         bracket = "[[" if self.text.startswith("[[", self.at) else "["
         self._take(bracket)
@@ -166,7 +159,7 @@ class _Scanner:
         self._skip(_BARE_KEY)
         return self.text[start : self.at]
 
-    def _pair(self, place: _Place) -> None:
+    def _pair(self, place: LineMap) -> None:
         start = self.at
         for key in self._keys():
             place = self._note(place, key, start)
@@ -174,7 +167,7 @@ class _Scanner:
         self._skip(_SPACE)
         self._value(place)
 
-    def _value(self, place: _Place) -> None:
+    def _value(self, place: LineMap) -> None:
         if self.text.startswith("[", self.at):
             self._list(place)
         elif self.text.startswith("{", self.at):
@@ -184,7 +177,7 @@ class _Scanner:
         else:
             self._skip(_BARE_VALUE)
 
-    def _list(self, place: _Place) -> None:
+    def _list(self, place: LineMap) -> None:
         self._take("[")
         index = 0
         while self._skip(_BLANK) < len(self.text) and self.text[self.at] != "]":
@@ -195,7 +188,7 @@ class _Scanner:
             self._value(self._note(place, index, self.at))
         self._take("]")
 
-    def _inline_table(self, place: _Place) -> None:
+    def _inline_table(self, place: LineMap) -> None:
         self._take("{")
         while self._skip(_BLANK) < len(self.text) and self.text[self.at] != "}":
             if self.text[self.at] == ",":

@@ -18,7 +18,7 @@ from knowngood.store.engine import Session
 from knowngood.store.evidence.changes import load_earlier, load_news
 from knowngood.store.queries import load_builds, load_issues
 from knowngood.web.errors import InvalidParameter
-from knowngood.web.urls import CHANGES_FEED, component_feed, issue_feed, line_feed, watch_list_feed
+from knowngood.web.urls import CHANGES_FEED, feed_address
 
 _STEPS = 5000  # of single cells, from which at most so many entries are made
 _LINE = re.compile(r"(?:torch-)?([0-9]{1,4}\.[0-9]{1,4})(?:\.x)?\Z")
@@ -135,12 +135,12 @@ def feed_of(query: ChangesQuery, query_text: str) -> str:
         case ([], "", "", "", False):
             return CHANGES_FEED
         case ([issue], "", "", "", False):
-            return issue_feed(issue)
+            return feed_address("issues", issue)
         case ([], component, "", "", False):
-            return component_feed(component)
+            return feed_address("components", component)
         case ([], "", line, "", False) if minor := _LINE.match(line):
-            return line_feed(minor[1])
+            return feed_address("lines", minor[1])
         case ([], "", "", watch, False):
-            return watch_list_feed(watch)
+            return feed_address("watchlists", watch)
         case _:
             return f"{CHANGES_FEED}{query_text}"

@@ -64,10 +64,11 @@ def export_bundle(
     """
     chosen = _where(selection or ExportSelection())
     _refuse_too_much(s, chosen)
+    revisions = sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)
     header = bundles_format.BundleHeader(
         created_at=now,
         origin=origin,
-        catalogue=_revisions(s),
+        catalogue=dict(s.execute(revisions.order_by(issues.c.id)).all()),
         notes=load_all_notes(s, selection or ExportSelection()),
         voids=load_voids(s)[::-1],
     )
@@ -81,7 +82,7 @@ def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
         machines.c.digest: attempts.c.machine,
         logs.c.digest: attempts.c.log_digest,
     }
-    counts = [number_of(s, _referring(key, by, chosen)) for key, by in named_by.items()]
+    counts = [number_of(s, sa.select(key).where(_is_referred(key, by, chosen))) for key, by in named_by.items()]
     of_locks = counts[0] + counts[1]
     lines = sum(counts) + number_of(s, sa.select(attempts.c.id).where(chosen))
     if lines > MOST_LINES or of_locks > MOST_LOCKS:
@@ -91,20 +92,15 @@ def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
         )
 
 
-def _referring(key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]) -> sa.Select[str]:
-    """The keys of a table that chosen attempts refer to."""
-    return sa.select(key).where(key.in_(sa.select(by).where(chosen)))
+def _is_referred(key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Whether chosen attempts refer to the row of this key."""
+    return key.in_(sa.select(by).where(chosen))
 
 
 def _where(selection: ExportSelection) -> sa.ColumnElement[bool]:
     counted = [attempts.c.counts_as.is_not(None)] if selection.only_counted else []
     words = (selection.issues, selection.builds, selection.hardware)
     return sa.and_(attempts.c.void.is_(None), *counted, *among(*zip(place_of(attempts), words, strict=True)))
-
-
-def _revisions(s: Session) -> dict[str, str]:
-    query = sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present).order_by(issues.c.id)
-    return dict(s.execute(query).all())
 
 
 def _items(s: Session, chosen: sa.ColumnElement[bool]) -> Iterator[bundles_format.Item]:
@@ -124,7 +120,7 @@ def _items(s: Session, chosen: sa.ColumnElement[bool]) -> Iterator[bundles_forma
 def _referred(
     s: Session, table: sa.Table, key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]
 ) -> Iterator[sa.RowMapping]:
-    return _streamed(s, sa.select(table).where(key.in_(sa.select(by).where(chosen))).order_by(key))
+    return _streamed(s, sa.select(table).where(_is_referred(key, by, chosen)).order_by(key))
 
 
 def _streamed(s: Session, query: sa.Select[Any]) -> Iterator[sa.RowMapping]:

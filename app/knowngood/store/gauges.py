@@ -26,21 +26,13 @@ _ACTIVE = (JobState.QUEUED, JobState.LEASED)
 
 
 @dataclass(frozen=True)
-class SeenMachine:
-    """A machine that worked for this store's dispatcher. `machine` is None where its description was pruned."""
-
-    digest: str
-    at: datetime
-    machine: Machine | None
-
-
-@dataclass(frozen=True)
 class Gauges:
     """`jobs` are those that wait or are held, by (hardware class, state), and those that were given up (poisoned);
     `arms` wait in them or run, by hardware class. `cell_ages` are seconds by quantile; without measured cells there are
     none. `attempts` counts by (outcome, cause), `arm_seconds` by hardware class, since this store began to count.
-    `ingested` are the attempts that came in bundles. `lease` is the dispatcher's, as it stands in the store, also where
-    it has run out.
+    `ingested` are the attempts that came in bundles. `seen` are the machines that worked for this store's dispatcher,
+    by digest: when last, and what they are (None: their description was pruned). `lease` is the dispatcher's, as it
+    stands in the store, also where it has run out.
     """
 
     at: datetime
@@ -56,7 +48,7 @@ class Gauges:
     imports: int
     ingested: int
     last_import_at: datetime | None
-    seen: tuple[SeenMachine, ...]
+    seen: Mapping[str, tuple[datetime, Machine | None]]
     attempts: Mapping[tuple[str, str], int]
     arm_seconds: Mapping[str, float]
     losses: int
@@ -133,11 +125,9 @@ def _cell_ages(s: Session, now: datetime) -> dict[float, float]:
     return {share: max(0.0, (now - moment).total_seconds()) for share, moment in at.items() if moment}
 
 
-def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple[SeenMachine, ...]:
+def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> dict[str, tuple[datetime, Machine | None]]:
     digests = sorted(key[0] for key in at)
     query = sa.select(machines.c.digest, machines.c.doc).where(machines.c.digest.in_(digests))
     rows = s.execute(query)
     known = {machine.digest: machine for machine in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
-    return tuple(
-        SeenMachine(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests
-    )
+    return {digest: (datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests}

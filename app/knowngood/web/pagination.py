@@ -42,7 +42,7 @@ class SortKey(Generic[Row]):
 
 
 def by_time(value: Callable[[Row], datetime | None]) -> SortKey[Row]:
-    return SortKey(lambda row: _written(value(row)), datetime.fromisoformat)
+    return SortKey(lambda row: time.isoformat() if (time := value(row)) else None, datetime.fromisoformat)
 
 
 def by_release(value: Callable[[Row], str]) -> SortKey[Row]:
@@ -53,10 +53,6 @@ def by_release(value: Callable[[Row], str]) -> SortKey[Row]:
 def by_rank(value: Callable[[Row], str], ranked: Sequence[str]) -> SortKey[Row]:
     """Words in the order of a list."""
     return SortKey(value, ranked.index)
-
-
-def _written(time: datetime | None) -> str | None:
-    return time.isoformat() if time else None
 
 
 def _compare_backwards(value: Any, other: Any) -> int:  # noqa: ANN401 - what is sorted by

@@ -96,21 +96,9 @@ def notes_address(issue: str, build: str, hardware: str) -> str:
 CHANGES_FEED = "/feeds/changes.atom"
 
 
-def issue_feed(issue: str) -> str:
-    return f"/feeds/issues/{part(issue)}.atom"
-
-
-def component_feed(component: str) -> str:
-    return f"/feeds/components/{part(component)}.atom"
-
-
-def line_feed(line: str) -> str:
-    """`line` is the minor release of torch: `2.8` for 2.8.x."""
-    return f"/feeds/lines/{part(line)}.atom"
-
-
-def watch_list_feed(name: str) -> str:
-    return f"/feeds/watchlists/{part(name)}.atom"
+def feed_address(kind: str, name: str) -> str:
+    """The feed of one of the `issues`, `components` or `watchlists`, or of one of the `lines` of torch (`2.8`)."""
+    return f"/feeds/{kind}/{part(name)}.atom"
 
 
 def compare_address(before: str = "", after: str = "", **parameters: str) -> str:

@@ -115,8 +115,8 @@ def test_a_lifespan_has_a_segment_for_each_measured_release_and_says_what_its_ce
                 verdicts |= {known.cell(issue, build, hardware).verdict for build in builds}
             said = {one.value for one in verdicts} & {"affected", "not_affected", "flaky", "different_failure"}
             assert segment.is_mixed is ("flaky" in said or ("not_affected" in said and len(said) > 1))
-        assert [one for run in runs_of(row.segments) for one in run.segments] == list(row.segments)
-        assert [run.start for run in runs_of(row.segments)] == [
+        assert [one for run in runs_of(row.segments).values() for one in run] == list(row.segments)
+        assert list(runs_of(row.segments)) == [
             at for at, one in enumerate(row.segments) if not at or one.look != row.segments[at - 1].look
         ]
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -36,13 +35,9 @@ def address(issue: str, build: str, hardware: str = HARDWARE) -> str:
     return f"/cells/{issue}/{build.replace('+', '%2B')}?hardware={hardware}"
 
 
-def page_of(client: TestClient, where: str) -> SimpleNamespace:
-    return page_at(client, where)
-
-
 def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) -> None:
     where = address("pytorch-151290", BAD.id)
-    page = page_of(client, where)
+    page = page_at(client, where)
     assert status_of(page.evidence.cell) is StatusLabel.WORKAROUND
     assert sentence(page.sentence) == (
         f"Fails on {BAD.id} ({HARDWARE}): with big: 2 of 2 attempts ended with the issue's own signature; "
@@ -55,13 +50,13 @@ def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) ->
 
 
 def test_a_passing_cell_says_what_proves_it(client: TestClient) -> None:
-    page = page_of(client, address("pytorch-151290", OLD.id))
+    page = page_at(client, address("pytorch-151290", OLD.id))
     assert "path proven" in english(page.sentence)
     assert is_stale(page.evidence.cell, page.evidence.build, given.NOW)
 
 
 def test_variants_are_told_apart(client: TestClient) -> None:
-    page = page_of(client, address("pytorch-151290", BAD.id))
+    page = page_at(client, address("pytorch-151290", BAD.id))
     assert [(one.variant, VERDICTS[one.verdict].label, one.k, one.n) for one in page.evidence.cell.variants] == [
         ("big", StatusLabel.FAILS, 2, 2),
         ("small", StatusLabel.PASSES, 0, 2),
@@ -69,7 +64,7 @@ def test_variants_are_told_apart(client: TestClient) -> None:
 
 
 def test_attempts_stand_baseline_first_then_control_then_workarounds(client: TestClient) -> None:
-    arms = [row.attempt.arm for row in page_of(client, address("pytorch-151290", BAD.id)).attempts]
+    arms = [row.attempt.arm for row in page_at(client, address("pytorch-151290", BAD.id)).attempts]
     assert list(dict.fromkeys(arms)) == ["baseline", "control", "eager_mask", "flags"]
 
 
@@ -78,7 +73,7 @@ def test_an_attempt_of_an_older_repro_is_shown_and_not_counted(own: TestClient, 
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]))
     given.save(own_engine, [given.with_new_code(DYNAMO)], [BAD])
     where = address("fla-160", BAD.id)
-    page = page_of(own, where)
+    page = page_at(own, where)
     assert [row.counted for row in page.attempts] == [False, False]
     assert "2 of them ran an older repro or environment: shown, not counted." in own.get(where).text
 
@@ -96,7 +91,7 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
         write_bundle(out, BundleHeader(NOON, "lab"), made)
     take_in_bundle(own_engine, tmp_path / "year.jsonl.gz", NOON + timedelta(days=1), by=Actor("ada"))
     where = address("fla-160", BAD.id)
-    page = page_of(own, where)
+    page = page_at(own, where)
     assert len(page.attempts) == ATTEMPTS_SHOWN
     assert min(row.attempt.ordinal for row in page.attempts) > ATTEMPTS_SHOWN // 2
     assert page.evidence.shown == (0, ATTEMPTS_SHOWN + 1)
@@ -108,19 +103,19 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
 
 def test_a_cell_that_was_never_run_says_so_and_how(client: TestClient) -> None:
     where = address("fla-160", NEW.id)
-    page = page_of(client, where)
+    page = page_at(client, where)
     assert sentence(page.sentence) == f"Not run on {NEW.id} ({HARDWARE}): not run yet."
     assert f"knowngood run --builds {NEW.id}" in client.get(where).text
 
 
 def test_a_cell_that_cannot_be_says_why(client: TestClient) -> None:
-    page = page_of(client, address("pytorch-151589", BAD.id))
+    page = page_at(client, address("pytorch-151589", BAD.id))
     assert status_of(page.evidence.cell) is StatusLabel.NOT_APPLICABLE
     assert "needs a CUDA GPU" in english(page.sentence)
 
 
 def test_without_a_class_the_one_that_was_measured_is_shown(client: TestClient) -> None:
-    page = page_of(client, f"/cells/pytorch-151589/{BAD.id}")
+    page = page_at(client, f"/cells/pytorch-151589/{BAD.id}")
     assert page.evidence.cell.hardware == given.GPU_CLASS
 
 
@@ -140,10 +135,10 @@ def test_the_telling_line_is_lit_in_its_place_in_the_log(client: TestClient) -> 
 
 
 def test_why_is_told_with_k_of_n_the_control_and_the_path(client: TestClient) -> None:
-    failing = page_of(client, address("pytorch-151290", BAD.id)).evidence
+    failing = page_at(client, address("pytorch-151290", BAD.id)).evidence
     assert (failing.shown, {row.judgement.outcome for row in failing.controls}) == ((2, 4), {Outcome.PASS})
     assert failing.unseen == ("dynamo_graph", "inductor_cpp")  # it raised before anything was compiled
-    passing = page_of(client, address("pytorch-151290", OLD.id)).evidence
+    passing = page_at(client, address("pytorch-151290", OLD.id)).evidence
     assert (passing.shown[0], passing.seen, passing.unseen) == (0, {"dynamo_graph": 1, "inductor_cpp": 1}, ())
 
 
@@ -161,7 +156,7 @@ def test_a_failure_says_what_it_went_through_before_it_failed(own: TestClient, o
         return make_record(outcome, spec.build, probes=seen)
 
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), _baseline_fails, record)
-    said = sentence(page_of(own, address("fla-160", BAD.id)).sentence)
+    said = sentence(page_at(own, address("fla-160", BAD.id)).sentence)
     assert said.endswith("signature; control passed; path seen (dynamo_graph 2x).")
     assert own.get(f"/api/v1{address('fla-160', BAD.id)}").json()["sentence"] == said
 
@@ -172,7 +167,7 @@ def _baseline_fails(_spec: JobSpec, arm: ArmSpec) -> Outcome:
 
 def test_the_environment_as_imported_and_its_lock_stand_on_the_page(client: TestClient) -> None:
     where = address("pytorch-151290", BAD.id)
-    page = page_of(client, where)
+    page = page_at(client, where)
     assert page.evidence.telling is not None
     assert page.evidence.telling.attempt.record.imported["torch"] == BAD.torch
     assert client.get(f"/attempts/{page.evidence.telling.attempt.id}/pylock.toml").text == given.LOCK
@@ -181,7 +176,7 @@ def test_the_environment_as_imported_and_its_lock_stand_on_the_page(client: Test
 
 
 def test_the_commands_repeat_the_telling_attempt_in_its_own_environment(client: TestClient) -> None:
-    page = page_of(client, address("pytorch-151290", BAD.id))
+    page = page_at(client, address("pytorch-151290", BAD.id))
     assert f"curl -O http://testserver{page.pins_address}\n" in page.commands.plain
     assert "--no-deps --require-hashes -r requirements.txt" in page.commands.plain
     assert page.commands.plain.endswith("known-good-check/bin/python repro.py block=1024")
@@ -193,7 +188,7 @@ def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient,
     again = Asked([BAD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=PlanRequest(force=True))
     given.run(own_engine, again, _baseline_fails)
     where = address("fla-160", BAD.id)
-    news = page_of(own, where).changes
+    news = page_at(own, where).changes
     assert (news[0].before, news[0].after) == (Verdict.NOT_AFFECTED, Verdict.FLAKY)
     assert own.get(where).text.count(">measured here</a>") == len(news)
     assert [one.at for one in news] == sorted((one.at for one in news), reverse=True)
@@ -231,7 +226,7 @@ def test_what_differs_from_the_control_is_shown_with_both_values(own: TestClient
     given.save(own_engine, [DYNAMO], [BAD])
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.PASS, other_sum)
     where = address("fla-160", BAD.id)
-    page = page_of(own, where)
+    page = page_at(own, where)
     assert page.evidence.cell.verdict is Verdict.INCONCLUSIVE
     assert page.silence == "wrong numbers without an error"
     text = " ".join(own.get(where).text.split())
@@ -248,7 +243,7 @@ def test_what_differs_from_the_control_is_shown_with_both_values(own: TestClient
 
 
 def test_an_attempt_that_agrees_with_the_control_differs_in_nothing(client: TestClient) -> None:
-    page = page_of(client, address("pytorch-151290", OLD.id))
+    page = page_at(client, address("pytorch-151290", OLD.id))
     told = client.get(f"/api/v1/attempts/{page.attempts[0].attempt.id}").json()
     assert told["differs"] is None
 
@@ -274,10 +269,10 @@ def test_the_costs_of_workarounds_are_drawn_from_the_figures_of_the_json(client:
 def test_attempts_stand_along_a_line_of_time(client: TestClient) -> None:
     page = page_at(client, f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}")
     assert page.timeline is not None
-    drawn = {moment.address: moment for _, moments in page.timeline.lines for moment in moments}
+    drawn = {moment.address: moment for _, moments in page.timeline["lines"] for moment in moments}
     assert len(drawn) == len(page.attempts)
     times = [row.attempt.finished_at for row in page.attempts]
-    assert (page.timeline.first, page.timeline.last) == (min(times), max(times))
+    assert (page.timeline["first"], page.timeline["last"]) == (min(times), max(times))
     for row in page.attempts:
         moment = drawn[attempt_address(row.attempt.id)]
         share = (row.attempt.finished_at - min(times)) / (max(times) - min(times))

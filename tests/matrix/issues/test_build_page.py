@@ -10,7 +10,7 @@ from knowngood.domain.issue import Device, Requires
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.store.engine import Engine
-from knowngood.web.urls import MATRIX, line_feed
+from knowngood.web.urls import MATRIX, feed_address
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
@@ -118,7 +118,7 @@ def test_a_build_is_one_link_from_its_neighbours_on_the_line_and_from_advice(cli
     a, b = (one.id.replace("+", "%2B") for one in (OLD, BAD))
     assert [one.label for one in page.comparisons] == [f"compare with {OLD.id}", f"compare with {given.GOOD.id}"]
     assert page.comparisons[0].address == f"/compare?a={a}&b={b}&hardware={HARDWARE}"
-    advice, feed = f"/upgrade?from={b}&hardware={HARDWARE}", line_feed(BAD.minor)
+    advice, feed = f"/upgrade?from={b}&hardware={HARDWARE}", feed_address("lines", BAD.minor)
     text = client.get(f"/builds/{BAD.id}").text
     assert [one for one in (advice, feed) if f'href="{escape(one)}"' not in text] == []
     for address in (*(one.address for one in page.comparisons), advice, feed):

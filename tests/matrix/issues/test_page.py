@@ -16,7 +16,7 @@ from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.store.engine import Engine
-from knowngood.web.urls import MATRIX, issue_feed
+from knowngood.web.urls import MATRIX, feed_address
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
@@ -313,7 +313,7 @@ def test_the_badge_code_names_the_chosen_build_and_leads_back_here(client: TestC
 
 
 def test_the_feed_of_the_issue_is_announced_and_linked(client: TestClient) -> None:
-    feed = issue_feed(MASK.id)
+    feed = feed_address("issues", MASK.id)
     assert client.get(ADDRESS).text.count(f'href="{feed}"') == 2
     assert client.get(feed).headers["content-type"].startswith("application/atom+xml")
 

@@ -17,9 +17,9 @@ from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import (
     API,
     MATRIX,
+    feed_address,
     list_badge_address,
     watch_list_address,
-    watch_list_feed,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -56,7 +56,7 @@ def _page(context: RequestContext, shown: WatchList, issues: Mapping[str, Issue]
         remarks=remarks,
         matrix_address=f"{MATRIX}?{urlencode({'issues': ','.join(issue.id for issue in watched)})}" if watched else "",
         changes_address=f"/changes?{urlencode({'watch': shown.name})}",
-        feed=watch_list_feed(shown.name),
+        feed=feed_address("watchlists", shown.name),
         badge=list_badge_address(shown.name),
         badge_code=f"[![{shown.name}]({context.base}{list_badge_address(shown.name)})]({context.base}{address})",
         command=f"knowngood gate --watch {shown.name} --server {context.base} -r requirements.txt",

@@ -15,7 +15,7 @@ from knowngood.domain.issue import CONTROL
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.workaround_cost import Cost, MedianCost
-from knowngood.matrix.charts.numbers import Lifespan, PassRate, ReleaseTally, Segment, lifespans_of, pass_rate
+from knowngood.matrix.charts.numbers import Lifespan, PassRate, Segment, lifespans_of, pass_rate
 from knowngood.matrix.overview.selection import Names, known_classes, named_issues
 from knowngood.store.engine import Session
 from knowngood.web.json_body import Body, fields_of, read_from, rounded
@@ -90,18 +90,20 @@ class LifespansBody(Body):
 
 def pass_rate_csv(rates: Iterable[PassRate]) -> bytes:
     head = ("hardware", "release", "build", *Prospect, "answered", "rate")
-    return _csv(head, (_tally_row(rate.hardware, release) for rate in rates for release in rate.releases))
-
-
-def _tally_row(hardware: str, tally: ReleaseTally) -> Sequence[object]:
-    rate = "" if tally.rate is None else f"{tally.rate:.4f}"
-    return (
-        hardware,
-        tally.release,
-        tally.build.id,
-        *(tally.counts[prospect] for prospect in Prospect),
-        tally.answered,
-        rate,
+    return _csv(
+        head,
+        (
+            (
+                rate.hardware,
+                tally.release,
+                tally.build.id,
+                *(tally.counts[prospect] for prospect in Prospect),
+                tally.answered,
+                "" if tally.rate is None else f"{tally.rate:.4f}",
+            )
+            for rate in rates
+            for tally in rate.releases
+        ),
     )
 
 

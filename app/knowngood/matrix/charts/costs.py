@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from knowngood.domain.grouping import grouped
 from knowngood.domain.verdicts.workaround_cost import Cost, MedianCost
@@ -83,18 +84,9 @@ class Moment:
     is_counted: bool
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """A line for each arm, over the same time."""
-
-    lines: tuple[tuple[str, tuple[Moment, ...]], ...]
-    first: datetime
-    last: datetime
-
-
-def timeline(moments: Iterable[tuple[str, datetime, Moment]]) -> Timeline | None:
-    """`moments` are (arm, time, moment), whose `x` is filled in here; the arms in the order in which they come. None
-    where all of them are of one time: then there is no line to draw.
+def timeline(moments: Iterable[tuple[str, datetime, Moment]]) -> dict[str, Any] | None:
+    """A line for each arm, over the same time. `moments` are (arm, time, moment), whose `x` is filled in here; the arms
+    in the order in which they come. None where all of them are of one time: then there is no line to draw.
     """
     listed: Sequence[tuple[str, datetime, Moment]] = list(moments)
     times = [at for _, at, _ in listed]
@@ -104,4 +96,8 @@ def timeline(moments: Iterable[tuple[str, datetime, Moment]]) -> Timeline | None
     span = (last - first).total_seconds()
     placed = ((arm, replace(moment, x=_at((at - first).total_seconds(), span))) for arm, at, moment in listed)
     lines = grouped(placed, lambda pair: pair[0])
-    return Timeline(tuple((arm, tuple(moment for _, moment in of)) for arm, of in lines.items()), first, last)
+    return {
+        "lines": [(arm, [moment for _, moment in of]) for arm, of in lines.items()],
+        "first": first,
+        "last": last,
+    }

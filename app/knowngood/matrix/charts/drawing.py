@@ -20,7 +20,6 @@ from knowngood.matrix.charts.numbers import (
     Lifespans,
     PassRate,
     ReleaseTally,
-    Run,
     Segment,
     Words,
     runs_of,
@@ -247,7 +246,7 @@ def _row_without_cells(
     language: Language,
 ) -> LifespanRow:
     runs = runs_of(segments.it)
-    standings = tuple((_releases(run), _standing(run.first, language)) for run in runs)
+    standings = tuple((_releases(run), _standing(run[0], language)) for run in runs.values())
     return LifespanRow(
         issue=issue,
         label=label,
@@ -256,29 +255,29 @@ def _row_without_cells(
         sentence=" · ".join(say(words, language, **values) for words, values in parts.it),
         name=say("; ", language).join(f"{releases}{say(': ', language)}{standing}" for releases, standing in standings),
         bar=Markup("").join(
-            _stretch(run, len(segments.it)) for run in runs if run.first.prospect is not Prospect.DOES_NOT_APPLY
+            _stretch(start, run, len(segments.it))
+            for start, run in runs.items()
+            if run[0].prospect is not Prospect.DOES_NOT_APPLY
         ),
         cells=(),
         standings=standings,
     )
 
 
-def _stretch(run: Run, count: int) -> Markup:
+def _stretch(start: int, run: Sequence[Segment], count: int) -> Markup:
     """Neighbouring releases that look alike, in percent of the width."""
-    x, width = place(run.start, count)
-    width = round(100 * len(run.segments) / count, 3) if len(run.segments) > 1 else width
-    signs = f"{SIGNS[run.first.prospect]}{' inferred' if run.first.is_inferred else ''}"
-    kinds = (signs, "mixed") if run.first.is_mixed else (signs,)
+    x, _ = place(start, count)
+    width = round(100 * len(run) / count, 3)
+    signs = f"{SIGNS[run[0].prospect]}{' inferred' if run[0].is_inferred else ''}"
+    kinds = (signs, "mixed") if run[0].is_mixed else (signs,)
     return Markup("").join(  # a template that asks for each of these takes ten times as long
         Markup(f'<rect class="{kind}" x="{x}%" y="5" width="{width}%" height="14"/>')  # noqa: S704 - signs and numbers
         for kind in kinds
     )
 
 
-def _releases(run: Run) -> str:
-    if run.first is run.last:
-        return run.first.release
-    return f"{run.first.release} \N{EN DASH} {run.last.release}"
+def _releases(run: Sequence[Segment]) -> str:
+    return run[0].release if len(run) == 1 else f"{run[0].release} \N{EN DASH} {run[-1].release}"
 
 
 def _standing(segment: Segment, language: Language) -> str:

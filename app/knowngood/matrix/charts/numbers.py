@@ -130,22 +130,6 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Run:
-    """Neighbouring releases that look alike; `start` counts those before it."""
-
-    start: int
-    segments: tuple[Segment, ...]
-
-    @property
-    def first(self) -> Segment:
-        return self.segments[0]
-
-    @property
-    def last(self) -> Segment:
-        return self.segments[-1]
-
-
-@dataclass(frozen=True)
 class Lifespan:
     """`parts` are those of its sentence."""
 
@@ -159,14 +143,14 @@ class Lifespan:
         return " · ".join(words.format(**values) for words, values in self.parts)
 
 
-def runs_of(segments: Iterable[Segment]) -> tuple[Run, ...]:
-    """Neighbours that look alike, together."""
-    runs, start = [], 0
+def runs_of(segments: Iterable[Segment]) -> dict[int, tuple[Segment, ...]]:
+    """Neighbouring releases that look alike, by the number of those before them."""
+    runs: dict[int, tuple[Segment, ...]] = {}
+    start = 0
     for _, alike in groupby(segments, key=lambda segment: segment.look):
-        run = Run(start, tuple(alike))
-        runs.append(run)
-        start += len(run.segments)
-    return tuple(runs)
+        runs[start] = tuple(alike)
+        start += len(runs[start])
+    return runs
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,10 @@ def matrix_page(
         "groups": groups,
         "fold_all": _fold_all(context, query, groups, cells),
         "lifespans": _lifespans(context, query, groups, selection.known, hardware, own),
-        "views": _view_choices(context, query),
+        "views": [
+            Choice(context.say(word), f"{MATRIX}{query.asking(view=view)}", query.view is view)
+            for view, word in VIEW_WORDS.items()
+        ],
         "elsewhere": tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         "on_cpu": tuple(row for row in rows if row.is_on_cpu),
         "cpu_address": f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
@@ -262,7 +265,10 @@ def matrix_page(
         if context.is_file or conditions_on_cells(selection.condition) > MOST_COUNTED
         else _facets(context, counts, hardware),
         "empty": _empty(counts, hardware) if not totals.measured + totals.inferred else None,
-        "orders": _order_choices(context, query),
+        "orders": [  # folds name the groups of one order, and mean nothing in another
+            Choice(context.say(word), f"{MATRIX}{query.asking(sort=order, fold=[])}", order is query.sort)
+            for order, word in ORDER_WORDS.items()
+        ],
         "own": own,
         "pythons": _python_choices(context, query, selection),
         "columns": _column_choices(context, query, selection),
@@ -278,13 +284,6 @@ def matrix_page(
 
 
 VIEW_WORDS = {MatrixView.SQUARES: "squares", MatrixView.LIFESPANS: "lifespans"}
-
-
-def _view_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choice, ...]:
-    return tuple(
-        Choice(context.say(word), f"{MATRIX}{query.asking(view=view)}", query.view is view)
-        for view, word in VIEW_WORDS.items()
-    )
 
 
 def _lifespans(
@@ -492,11 +491,14 @@ class _Counts:
 def _class_choices(counts: _Counts, shown: str) -> tuple[Choice, ...]:
     """With the number of issues on each, where the view is narrowed."""
     classes = dict.fromkeys([*counts.measured, shown])
-    return tuple(Choice(_class_label(counts, class_), counts.address(class_), class_ == shown) for class_ in classes)
-
-
-def _class_label(counts: _Counts, class_: str) -> str:
-    return f"{class_} ({counts.issues(counts.on(class_), class_)})" if counts.query.is_filtered else class_
+    return tuple(
+        Choice(
+            f"{class_} ({counts.issues(counts.on(class_), class_)})" if counts.query.is_filtered else class_,
+            counts.address(class_),
+            class_ == shown,
+        )
+        for class_ in classes
+    )
 
 
 def _facets(context: RequestContext, counts: _Counts, hardware: str) -> Mapping[str, Sequence[FacetChip]]:
@@ -549,14 +551,6 @@ def _own_column(context: RequestContext, selection: Selection) -> str:
     own = context.mine.build_among({build.id: build for build in selection.looked.builds})
     name = own.build_id.apart_from_python if own else ""
     return next((column.head.id for column in selection.columns if column.head.build_id.apart_from_python == name), "")
-
-
-def _order_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choice, ...]:
-    """Folds name the groups of one order, and mean nothing in another."""
-    return tuple(
-        Choice(context.say(word), f"{MATRIX}{query.asking(sort=order, fold=[])}", order is query.sort)
-        for order, word in ORDER_WORDS.items()
-    )
 
 
 def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:

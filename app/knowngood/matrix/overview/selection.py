@@ -201,7 +201,7 @@ def _ground(
     key = (classes, columns, tuple(issue.id for issue in wanted), tuple(build.id for build in offered))
     if key in looked.grounds:
         return looked.grounds[key]
-    measured = _measured(known, wanted, classes)
+    measured = frozenset().union(*(known.measured_on(issue.id, class_) for issue in wanted for class_ in classes))
     # What the query names is shown, also where these columns would leave it out.
     chosen = offered if named else choose_columns(offered, measured, columns) or offered
     if named:
@@ -213,10 +213,6 @@ def _ground(
     rows = rows_of(wanted, standing, classes, known)
     ground = _Ground(wanted, tuple(chosen), standing, classes, rows, measured, offered, known)
     return looked.grounds.setdefault(key, ground)
-
-
-def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> frozenset[str]:
-    return frozenset().union(*(known.measured_on(issue.id, class_) for issue in issues for class_ in classes))
 
 
 def read_condition(text: str) -> Query:

@@ -186,12 +186,8 @@ def _rederive_some(
     others = [key for key in keys if before.get(key) != derived[key].doc]
     _delete(s, [key for key in others if key in before])
     _insert(s, {key: derived[key] for key in others})
-    return [_change(key, before.get(key), derived[key]) for key in others]
-
-
-def _change(key: CellKey, before: str | None, derived: "_Derived") -> CellChange:
-    was = documents.read_cell(key, before) if before is not None else None
-    return CellChange(*key, was, derived.cell)
+    were = {key: documents.read_cell(key, before[key]) for key in others if key in before}
+    return [CellChange(*key, were.get(key), derived[key].cell) for key in others]
 
 
 def _derive_each(

@@ -30,7 +30,7 @@ def _fenced(text: str, language: str, _attributes: str) -> str:
 
 def coloured(text: str, language: str) -> str:
     """Source of any language as safe HTML; of one that nobody knows, plain."""
-    return _spans(text, _lexer(language))
+    return highlight(text, _lexer(language), _SPANS)
 
 
 @lru_cache(maxsize=64)
@@ -39,10 +39,6 @@ def _lexer(language: str) -> Lexer:
         return get_lexer_by_name(language or "text")
     except ClassNotFound:
         return get_lexer_by_name("text")
-
-
-def _spans(text: str, lexer: Lexer) -> str:
-    return highlight(text, lexer, _SPANS)
 
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -86,7 +82,7 @@ def uncoded(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def python(source: str) -> Markup:
-    return Markup(_spans(source, PythonLexer()))  # noqa: S704 - Pygments escapes what it does not mark
+    return Markup(highlight(source, PythonLexer(), _SPANS))  # noqa: S704 - Pygments escapes what it does not mark
 
 
 def load_lexers() -> None:

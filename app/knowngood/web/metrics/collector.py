@@ -150,11 +150,11 @@ def _matrix(gauges: Gauges) -> Iterator[Metric]:
 
 
 def _working(gauges: Gauges) -> Iterator[Metric]:
-    seen = {(worker.digest,): worker.at.timestamp() for worker in gauges.seen}
+    seen = {(digest,): at.timestamp() for digest, (at, _) in gauges.seen.items()}
     yield _gauge_by_label(
         "worker_last_seen_timestamp_seconds", "Last sign of life of a machine.", ("machine",), seen.items()
     )
-    gpus = {(worker.digest,): float(len(worker.machine.gpus)) for worker in gauges.seen if worker.machine}
+    gpus = {(digest,): float(len(machine.gpus)) for digest, (_, machine) in gauges.seen.items() if machine}
     yield _gauge_by_label("worker_gpus", "GPUs of a machine.", ("machine",), gpus.items())
     arms = CounterMetricFamily("knowngood_arm_seconds", "Time that arms took, of all workers.", labels=("hardware",))
     for hardware, seconds in sorted(gauges.arm_seconds.items()):
