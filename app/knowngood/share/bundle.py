@@ -219,11 +219,16 @@ def read_items(checked: CheckedBundle) -> Iterator[Item]:
 
     Raises BadBundle at the first that could not be stored or shown as it is; those before it were given out by then.
     """
+    return (item for item, _ in _items(checked))
+
+
+def _items(checked: CheckedBundle) -> Iterator[tuple[Item, bytes]]:
+    """Each item with its line."""
     lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
     for number, line in enumerate(lines, start=2):
         kind, content = _parsed(checked.path, number, line)
         if kind in _KINDS:
-            yield _item(checked.path, number, kind, content)
+            yield _item(checked.path, number, kind, content), line
 
 
 _UNNAMED = Path("/proc/self/fd")
@@ -247,13 +252,9 @@ def read_in_steps(checked: CheckedBundle, step_bytes: int, look: Callable[[Item]
     try:
         with TemporaryFile() as file:
             unpacked = _Unpacked(checked.path, file)
-            lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
-            for number, line in enumerate(lines, start=2):
-                kind, content = _parsed(checked.path, number, line)
-                if kind in _KINDS:
-                    item = _item(checked.path, number, kind, content)
-                    look(item)
-                    unpacked.put(item, line)
+            for item, line in _items(checked):
+                look(item)
+                unpacked.put(item, line)
             yield from unpacked.steps(step_bytes)
     except OSError as error:
         raise StoreUnusable(

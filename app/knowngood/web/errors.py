@@ -100,6 +100,7 @@ class Problem(BaseModel):
     request_id: str = ""
 
 
+_MOST_FAULTS = 20  # of 10,000 wrong ids the first ones say it all
 _LONGEST_NAME = 200  # comparing takes as long as both names together, and ours are short
 
 
@@ -215,7 +216,9 @@ def install(app: FastAPI, show: ShowError) -> Callable[[Request, KnownGoodError]
     @app.exception_handler(RequestValidationError)
     def misunderstood(request: Request, error: RequestValidationError) -> Response:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-        faults = _faults(error)
+        faults = tuple(
+            FieldFault(field=_place(fault["loc"]), detail=fault["msg"]) for fault in error.errors()[:_MOST_FAULTS]
+        )
         detail = "; ".join(f"{fault.field}: {fault.detail}" for fault in faults)
         return answer(request, ErrorPage(status, status.phrase, detail, (), faults))
 
@@ -312,13 +315,6 @@ def _problem(request: Request, page: ErrorPage) -> Response:
 def _sendable(text: str) -> str:
     """JSON may write half of a surrogate pair, which no UTF-8 can send back."""
     return text.encode(errors="replace").decode()
-
-
-_MOST_FAULTS = 20  # of 10,000 wrong ids the first ones say it all
-
-
-def _faults(error: RequestValidationError) -> tuple[FieldFault, ...]:
-    return tuple(FieldFault(field=_place(fault["loc"]), detail=fault["msg"]) for fault in error.errors()[:_MOST_FAULTS])
 
 
 def _place(loc: Sequence[str | int]) -> str:

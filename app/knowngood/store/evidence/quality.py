@@ -136,16 +136,12 @@ def _ready(data: Mapping[str, Any]) -> tuple[str, float]:
 
 def load_judged(s: Session, issue: Issue, build: Build, hardware: str) -> tuple[tuple[int, str, Judged], ...]:
     """All attempts of a cell as judged today, each with its ordinal and binding; voided ones are left out."""
-    stored = [
-        evidence
-        for evidence in attempt_codec.load_evidence(s, *is_of((issue.id, build.id, hardware), attempts))
-        if evidence.void is None
-    ]
     return tuple(
         (
             evidence.attempt.ordinal,
             evidence.attempt.binding,
             judge(evidence.attempt, issue, build, evidence.log, evidence.searched),
         )
-        for evidence in stored
+        for evidence in attempt_codec.load_evidence(s, *is_of((issue.id, build.id, hardware), attempts))
+        if evidence.void is None
     )
