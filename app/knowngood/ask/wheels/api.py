@@ -9,6 +9,7 @@ from knowngood.ask.wheels.machine import on_machine, read_machine
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel
+from knowngood.environments.wheels.claims import shipped_claims
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.matrix.overview.selection import Words
 from knowngood.web.errors import InvalidParameter
@@ -32,7 +33,7 @@ class WheelsQuery(BaseModel):
         try:
             machine, table = read_machine(self.gpu, self.driver, self.cuda), shipped_wheels()
             found = find_wheel(self.package, self.release, self.python, self.platform, table)
-            return on_machine(found, machine, known, table, is_named=bool(self.release))
+            return on_machine(found, machine, known, table, shipped_claims(), is_named=bool(self.release))
         except BadRequest as error:
             raise InvalidParameter(str(error), "query") from None
 

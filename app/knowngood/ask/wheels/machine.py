@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
+from packaging.version import Version
+
+from knowngood.ask.wheels.elsewhere import TorchElsewhere, package_elsewhere
 from knowngood.domain.builds.architectures import holds_code, oldest_driver
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest
@@ -16,16 +19,19 @@ from knowngood.domain.hardware_names import hardware_named
 from knowngood.domain.message import Message, clauses
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.answer import WheelAnswer, WheelChange
+from knowngood.environments.wheels.claims import WheelClaim
 from knowngood.environments.wheels.table import WheelRelease, WheelTable
 
 _DRIVER = re.compile(r"[0-9]{3,4}(\.[0-9]{1,3}){0,2}")
 _CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
+_ELSEWHERE = ("rocm", "xpu")
+"""Backends whose wheels are on PyTorch's own index alone."""
 
 
 @dataclass(frozen=True)
 class WheelMachine:
-    """`gpu` is its class, `driver` as nvidia-smi says it, `cuda` the version that the wheel has to be built for; each
-    is empty where any will do.
+    """`gpu` is its class, or a backend alone (`rocm`, `xpu`), `driver` as nvidia-smi says it, `cuda` the version that
+    the wheel has to be built for; each is empty where any will do.
     """
 
     gpu: str = ""
@@ -34,31 +40,56 @@ class WheelMachine:
 
 
 def read_machine(gpu: str, driver: str, cuda: str) -> WheelMachine:
-    """Read the words of a question. Raises BadRequest for a name that is none of NVIDIA's GPUs, and for no version."""
+    """Read the words of a question. Raises BadRequest for a name that is no GPU, and for no version."""
     named = hardware_named(gpu) if gpu else None
-    if gpu and not (named and named.hardware.startswith("cuda-")):
-        raise BadRequest(f'"{gpu[:40]}" is no NVIDIA GPU that is known here; write for example H100, RTX 5090 or sm_90')
+    class_ = gpu.strip().casefold() if gpu.strip().casefold() in _ELSEWHERE else named.hardware if named else ""
+    if gpu and not class_.startswith(("cuda-", *_ELSEWHERE)):
+        raise BadRequest(f'"{gpu[:40]}" is no GPU that is known here; write for example H100, RTX 5090, sm_90 or MI300')
     for text, form, example in (
         (driver, _DRIVER, "driver version; write 550.54.15"),
         (cuda, _CUDA, "CUDA; write 12.8"),
     ):
         if text and not form.fullmatch(text):
             raise BadRequest(f'"{text[:40]}" is no {example}')
-    return WheelMachine(named.hardware if named else "", driver, cuda)
+    return WheelMachine(class_, driver, cuda)
 
 
 def on_machine(
-    answer: WheelAnswer, machine: WheelMachine, known: Known | None, table: WheelTable, *, is_named: bool
+    answer: WheelAnswer,
+    machine: WheelMachine,
+    known: Known | None,
+    table: WheelTable,
+    claims: Sequence[WheelClaim],
+    *,
+    is_named: bool,
 ) -> WheelAnswer:
     """Narrow an answer to the wheels that run on a machine; of a release that `is_named` say whether it does, else take
     the newest that does. `known` has the lists of architectures; where no GPU is asked about they are not looked at.
+    `claims` say where the wheels are that the public index does not have, and decide alone where no wheel was read.
     """
+    if answer.package != "torch" and answer.exists is None:
+        return package_elsewhere(answer, claims)
+    version, _, variant = answer.release.partition("+")
+    same = (str(each.version) for each in table.releases("torch") if is_named and each.version == Version(version))
+    asked, backend = next(same, version if is_named else ""), next(filter(machine.gpu.startswith, _ELSEWHERE), "")
+    elsewhere = TorchElsewhere(answer, table, claims, variant, machine.cuda, machine.driver, backend)
+    is_torch, is_linux = answer.package == "torch", answer.platform in {"", LINUX}
+    if is_torch and (backend or (variant and not machine.gpu)):
+        return elsewhere.decided(asked)
     if answer.exists is None or machine == WheelMachine():
         return answer
-    if answer.package != "torch" or answer.platform not in {"", LINUX}:
+    if is_torch and not is_linux and not machine.gpu:
+        return elsewhere.decided(asked)
+    if not is_torch or not is_linux:
         return replace(answer, exists=None, why=Message("code_of_torch_alone"), changes=(), notes=())
     fitting = [each for each in table.releases("torch") if not each.yanked and each.has(answer.python, LINUX)]
-    return _Fitting(machine, known, fitting).narrowed(answer, is_named=is_named)
+    found = _Fitting(machine, known, fitting).narrowed(answer, is_named=is_named)
+    if found.exists or machine.gpu:
+        return found
+    if found is answer:  # no wheel for the Python
+        return elsewhere.decided(asked) if machine.cuda else answer
+    changes, notes = elsewhere.changes(asked), [Message("claims_alone")]
+    return replace(found, changes=(*found.changes, *changes), notes=(*found.notes, *(notes if changes else [])))
 
 
 @dataclass(frozen=True)

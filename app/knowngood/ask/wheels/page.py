@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Response
 from knowngood.ask.wheels.api import WheelsQuery
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
 from knowngood.environments.wheels.answer import pythons_in_words
+from knowngood.environments.wheels.claims import shipped_claims
 from knowngood.environments.wheels.table import PYTHONS, shipped_wheels
 from knowngood.web.request_context import Context
 from knowngood.web.urls import API, asking
@@ -22,7 +23,7 @@ def wheels(context: Context, query: Annotated[WheelsQuery, Query()]) -> Response
         "wheels.html",
         answer,
         query=query,
-        packages=list(table.packages),
+        packages=list(dict.fromkeys([*table.packages, *(claim.package for claim in shipped_claims())])),
         releases=[str(each.version) for each in reversed(releases) if not each.version.is_prerelease],
         known_pythons=PYTHONS,
         platforms=[(platform, platform_words(platform)) for platform in PLATFORMS],

@@ -20,11 +20,16 @@ from knowngood.serialization.message_field import MessageField
 
 @dataclass(frozen=True)
 class WheelChange:
-    """One thing to change so that there is a wheel: the release, or the Python (each empty: it stays)."""
+    """One thing to change so that there is a wheel: the release, or the Python (each empty: it stays). With `sources`
+    it is a claim of theirs, read on a day; `variant` is then the one of PyTorch's own indexes (empty: another place).
+    """
 
     release: str
     python: str
     command: str
+    variant: str = ""
+    sources: tuple[str, ...] = ()
+    read_on: date | None = None
 
 
 @dataclass(frozen=True)
