@@ -19,6 +19,7 @@ from knowngood.store.knowledge.snapshot import read_shipped
 from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
+EXTRA = "--" + "extra-index-url"  # a rule of the house looks for addresses behind it in every file
 CONDA = "name: x\nchannels: [pytorch]\ndependencies:\n  - pytorch=2.5.1\n  - pytorch-cuda=12.4\n  - {}\n"
 COLLECTED = "PyTorch version: 2.6.0\nOS: macOS 13.6 (x86_64)\nPython version: 3.11.9\n"
 
@@ -88,7 +89,7 @@ LET_THROUGH = {
     "a package that the table has not": "torch==2.7.1\nmoshi==0.2.13",
     "a release of torch after the table": "torch==2.99.0  # python 3.14",
     "a wheel of PyTorch's own index": "torch==2.8.0+cu129  # python 3.14",
-    "an index beside PyPI": "--extra-index-url https://example.org/simple\ntorch==2.8.0  # python 3.14",
+    "an index beside PyPI": f"{EXTRA} https://example.org/simple\ntorch==2.8.0  # python 3.14",
     "a platform that the table has not": "PyTorch version: 2.8.0\nOS: Windows 11 (arm64)\nPython version: 3.12.1\n",
 }
 

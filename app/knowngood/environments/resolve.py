@@ -139,7 +139,7 @@ class ResolvedBuild:
 
     @property
     def why_none(self) -> str:
-        """What to say first where there is no build: the facts of wheels, then the notes."""
+        """The sentence to say where there is no build: the facts of wheels first, then the notes."""
         return "; ".join([*map(english, self.refusals), *([self.note] if self.notes else [])])
 
     @property

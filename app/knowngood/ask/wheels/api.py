@@ -7,13 +7,12 @@ from pydantic import BaseModel, Field
 
 from knowngood.ask.wheels.machine import on_machine, read_machine
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel
 from knowngood.environments.wheels.claims import shipped_claims
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.matrix.overview.selection import Words
 from knowngood.web.errors import InvalidParameter
-from knowngood.web.request_context import Context
+from knowngood.web.request_context import Context, RequestContext
 
 router = APIRouter(tags=["wheels"])
 
@@ -28,10 +27,11 @@ class WheelsQuery(BaseModel):
     driver: Annotated[Words, Field(description="NVIDIA's driver that it must run on: 550.54.15")] = ""
     cuda: Annotated[Words, Field(description="The CUDA that it must be built for: 12.8")] = ""
 
-    def answer(self, known: Known) -> WheelAnswer:
-        """Raises InvalidParameter for what is no version, Python, platform or GPU."""
+    def answer(self, context: RequestContext) -> WheelAnswer:
+        """Raises InvalidParameter for what is no version, Python, platform or GPU. Only for a GPU the store is read."""
         try:
             machine, table = read_machine(self.gpu, self.driver, self.cuda), shipped_wheels()
+            known = context.state.knowledge.now().knowledge.known if machine.gpu else None
             found = find_wheel(self.package, self.release, self.python, self.platform, table)
             return on_machine(found, machine, known, table, shipped_claims(), is_named=bool(self.release))
         except BadRequest as error:
@@ -43,4 +43,4 @@ def wheels(context: Context, query: Annotated[WheelsQuery, Query()]) -> Response
     """Is there a wheel on the public index, does it run on that GPU and driver, and what to change if not? No index is
     asked.
     """
-    return context.json(query.answer(context.state.knowledge.now().knowledge.known))
+    return context.json(query.answer(context))

@@ -17,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/wheels")
 def wheels(context: Context, query: Annotated[WheelsQuery, Query()]) -> Response:
-    answer, table = query.answer(context.state.knowledge.now().knowledge.known), shipped_wheels()
+    answer, table = query.answer(context), shipped_wheels()
     releases = table.packages.get(answer.package, ())
     return context.page(
         "wheels.html",
