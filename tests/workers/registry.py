@@ -25,6 +25,7 @@ class MadeWheel:
     content: bytes
     metadata: str = ""
     uploaded: str = "2025-01-01T00:00:00Z"
+    yanked: str | bool = False
 
     @property
     def project(self) -> str:
@@ -118,6 +119,7 @@ class Registry:
             "url": f"/files/{wheel.file}",
             "hashes": {"sha256": hashlib.sha256(wheel.content).hexdigest()},
             "core-metadata": True,
+            "yanked": wheel.yanked,
         }
         if self.tells_sizes:
             told["size"] = len(wheel.content)
@@ -158,7 +160,8 @@ def serve(registry: Registry) -> Iterator[Registry]:
         def _find(self, *, with_body: bool) -> tuple[bytes | None, str]:
             room, _, rest = self.path.strip("/").partition("/")
             if room == "simple":
-                return registry.page(rest.strip("/")), "application/vnd.pypi.simple.v1+json"
+                project = rest.strip("/").rpartition("/")[2]  # as on a torch backend's index: simple/cu126/torch/
+                return registry.page(project), "application/vnd.pypi.simple.v1+json"
             if with_body and rest.endswith(".whl"):
                 registry.asked.set()
                 registry.gate.wait(30)

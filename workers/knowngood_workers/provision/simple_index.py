@@ -63,8 +63,9 @@ class SimpleIndex:
         Raises IndexUnusable where an index cannot be asked, where none knows the project, or where pages make no sense.
         """
         files: dict[str, IndexFile] = {}
+        default = "the index" if self.only else "the default index"
         for number, address in enumerate(self._addresses()):
-            page = self._page(address, project, "the default index" if number == 0 else f"extra index {number}")
+            page = self._page(address, project, f"extra index {number}" if number else default)
             for file in page:
                 files.setdefault(file.name, file)
         if not files:

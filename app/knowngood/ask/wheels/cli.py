@@ -1,37 +1,75 @@
-"""`knowngood wheels`: is there a wheel, and what to change where there is none."""
+"""`knowngood wheels`: is there a wheel, and what to change where there is none; can every build still be installed."""
 
 import json
+import os
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import click
 
 from knowngood.ask.wheels.machine import on_machine, read_machine
+from knowngood.ask.wheels.rules import BuildCheck
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import known_here
 from knowngood.cli.lazy import command
-from knowngood.cli.options import AS_JSON, argument, text
+from knowngood.cli.options import AS_JSON, argument, flag, option, text
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
+from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import english
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
 from knowngood.environments.wheels.claims import shipped_claims
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.renderers.json import as_json as write_value
 
+_BACKENDS = "https://download.pytorch.org/whl"
+
 
 @command(
     "Say whether the public index has a wheel of torch, or of a package beside it, and what to change if not.\n\n"
     "Ends 0 where there is one, 1 where there is none, 3 where that is not known, 2 for a text that names no single "
     "release. It answers from the table of wheels that comes with this release, and of GPUs from what was read in "
-    "wheels that were installed; no index is asked. What sources claim of other indexes is marked so and is no yes.",
-    argument("requirement", "torch==2.8.0; or torch alone: its newest release with such a wheel."),
+    "wheels that were installed; no index is asked. What sources claim of other indexes is marked so and is no yes.\n\n"
+    "With --check the index is asked about every build of the catalogue: 0 where each can be installed, 1 where one "
+    "cannot any more, 4 where the index cannot be used.",
+    argument("requirement", "torch==2.8.0; or torch alone: its newest release with such a wheel.", default=""),
     text("--python", "3.14, or 3.14t without the GIL.", "VERSION"),
     text("--platform", f"linux, windows, macos; or one of {', '.join(PLATFORMS)}.", "NAME"),
     text("--gpu", "The GPU that it must have code for: H100, RTX 5090, sm_90.", "NAME"),
     text("--driver", "NVIDIA's driver that it must run on: 550.54.15.", "VERSION"),
     text("--cuda", "The CUDA that it must be built for: 12.8.", "VERSION"),
+    flag("--check", help_="Ask the index whether every build of the catalogue can still be installed."),
+    option(
+        "--resolve",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="With --check: also resolve N builds at most, the newest first, as if they were installed.",
+    ),
+    text("--backends", "With --check: where the indexes of torch backends lie (cu126, ...).", "URL", default=_BACKENDS),
     AS_JSON,
     example='wheels torch --gpu "RTX 5090"',
 )
-def wheels(*, requirement: str, python: str, platform: str, gpu: str, driver: str, cuda: str, as_json: bool) -> Exit:
+def wheels(
+    *,
+    requirement: str,
+    python: str,
+    platform: str,
+    gpu: str,
+    driver: str,
+    cuda: str,
+    check: bool,
+    resolve: int,
+    backends: str,
+    as_json: bool,
+) -> Exit:
+    asked = (requirement, python, platform, gpu, driver, cuda)
+    if check and any(asked):
+        raise BadRequest("--check asks about every build; of the others it takes --resolve, --backends and --json")
+    if check:
+        return _check(resolve, backends, as_json=as_json)
+    if not requirement or resolve or backends != _BACKENDS:
+        raise BadRequest("name a requirement such as torch==2.8.0; or --check, which --resolve and --backends go with")
     machine, (package, release) = read_machine(gpu, driver, cuda), read_requirement(requirement)
     table, known = shipped_wheels(), known_here("", ()) if machine.gpu else None
     answer = find_wheel(package, release, python, platform, table)
@@ -69,3 +107,29 @@ def _lines(answer: WheelAnswer) -> Iterator[str]:
         f"  {platform_words(name):<16} Python {pythons_in_words(pythons)}" for name, pythons in answer.pythons.items()
     )
     yield f"Read from the public index on {answer.read_on}."
+
+
+def _check(resolve: int, backends: str, *, as_json: bool) -> Exit:
+    # What asks an index and resolves comes with the server's packages.
+    from knowngood.ask.wheels.check import check_listed, check_resolved
+    from knowngood_workers.provision.index_config import read_index
+    from knowngood_workers.provision.simple_index import SimpleIndex
+
+    builds = sorted(known_here().builds.values(), key=lambda build: build.build_id, reverse=True)
+    checks = {check.build: check for check in check_listed(builds, SimpleIndex(read_index(os.environ)), backends)}
+    chosen = [build for build in builds if checks[build.id].is_installable][:resolve]
+    if chosen:
+        sys.stderr.write(f"resolving {len(chosen)} of {len(builds)} builds\n")
+        checks |= {check.build: check for check in check_resolved(chosen)}
+    counts = Counter(check.is_installable for check in checks.values())
+    if as_json:
+        sys.stdout.write(json.dumps([vars(checks[build.id]) for build in builds], ensure_ascii=False, indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(_check_lines([checks[build.id] for build in builds], counts)) + "\n")
+    return Exit.FINDING if counts[False] else Exit.OK
+
+
+def _check_lines(checks: list[BuildCheck], counts: Mapping[bool | None, int]) -> Iterator[str]:
+    yield from (f"{check.build}: {check.why}" for check in checks if not check.is_installable)
+    resolved = f"{counts[True]} can be installed, {counts[False]} cannot any more"
+    yield f"{len(checks)} builds: {resolved}, of {counts[None]} it is not known"
