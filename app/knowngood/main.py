@@ -61,6 +61,7 @@ TABLE = {
         "hygiene": ("knowngood.health.cli", "Where upstream's word and the measurements drift apart."),
     },
     "Upkeep": {
+        "tend": ("knowngood.measure.tend", "Do what is due every day: look, measure, publish."),
         "migrate": ("knowngood.commands.maintain", "Bring the database to this release's tables."),
         "prune": ("knowngood.commands.maintain", "Remove what nothing counts on any more."),
         "reclassify": ("knowngood.commands.maintain", "Derive every verdict anew from stored evidence."),

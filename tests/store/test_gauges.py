@@ -157,3 +157,18 @@ def test_every_counter_fits_its_column() -> None:
     longest = max(len(counters.named(counters.ATTEMPTS, o.value, c.value)) for o in Outcome for c in TroubleCode)
     assert isinstance(meta.c.name.type, sa.String)
     assert longest <= (meta.c.name.type.length or 0)
+
+
+def test_steps_of_tend_are_told_by_when_they_last_ended_and_how(engine: Engine) -> None:
+    with unit_of_work(engine) as s:
+        assert counters.load_tending(s) == counters.Tending((), None)
+        for minutes, (step, code) in enumerate([("site", 4), ("discover", 1), ("site", 0)]):
+            counters.note_tended(s, step, code, NOON + timedelta(minutes=minutes))
+        counters.note_next_round(s, NOON + timedelta(days=1))
+    with reading(engine) as s:
+        found = counters.load_tending(s)
+    assert [(step.name, step.at - NOON, step.code) for step in found.steps] == [
+        ("discover", timedelta(minutes=1), 1),
+        ("site", timedelta(minutes=2), 0),
+    ]
+    assert found.next_at == NOON + timedelta(days=1)

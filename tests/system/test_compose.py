@@ -88,7 +88,7 @@ def test_each_service_is_shut(name: str) -> None:
     assert any(str(one).startswith("/tmp") for one in service["tmpfs"])  # noqa: S108 - the containers' own
     for port in service.get("ports", ()):
         assert str(port).startswith("127.0.0.1:"), "others reach it through a proxy that speaks TLS"
-    assert service.get("healthcheck") or name in {"migrate", "dispatcher", "worker"}
+    assert service.get("healthcheck") or name in {"migrate", "dispatcher", "tend", "worker"}
 
 
 def test_secrets_come_as_files_and_only_to_those_who_need_them() -> None:
@@ -100,6 +100,7 @@ def test_secrets_come_as_files_and_only_to_those_who_need_them() -> None:
         "web": {"database_url"},
         "proxy": set(),
         "dispatcher": {"database_url", "ray_token"},
+        "tend": {"database_url"},
         "ray-head": {"ray_token"},
         "worker": {"ray_token"},
     }
@@ -121,8 +122,8 @@ def test_who_runs_the_code_of_others_reaches_neither_the_database_nor_who_believ
         name: {other for other in SERVICES if other != name and networks_of(other) & networks_of(name)}
         for name in SERVICES
     }
-    assert reached_by["web"] == {"proxy", "postgres", "migrate", "dispatcher"}
-    assert reached_by["postgres"] == {"web", "migrate", "dispatcher"}
+    assert reached_by["web"] == {"proxy", "postgres", "migrate", "dispatcher", "tend"}
+    assert reached_by["postgres"] == {"web", "migrate", "dispatcher", "tend"}
     assert reached_by["worker"] == {"ray-head", "dispatcher"}
     assert {name for service in SERVICES for name in networks_of(service)} == set(COMPOSE["networks"])
     for name, service in SERVICES.items():
@@ -269,14 +270,18 @@ def test_the_commands_of_all_services_run_by_hand(place: Place, empty_postgres_u
     place.start("dispatcher")
     place.wait_for("dispatcher", lambda: '"event":"lease taken"' in place.said("dispatcher"))
     assert leases(empty_postgres_url) == ["dispatcher"]
+    place.start("tend")
+    place.wait_for("tend", lambda: '"event":"step ended"' in place.said("tend"))
 
-    for name in ("dispatcher", "worker", "web"):
+    for name in ("tend", "dispatcher", "worker", "web"):
         assert place.stop(name) == 0, place.said(name)
     assert leases(empty_postgres_url) == []
     place.stop("ray-head")
     for secret in ("database_url", "ray_token"):
         text = (place.folder / secret).read_text().strip()
-        assert not [name for name in SERVICES if name in {"web", "dispatcher", "worker"} and text in place.said(name)]
+        assert not [
+            name for name in SERVICES if name in {"web", "dispatcher", "tend", "worker"} and text in place.said(name)
+        ]
 
 
 def answering(pid: int) -> list[psutil.Process]:

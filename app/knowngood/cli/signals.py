@@ -10,16 +10,20 @@ import structlog
 
 logger = structlog.get_logger(__name__)
 
+_asked: list[threading.Event] = []
+
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM ask to stop; a second one insists."""
+    """Ctrl-C and SIGTERM ask to stop; a second one insists. Within another block they ask that one too."""
     stopping = threading.Event()
+    _asked.append(stopping)
 
     def ask(number: int, _frame: object) -> None:
         if stopping.is_set():
             raise KeyboardInterrupt
-        stopping.set()
+        for event in _asked:
+            event.set()
         logger.warning("stopping; once more to insist", signal=signal.Signals(number).name)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -28,6 +32,25 @@ def stoppable() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        _asked.remove(stopping)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """After so many seconds ask the `stoppable` blocks within this one to stop, and none around it."""
+    around = len(_asked)
+
+    def ask() -> None:
+        for event in _asked[around:]:
+            event.set()
+
+    timer = threading.Timer(seconds, ask)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def wait(until: Callable[[], bool]) -> None:

@@ -2,13 +2,15 @@
 transaction with it, so that pruning changes none of them, and whoever writes one holds the generation's row already
 (`cells.touch`).
 
-Counters, and when each machine was last seen, stand in the table of numbers: a scrape of the metrics reads a few dozen
-rows and no history. How many attempts each machine made, and the last of them, have a table of their own.
+Counters, when each machine was last seen, and when each step of `knowngood tend` last ended, stand in the table of
+numbers: a scrape of the metrics reads a few dozen rows and no history. How many attempts each machine made, and the
+last of them, have a table of their own.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
@@ -23,6 +25,7 @@ ARM_MS = "arm_ms"
 LOSSES = "losses"
 PROVISIONED, PROVISION_MS = "provisioned", "provision_ms"
 SEEN = "seen"
+TENDED, TENDED_CODE, NEXT_ROUND = "tended", "tended_code", "tend_next"
 
 _LONGEST = 40  # characters of a name, as its column has them
 _WITH_CAUSE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.NOT_APPLICABLE})
@@ -37,6 +40,48 @@ def note_seen(s: Session, machine: str, now: datetime) -> None:
     """Note that a machine (by its digest) gave a sign of life."""
     if machine:
         _put(s, {named(SEEN, machine): int(now.timestamp())}, is_added=False)
+
+
+@dataclass(frozen=True)
+class TendedStep:
+    """When a step of `knowngood tend` last ended, and in which exit code."""
+
+    name: str
+    at: datetime
+    code: int
+
+
+@dataclass(frozen=True)
+class Tending:
+    """The steps that were ever done, the longest ago first; `next_at` is when the next round begins (None: nobody
+    said).
+    """
+
+    steps: tuple[TendedStep, ...]
+    next_at: datetime | None
+
+
+def note_tended(s: Session, step: str, code: int, now: datetime) -> None:
+    _put(s, {named(TENDED, step): _ms(now), named(TENDED_CODE, step): code}, is_added=False)
+
+
+def note_next_round(s: Session, at: datetime) -> None:
+    _put(s, {NEXT_ROUND: _ms(at)}, is_added=False)
+
+
+def load_tending(s: Session) -> Tending:
+    numbers = load_counters(s)
+    codes, next_ms = numbers.get(TENDED_CODE, {}), numbers.get(NEXT_ROUND, {}).get(())
+    steps = [TendedStep(key[0], _moment(ms), codes.get(key, 0)) for key, ms in numbers.get(TENDED, {}).items()]
+    return Tending(tuple(sorted(steps, key=lambda step: step.at)), _moment(next_ms) if next_ms else None)
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _put(s: Session, numbers: Mapping[str, int], *, is_added: bool) -> None:
@@ -58,7 +103,7 @@ def named(kind: str, *of: str) -> str:
 
 
 def load_counters(s: Session) -> dict[str, dict[tuple[str, ...], int]]:
-    """All counters and signs of life: by kind, then by what follows it in the name."""
+    """All of these numbers: by kind, then by what follows it in the name."""
     numbers: dict[str, dict[tuple[str, ...], int]] = {}
     for name, value in s.execute(sa.select(meta.c.name, meta.c.value).order_by(meta.c.name)):
         kind, *rest = name.split(" ")

@@ -1,5 +1,6 @@
 """The front door and `/api/v1/overview`: the same numbers on both, and those of the cells."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,10 @@ from knowngood.domain.issue import Device, Severity
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import Prospect
-from knowngood.store.engine import Engine
+from knowngood.store.counters import note_next_round, note_tended
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.evidence.cells import touch
+from knowngood.web.html.i18n import exact
 from tests.make import HARDWARE, NOON
 from tests.store.test_unreadable import NO_JSON, damage
 from tests.web import given
@@ -195,3 +199,21 @@ def test_what_is_not_known_is_refused_by_its_name(client: TestClient, asked: str
     response = client.get(f"{OVERVIEW}?{asked}")
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == field
+
+
+def test_a_line_says_what_is_done_every_day_where_it_ever_was(own: TestClient, own_engine: Engine) -> None:
+    assert 'id="tended"' not in own.get("/").text
+    with unit_of_work(own_engine) as s:
+        touch(s)
+        for hours, (step, code) in enumerate([("discover", 1), ("site", 4), ("sweep", 0)]):
+            note_tended(s, step, code, NOW - timedelta(hours=5 - hours))
+        note_next_round(s, NOW + timedelta(hours=19))
+    line = own.get("/").text.partition('<p class="quiet" id="tended">')[2].partition("</p>")[0]
+    assert re.sub("<[^>]*>", "", line) == (
+        "Tended 3 h ago: new releases (something was found), the site (failed), sweep; "
+        f"next: new releases ({exact(NOW + timedelta(hours=19))})"
+    )
+    with unit_of_work(own_engine) as s:
+        touch(s)
+        note_next_round(s, NOW - timedelta(hours=1))
+    assert "next: new releases</p>" in own.get("/").text, "nobody tends it any more: no time is told"

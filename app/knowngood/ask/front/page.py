@@ -13,6 +13,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.drawing import lifespan_chart, pass_rate_chart
 from knowngood.matrix.overview.page import redirect_old_address
 from knowngood.move.upgrade.wording import because, verdict
+from knowngood.store.counters import Tending, load_tending
 from knowngood.store.engine import Session
 from knowngood.store.queries import RunRow, load_active_run
 from knowngood.web.my_build import MyBuild, shared_address
@@ -24,10 +25,10 @@ router = APIRouter(include_in_schema=False)
 
 @router.get(FRONT)
 def front(context: Context, request: Request) -> Response:
-    def load(session: Session) -> tuple[Overview, ReaderBuild, RunRow | None]:
+    def load(session: Session) -> tuple[Overview, ReaderBuild, RunRow | None, Tending]:
         own = _reader_build(context.mine, context.known(session))
         overview = load_overview(session, context.state, context.now, own.build, own.hardware)
-        return overview, own, load_active_run(session)
+        return overview, own, load_active_run(session), load_tending(session)
 
     return redirect_old_address(request) or context.answer(load, lambda loaded: _page(context, *loaded))
 
@@ -51,12 +52,15 @@ def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
     return ReaderBuild(build, hardware or usual_class(known), tuple(name for name in unknown if name), wheel)
 
 
-def _page(context: RequestContext, overview: Overview, own: ReaderBuild, active: RunRow | None) -> Response:
+def _page(
+    context: RequestContext, overview: Overview, own: ReaderBuild, active: RunRow | None, tending: Tending
+) -> Response:
     return context.page(
         "front.html",
         overview,
         own=own,
         active=active,
+        tending=tending,
         rates=[pass_rate_chart(context, rate) for rate in overview.rates],
         json_address=asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
         **(_values_of(context, overview.yours) if overview.yours else {}),
