@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import structlog
 
-from knowngood.cli.context import make_data_dir, opened, root
+from knowngood.cli.context import opened, root
 from knowngood.cli.exit_codes import Exit, exit_of
 from knowngood.cli.lazy import command
 from knowngood.cli.options import HARDWARE, MINUTES, PATH, flag, names, option, text
@@ -57,7 +57,6 @@ def tend(
     if once and every:
         raise BadRequest("--once and --every exclude each other; name one of them")
     settings, pause, limit_s = read_settings(), _pause(every), 2 * minutes * 60
-    make_data_dir(settings)
     folder = output or root(settings) / "published"
     given = _commands(folder, minutes, hardware)
     commands = {name: given[name] for name in steps or STEPS}
