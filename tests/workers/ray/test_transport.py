@@ -485,17 +485,9 @@ def test_the_death_of_a_dispatcher_ends_its_jobs_and_nothing_else(site: Site) ->
     assert lost is None
 
 
-def driver_of_transport() -> int:
-    for child in psutil.Process().children():
-        with suppress(psutil.Error):  # one that was killed a moment ago
-            if "knowngood_workers.ray.driver_process" in child.cmdline():
-                return child.pid
-    raise AssertionError("the transport has no driver")
-
-
 def test_the_death_of_rays_driver_loses_its_jobs_and_it_is_started_anew(site: Site) -> None:
     """With it goes the head that stood beside it, and so the fleet; the dispatcher lives on. The last of this file."""
-    before = driver_of_transport()
+    before = site.transport.driver_pid
 
     def kill() -> None:
         assert eventually(lambda: len(site.ledger()) == 1)
@@ -505,8 +497,7 @@ def test_the_death_of_rays_driver_loses_its_jobs_and_it_is_started_anew(site: Si
     assert str(lost) == "the dispatcher lost its fleet"
     with pytest.raises(JobReturned):
         site.transport.start(spec("pass"))
-    assert eventually(lambda: bool(site.transport.members), PATIENCE_S)
-    assert driver_of_transport() != before
+    assert eventually(lambda: site.transport.driver_pid != before and bool(site.transport.members), PATIENCE_S)
 
 
 SCRIPTED = """

@@ -89,6 +89,7 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         self._room: dict[str, int] = {}
         self._has_fleet = threading.Event()
         self._closing = threading.Event()
+        self.driver_pid = 0
         self._orders: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._problem = ""
         self._driver_thread = threading.Thread(target=self._keep_driver, name="ray-driver", daemon=True)
@@ -174,7 +175,7 @@ class RayTransport(AbstractContextManager["RayTransport"]):
     def _run_driver(self) -> str:
         """One driver from start to end; why it ended."""
         driver = PipedProcess(self._command, ray_environment(self._environ))
-        fleet, orders = self._fleet, self._begin_orders()
+        fleet, orders = self._fleet, self._begin_orders(driver)
         order = {"address": fleet.address, "port": fleet.port, "ip": fleet.ip}
         orders.put(json.dumps(order).encode() + b"\n")
         writer = threading.Thread(target=_forward_orders, args=(driver, orders), name="ray-driver-orders", daemon=True)
@@ -187,11 +188,12 @@ class RayTransport(AbstractContextManager["RayTransport"]):
         writer.join(_FAREWELL_S)
         return driver.last_words(_FAREWELL_S) or f"it ended with code {code}"
 
-    def _begin_orders(self) -> "queue.SimpleQueue[bytes | None]":
+    def _begin_orders(self, driver: PipedProcess) -> "queue.SimpleQueue[bytes | None]":
         """Orders for this driver alone. They have a thread of their own: a driver that is busy telling reads nothing,
         and whoever hears it must not wait for that.
         """
         with self._lock:
+            self.driver_pid = driver.process.pid
             self._orders = queue.SimpleQueue()
             if self._closing.is_set():
                 self._orders.put(None)
