@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -49,8 +50,7 @@ def check_resolved(builds: Iterable[Build]) -> Iterator[BuildCheck]:
         installer = Installer(choose_cache(Path(scratch), os.environ), Path(scratch))
         resolver = Resolver(Path(scratch) / "locks", installer, "x86_64-manylinux_2_28")
         for build in builds:
-            ends_at = monotonic() + RESOLUTION_S
-            observer = ProcessObserver(is_cancelled=lambda ends_at=ends_at: monotonic() > ends_at)
+            observer = ProcessObserver(is_cancelled=partial(_is_past, monotonic() + RESOLUTION_S))
             try:
                 resolver.resolve(
                     build, EnvironmentRequest(build.id, (), (), mutates=False), Path(sys.executable), observer
@@ -62,3 +62,7 @@ def check_resolved(builds: Iterable[Build]) -> Iterator[BuildCheck]:
                 yield BuildCheck(build.id, None, f"its resolution took longer than {RESOLUTION_S} s")
             else:
                 yield BuildCheck(build.id, is_installable=True)
+
+
+def _is_past(moment: float) -> bool:
+    return monotonic() > moment
