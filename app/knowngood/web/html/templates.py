@@ -1,6 +1,6 @@
-"""What pages are made of. The template environment: undefined names are errors, text is escaped, static files go by
-their digest. And the few static files, read once; each address holds the digest of the content, so that no copy goes
-stale.
+"""The template environment: undefined names are errors, text is escaped, static files go by their digest.
+
+And these few static files, read once: each address holds the digest of the content, so that no copy goes stale.
 """
 
 import hashlib

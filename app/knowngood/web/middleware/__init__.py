@@ -1,5 +1,6 @@
-"""Limits on requests: rates, bodies, connections, headers. And the base of ASGI middleware here: it looks at HTTP
-alone, and changes the headers of answers as they begin.
+"""Limits on requests: rates, bodies, connections, headers; and the base of our ASGI middleware.
+
+It looks at HTTP alone, and changes the headers of answers as they begin.
 """
 
 from abc import ABC, abstractmethod
