@@ -123,7 +123,7 @@ def addresses() -> list[object]:
         *(cell_address(*cell.key) for cell in chosen[:12]),
         build_address("torch-2.2.2+cu121"),
     ]
-    return [*first, *(pytest.param(one, marks=pytest.mark.soak) for one in later)]
+    return [*first, *(pytest.param(one, marks=pytest.mark.soak) for one in later if one not in first)]
 
 
 @pytest.fixture(scope="module")
