@@ -176,7 +176,7 @@ def _in_short(reason: Reason) -> Iterator[str]:
 
 
 def _counted(answer: EnvironmentAnswer) -> Iterator[str]:
-    """What does not fail, in numbers."""
+    """The numbers of all that does not fail."""
     parts = {
         "pass": answer.of(Verdict.NOT_AFFECTED),
         "not known": answer.of(*UNKNOWN),
