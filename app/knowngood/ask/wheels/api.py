@@ -23,14 +23,14 @@ class WheelsQuery(BaseModel):
     python: Annotated[Words, Field(description="3.14, or 3.14t without the GIL; empty: any")] = ""
     platform: Annotated[Words, Field(description="linux-x86_64, windows-x86_64, macos-arm64, ...; empty: any")] = ""
 
-    gpu: Annotated[Words, Field(description="The GPU that it must have code for: H100, RTX 5090, sm_90")] = ""
+    hardware: Annotated[Words, Field(description="The GPU that it must have code for: H100, RTX 5090, sm_90")] = ""
     driver: Annotated[Words, Field(description="NVIDIA's driver that it must run on: 550.54.15")] = ""
     cuda: Annotated[Words, Field(description="The CUDA that it must be built for: 12.8")] = ""
 
     def answer(self, context: RequestContext) -> WheelAnswer:
         """Raises InvalidParameter for what is no version, Python, platform or GPU. Only for a GPU the store is read."""
         try:
-            machine, table = read_machine(self.gpu, self.driver, self.cuda), shipped_wheels()
+            machine, table = read_machine(self.hardware, self.driver, self.cuda), shipped_wheels()
             known = context.state.knowledge.now().knowledge.known if machine.gpu else None
             found = find_wheel(self.package, self.release, self.python, self.platform, table)
             return on_machine(found, machine, known, table, shipped_claims(), is_named=bool(self.release))
