@@ -341,13 +341,15 @@ class Environment:
 
     `possible` are the builds that it may be, the one that is told of first; none: such a wheel is not tested.
     `stand_ins` are those of the nearest tested wheel of the same release, which a policy may take for it. `packages`
-    are those beside torch (None: nothing is known of them).
+    are those beside torch (None: nothing is known of them). `is_refused` where the public index, which it is to come
+    from, has no such wheel.
     """
 
     possible: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
     is_assumed: bool = False
     packages: Mapping[str, str] | None = None
+    is_refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -388,7 +390,7 @@ def gate(
             is_about_it = concerns(store.issues[id_], environment.packages, is_named=id_ in named)
             effect, verdict = (policy.unknown, "not_run") if is_about_it else (Effect.PASS, "not_applicable")
             effects[id_, where] = (_ignored(id_, policy, now, effect), verdict, "not_known")
-        blocked = any(effect == "block" for effect, _, _ in effects.values())
+        blocked = environment.is_refused or any(effect == "block" for effect, _, _ in effects.values())
         return Told("block" if blocked else "insufficient_evidence", effects)
     reasons = {}
     is_answered = False
@@ -401,7 +403,7 @@ def gate(
             reasons[id_, class_] = (weighed, side.claim.verdict, assurance)
             is_answered = is_answered or counts
     effects_ = [effect for effect, _, _ in reasons.values()]
-    if "block" in effects_:
+    if environment.is_refused or "block" in effects_:
         return Told("block", reasons)
     doubt = (environment.is_assumed and policy.refuse_assumed) or not is_answered
     return Told("insufficient_evidence" if doubt or "insufficient" in effects_ else "pass", reasons)

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from knowngood.domain.builds.build import Build
@@ -62,8 +63,20 @@ class Asked:
     environment: Environment | None
 
 
-def meant(store: Store, wheel: Wheel, pythons: Collection[str], packages: Mapping[str, str] | None) -> Environment:
-    """The builds that this wheel may be, if any of them was ever measured; else those of the nearest wheel that was."""
+def meant(
+    store: Store, wheel: Wheel, pythons: Collection[str], packages: Mapping[str, str] | None, *, is_bare: bool = False
+) -> Environment:
+    """The builds that this wheel may be, if any of them was ever measured; else those of the nearest wheel that was. Of
+    the releases that are drawn `is_bare`, without a local part and for the public index, one never came.
+    """
+    known = _meant(store, wheel, pythons, packages)
+    return replace(known, is_refused=is_bare and f"torch\t{wheel.release}\t" not in WHEELS)
+
+
+WHEELS = (Path(__file__).parents[2] / "repros" / "wheels.tsv").read_text(encoding="utf-8")
+
+
+def _meant(store: Store, wheel: Wheel, pythons: Collection[str], packages: Mapping[str, str] | None) -> Environment:
     local = wheel.local or DEFAULTS.get(wheel.release, "")
     family = _possible(store, f"torch-{wheel.release}+{local}", pythons)
     if family is None:
@@ -132,7 +145,8 @@ def _a_name(chance: random.Random, store: Store, release: str) -> Stated:
     wheel = chance.choice([Wheel(release, _a_local(chance, release)), Wheel(release, is_assumed=True)])
     text = chance.choice(["{}", "v{}", "torch {}", "torch=={}"]).format(wheel.version)
     stated = chance.choice(["", "", "3.10", "3.12"])
-    return _with_python(Stated({"build": text}, meant(store, wheel, PYTHONS, None)), store, wheel, PYTHONS, stated)
+    asked = Stated({"build": text}, meant(store, wheel, PYTHONS, None, is_bare=wheel.is_assumed))
+    return _with_python(asked, store, wheel, PYTHONS, stated)
 
 
 def _a_file(chance: random.Random, store: Store, release: str, kind: str) -> Stated:
@@ -145,7 +159,8 @@ def _a_file(chance: random.Random, store: Store, release: str, kind: str) -> Sta
     content = form.write(wheel, words, packages)
     pythons = PYTHON_WORDS[words]
     stated = chance.choice(["", "", "", "3.11", "3.12"])
-    whole = Stated({"environment": {"name": form.name, "content": content}}, meant(store, wheel, pythons, packages))
+    meaning = meant(store, wheel, pythons, packages, is_bare=not form.takes_local)
+    whole = Stated({"environment": {"name": form.name, "content": content}}, meaning)
     return _with_python(whole, store, wheel, pythons, stated, is_marked=form.write is _requirements)
 
 
@@ -162,7 +177,8 @@ def _with_python(
         known = asked.meaning.packages if asked.meaning else None
         return Stated(fields, Environment(packages=known) if is_marked else None)
     packages = asked.meaning.packages if asked.meaning else None
-    return Stated(fields, meant(store, wheel, {stated}, packages))
+    is_refused = asked.meaning is not None and asked.meaning.is_refused
+    return Stated(fields, replace(meant(store, wheel, {stated}, packages), is_refused=is_refused))
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,16 @@ def no_wheel(
     Nothing is said of what the table cannot know: a Python or a platform that is not in it, a newer release.
     """
     releases = table.releases("torch")
-    platform = next(iter(platforms), LINUX)
-    is_known = len(platforms) <= 1 and platform in PLATFORMS and set(pythons) <= {*PYTHONS} and not torch.is_prerelease
-    if not is_known or not releases[0].version <= Version(torch.public) <= releases[-1].version:
+    platform, public = next(iter(platforms), LINUX), Version(torch.public)
+    if len(platforms) > 1 or platform not in PLATFORMS or torch.is_prerelease or not releases:
         return
-    answers = [find_wheel("torch", torch.public, python, platform, table) for python in sorted(pythons) or ("",)]
+    if not releases[0].version <= public <= releases[-1].version:
+        return
+    # A release that never came has no wheel for whatever Python.
+    asked = sorted(pythons) if any(release.version == public for release in releases) else []
+    if not set(asked) <= {*PYTHONS}:
+        return
+    answers = [find_wheel("torch", torch.public, python, platform, table) for python in asked or [""]]
     if all(answer.exists is False for answer in answers):
         yield Message("no_wheel", said=answers[-1].why)
 
