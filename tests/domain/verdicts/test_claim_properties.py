@@ -29,7 +29,7 @@ from knowngood.domain.issue import (
     variants_of,
 )
 from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.message import english, quoted
+from knowngood.domain.message import Message, english, quoted
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import complete, rows_of, unfolded
@@ -666,6 +666,7 @@ def resolved(known: Known, environment: oracle.Environment) -> ResolvedBuild:
         packages=environment.packages or {},
         pythons=tuple(sorted(known.builds[id_].python for id_ in ids)),
         variant=environment.stand_ins[0] if environment.stand_ins else "",
+        refusals=(Message("no_wheel", said="the index has none"),) if environment.is_refused else (),
     )
 
 
