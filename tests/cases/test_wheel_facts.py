@@ -81,6 +81,7 @@ LET_THROUGH = {
     "a local version that may mean 2.1.0 or 2.10": "torch==2.10.0\nnatten==0.17.0+torch210cu121",
     "the same of 2.1": "torch==2.1.2\nnatten==0.17.0+torch210cu121",
     "a vendor's preview of torch": "torch==2.5.0a0+e000cf0ad9.nv24.10\nflash-linear-attention==0.3.0",
+    "conda-forge's torch as pip lists it": "torch==2.5.1.post303\ntorchvision==0.20.1",
     "a package that was built from source": "torch==2.7.1\ntorchvision @ git+https://github.com/pytorch/vision@v0.23.0",
     "conda's package": CONDA.format("torchvision=0.19.0"),
     "two of which a marker chooses": (

@@ -27,7 +27,7 @@ def no_wheel(
     """
     releases = table.releases("torch")
     platform, public = next(iter(platforms), LINUX), Version(torch.public)
-    if len(platforms) > 1 or platform not in PLATFORMS or torch.is_prerelease or not releases:
+    if len(platforms) > 1 or platform not in PLATFORMS or not (releases and _is_plain(torch)):
         return
     if not releases[0].version <= public <= releases[-1].version:
         return
@@ -40,13 +40,20 @@ def no_wheel(
         yield Message("no_wheel", said=answers[-1].why)
 
 
+def _is_plain(torch: Version) -> bool:
+    """Whether it is a release as PyTorch numbers them: previews are vendors' too, and `2.5.1.post303` is conda-forge's,
+    which compiles packages beside it anew.
+    """
+    return not (torch.is_prerelease or torch.is_postrelease)
+
+
 def refused_pairs(
     torch: Version, packages: Mapping[str, Iterable[str]], python: str, table: WheelTable
 ) -> Iterator[Message]:
     """Refuse each of `packages`, with its versions by canonical name, that was made for another torch. Nothing is said
-    of a package with several versions, or beside a preview of torch.
+    of a package with several versions.
     """
-    if torch.is_prerelease:
+    if not _is_plain(torch):
         return
     for package, versions in packages.items():
         version, *others = versions
