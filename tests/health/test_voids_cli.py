@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -16,7 +15,6 @@ import pytest
 
 from knowngood.domain.access import Actor, Scope
 from knowngood.logging_setup import configure
-from knowngood.main import main
 from knowngood.share.store import export_bundle
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.queries import load_cells
@@ -38,20 +36,12 @@ Call = Callable[..., Done]
 
 
 @pytest.fixture
-def call(filled: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(filled: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Call) -> Call:
     """The real command line, in this process, over a store that is filled."""
     monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", filled.url.render_as_string(hide_password=False))
     configure("text", "warning")  # the server that is pushed to stands in this process too, and logs its requests
-
-    def calling(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["knowngood", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Done(int(ended.value.code or 0), told.out, told.err)
-
-    return calling
+    return command
 
 
 @pytest.fixture

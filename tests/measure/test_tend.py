@@ -71,7 +71,7 @@ def test_a_round_does_each_step_in_order_and_says_how_it_ended(small: Installati
 
 
 def test_a_step_that_fails_stops_no_other_and_is_told_at_the_end(small: Installation) -> None:
-    done = small.command("tend", "--once", "--steps", "wheels,snapshot", KNOWNGOOD_LOG_FORMAT="json")
+    done = small.command("tend", "--steps", "wheels,snapshot", KNOWNGOOD_LOG_FORMAT="json")
     assert (done.returncode, "Traceback" in done.stderr) == (4, False), done.stderr
     first, second = ended(done.stderr)
     assert (first["step"], first["code"], second["step"], second["code"]) == ("wheels", 4, "snapshot", 0)
@@ -114,7 +114,6 @@ def until(is_so: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
         (("--steps", "discover,sweep"), '"sweep" is no step; known: discover, wheels'),
         (("--every", "daily"), '"daily" is no time; write 30min'),
         (("--every", "0h"), '"0h" is no time'),
-        (("--every", "24h", "--once"), "exclude each other"),
         (("-o", "/proc/nowhere"), "/proc/nowhere cannot be made"),
     ],
 )

@@ -33,8 +33,7 @@ _UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(d
     "A step that fails stops no other. One round ends in 0, in 1 where a step found something (a release, a build that "
     "went), and in 4 where one failed.",
     names("--steps", f"Only these, in the order given; without: {', '.join(STEPS)}."),
-    flag("--once", help_="One round, as cron and systemd want it; so too without --every."),
-    text("--every", "Go on until stopped, a round each 30min, 24h or 7d.", "TIME"),
+    text("--every", "Go on until stopped, a round each 30min, 24h or 7d; one round without.", "TIME"),
     option("--minutes", type=MINUTES, default=60, help="How long measuring is planned to take; stopped at twice that."),
     HARDWARE,
     option("-o", "--output", type=PATH, help="Where snapshot and site go; `published` in the data folder unless said."),
@@ -44,7 +43,6 @@ _UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(d
 def tend(
     *,
     steps: Sequence[str],
-    once: bool,
     every: str,
     minutes: float,
     hardware: Sequence[str],
@@ -54,8 +52,6 @@ def tend(
     unknown = [name for name in steps if name not in STEPS]
     if unknown:
         raise BadRequest(f'--steps "{unknown[0]}" is no step; known: {", ".join(STEPS)}')
-    if once and every:
-        raise BadRequest("--once and --every exclude each other; name one of them")
     settings, pause, limit_s = read_settings(), _pause(every), 2 * minutes * 60
     folder = output or root(settings) / "published"
     given = _commands(folder, minutes, hardware)

@@ -26,7 +26,7 @@ from knowngood.gate.renderers.common import (
     snippet_parts,
     wrapped,
 )
-from knowngood.gate.renderers.text import SCREEN, fact_lines, help_lines, snippet_in_short, workaround_lines
+from knowngood.gate.renderers.text import SCREEN, fact_lines, fitting, help_lines, snippet_in_short, workaround_lines
 
 _INDENT = "    "
 
@@ -124,12 +124,8 @@ def environment_text(answer: EnvironmentAnswer, *, in_full: bool = False) -> str
     full += ["", *_others(answer), *rest, "More of one: knowngood issue ID"]
     if in_full or len(full) <= SCREEN:
         return "\n".join(full) + "\n"
-    failing, shown, lines = _each_once(answer.of(*FAILURES)), 0, list[str]()
-    for reason in failing:
-        more = list(_in_short(reason))
-        if shown and len(first) + len(lines) + len(more) + len(rest) + len(["", "", "left"]) > SCREEN:
-            break
-        shown, lines = shown + 1, [*lines, *more]
+    failing = _each_once(answer.of(*FAILURES))
+    lines, shown = fitting(map(list, map(_in_short, failing)), SCREEN - len(first) - len(rest) - len(["", "", "left"]))
     left = [f"{len(failing) - shown} more: --all. More of one: knowngood issue ID"] if shown < len(failing) else []
     return "\n".join([*first, "", *lines, *left, "", *rest] if failing else [*first, "", *rest]) + "\n"
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 
 from packaging.version import Version
 
-from knowngood.domain.builds.architectures import oldest_driver
+from knowngood.domain.builds.architectures import runs_cuda
 from knowngood.domain.builds.platforms import BACKENDS, LINUX
 from knowngood.domain.message import Message
 from knowngood.environments.resolve import index_of_variant
@@ -51,7 +50,7 @@ class TorchElsewhere:
             return variant.startswith(self.backend)
         found = _CUDA.fullmatch(variant)
         cuda = f"{found[1]}.{found[2]}" if found else ""
-        runs = not self.driver or bool(cuda and int(self.driver.partition(".")[0]) >= (oldest_driver(cuda) or inf))
+        runs = not self.driver or bool(cuda and runs_cuda(cuda, self.driver))
         return (variant == self.variant if self.variant else bool(cuda)) and runs and self.cuda in {"", cuda}
 
     @property

@@ -11,7 +11,7 @@ from itertools import groupby
 from packaging.version import Version
 
 from knowngood.ask.wheels.elsewhere import TorchElsewhere, package_elsewhere
-from knowngood.domain.builds.architectures import holds_code, oldest_driver
+from knowngood.domain.builds.architectures import cuda_objection, holds_code, oldest_driver
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.grouping import grouped
@@ -21,8 +21,8 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.answer import WheelAnswer, WheelChange
 from knowngood.environments.wheels.claims import WheelClaim
 from knowngood.environments.wheels.table import WheelRelease, WheelTable
+from knowngood.move.upgrade.constraints import read_driver
 
-_DRIVER = re.compile(r"[0-9]{3,4}(\.[0-9]{1,3}){0,2}")
 _CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
 _ELSEWHERE = ("rocm", "xpu")
 """Backends whose wheels are on PyTorch's own index alone."""
@@ -45,13 +45,9 @@ def read_machine(gpu: str, driver: str, cuda: str) -> WheelMachine:
     class_ = gpu.strip().casefold() if gpu.strip().casefold() in _ELSEWHERE else named.hardware if named else ""
     if gpu and not class_.startswith(("cuda-", *_ELSEWHERE)):
         raise BadRequest(f'"{gpu[:40]}" is no GPU that is known here; write for example H100, RTX 5090, sm_90 or MI300')
-    for text, form, example in (
-        (driver, _DRIVER, "driver version; write 550.54.15"),
-        (cuda, _CUDA, "CUDA; write 12.8"),
-    ):
-        if text and not form.fullmatch(text):
-            raise BadRequest(f'"{text[:40]}" is no {example}')
-    return WheelMachine(class_, driver, cuda)
+    if cuda and not _CUDA.fullmatch(cuda):
+        raise BadRequest(f'"{cuda[:40]}" is no CUDA; write 12.8')
+    return WheelMachine(class_, read_driver(driver), cuda)
 
 
 def on_machine(
@@ -124,12 +120,9 @@ class _Fitting:
             return Message("code_unread")
         if self.machine.gpu and not holds_code(code or (), self.machine.gpu):
             return Message("holds_no_code", gpu=self.machine.gpu.removeprefix("cuda-"))
-        oldest = oldest_driver(release.cuda) if release.cuda else None
-        if self.machine.driver and oldest is None:
+        if self.machine.driver and not release.cuda:
             return Message("cuda_unread")
-        if self.machine.driver and oldest and int(self.machine.driver.partition(".")[0]) < oldest:
-            return Message("driver_too_old", found=release.cuda, wanted=oldest, driver=self.machine.driver)
-        return None
+        return cuda_objection(release.cuda, self.machine.driver)
 
     def narrowed(self, answer: WheelAnswer, *, is_named: bool) -> WheelAnswer:
         asked = next((each for each in self.releases if str(each.version) == answer.release), None)
@@ -145,7 +138,7 @@ class _Fitting:
             said = Message("wheel_runs" if is_named else "releases_need", names=name, said=_needs(asked))
             why = said if is_named else clauses([self._span(), said])
             return replace(answer, release=str(asked.version), released=asked.day, why=why)
-        is_unread = objection.key in {"code_unread", "cuda_unread"}
+        is_unread = objection.key in {"code_unread", "cuda_unread", "driver_unknown"}
         nearest = self._nearest(asked)
         changes = tuple(WheelChange(str(each.version), "", f"pip install torch=={each.version}") for each in nearest)
         why = clauses([Message("wheel_does_not_run", name=name, said=objection), *self._other(asked, nearest)])

@@ -86,9 +86,12 @@ def oldest_driver(cuda: str) -> int | None:
 
 def driver_runs(build: Build, driver: str) -> bool | None:
     """Whether a driver (`550.54.15`; empty: none is known) runs the CUDA of a build; None where that is not known."""
-    if build.cuda is None:
-        return True
-    oldest = oldest_driver(build.cuda)
+    return True if build.cuda is None else runs_cuda(build.cuda, driver)
+
+
+def runs_cuda(cuda: str, driver: str) -> bool | None:
+    """The same for a version of CUDA."""
+    oldest = oldest_driver(cuda)
     return int(driver.partition(".")[0]) >= oldest if driver and oldest else None
 
 
@@ -96,9 +99,14 @@ def driver_objection(build: Build, driver: str) -> Message | None:
     """The objection to a build with a driver: that it is too old, or that this is not known. None where it runs it, or
     no driver is known.
     """
-    if not driver or build.cuda is None or driver_runs(build, driver):
+    return None if build.cuda is None else cuda_objection(build.cuda, driver)
+
+
+def cuda_objection(cuda: str, driver: str) -> Message | None:
+    """The same to a version of CUDA."""
+    if not driver or runs_cuda(cuda, driver):
         return None
-    oldest = oldest_driver(build.cuda)
+    oldest = oldest_driver(cuda)
     if oldest is None:
-        return Message("driver_unknown", found=build.cuda)
-    return Message("driver_too_old", found=build.cuda, wanted=oldest, driver=driver)
+        return Message("driver_unknown", found=cuda)
+    return Message("driver_too_old", found=cuda, wanted=oldest, driver=driver)

@@ -1,6 +1,6 @@
 """A ruling for a terminal and a log: plain text, no colours, the answer in the first line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from knowngood.gate.decision import MeasuredWorkaround, Reason, Ruling
 from knowngood.gate.renderers.common import (
@@ -121,6 +121,16 @@ def snippet_in_short(snippet: str, otherwise: str) -> Iterator[str]:
         yield from (f"{_INDENT * 2}{line}".rstrip() for line in code)
     else:
         yield from wrapped(one_line(otherwise), _INDENT * 2, _INDENT * 2)
+
+
+def fitting(blocks: Iterable[Sequence[str]], room: int) -> tuple[list[str], int]:
+    """The lines of as many blocks as so many lines hold, the first in any case; and how many blocks that are."""
+    lines, shown = list[str](), 0
+    for block in blocks:
+        if shown and len(lines) + len(block) > room:
+            break
+        lines, shown = [*lines, *block], shown + 1
+    return lines, shown
 
 
 def _unanswered_lines(ruling: Ruling) -> list[str]:

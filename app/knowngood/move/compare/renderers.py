@@ -13,7 +13,7 @@ from knowngood.domain.verdicts.inference import in_words, own_reason
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.markdown import escaped
-from knowngood.gate.renderers.text import SCREEN, snippet_in_short
+from knowngood.gate.renderers.text import SCREEN, fitting, snippet_in_short
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
 from knowngood.move.pair import Group, IssuePair, SideStanding, WorkaroundTurn, passes_needed, standing_of
 from knowngood.serialization.marks import in_text
@@ -129,18 +129,19 @@ _TURNED = (Group.NEWLY_BROKEN, Group.FIXED)
 def _in_short(group: Group, pairs: Sequence[IssuePair], room: int) -> Iterator[str]:
     """A group in at most so many lines: silent issues first, what is broken with what to do about it."""
     yield _heading(group, pairs)
-    lines, shown = list[str](), 0
-    for pair in sorted(pairs, key=lambda pair: (not pair.is_silent, -SEVERITY_RANK[pair.issue.severity])):
-        more = wrapped(f"{'∆' if pair.is_silent else '✕'}   {one_line(_title(pair))}", later="    ")
-        if group is Group.NEWLY_BROKEN and pair.workarounds:
-            workaround = pair.issue.workaround(pair.workarounds[0])
-            more += snippet_in_short(workaround.body, f"workaround that works there: {workaround.title}")
-        if shown and len(lines) + len(more) > room - len(["heading", "left"]):
-            break
-        shown, lines = shown + 1, [*lines, *more]
+    in_order = sorted(pairs, key=lambda pair: (not pair.is_silent, -SEVERITY_RANK[pair.issue.severity]))
+    blocks = ([*_line_in_short(pair, is_broken=group is Group.NEWLY_BROKEN)] for pair in in_order)
+    lines, shown = fitting(blocks, room - len(["heading", "left"]))
     yield from lines
     if shown < len(pairs):
         yield f"{len(pairs) - shown} more"
+
+
+def _line_in_short(pair: IssuePair, *, is_broken: bool) -> Iterator[str]:
+    yield from wrapped(f"{'∆' if pair.is_silent else '✕'}   {one_line(_title(pair))}", later="    ")
+    if is_broken and pair.workarounds:
+        workaround = pair.issue.workaround(pair.workarounds[0])
+        yield from snippet_in_short(workaround.body, f"workaround that works there: {workaround.title}")
 
 
 def _heading(group: Group, pairs: Sequence[IssuePair]) -> str:
