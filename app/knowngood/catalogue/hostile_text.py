@@ -89,9 +89,11 @@ def share_taken(compiled: "regex.Pattern[str]", text: str) -> float:
 
 def _plain_s() -> float:
     """Seconds that a plain search of 1 MiB takes here and now."""
-    began = time.thread_time()
-    _PLAIN.search(_PLAIN_TEXT)
-    return (time.thread_time() - began) * _SIZE / len(_PLAIN_TEXT)
+    began, took_s, searched = time.thread_time(), 0.0, 0
+    while not took_s:  # some clocks tick in milliseconds
+        _PLAIN.search(_PLAIN_TEXT)
+        took_s, searched = time.thread_time() - began, searched + len(_PLAIN_TEXT)
+    return took_s * _SIZE / searched
 
 
 def _took_s(compiled: "regex.Pattern[str]", text: str, plain_s: float) -> float:

@@ -68,7 +68,7 @@ _NOISE = re.compile(
     r"generation|(?:server|workstation) edition|gpu|super|sxm\d?|pcie?|nvl\d*|hbm\d\w?|oam|\d{2,3} ?gi?b)\b"
 )
 _CAPABILITY = re.compile(r"(?:cuda-?)?(?:sm|compute|capability|computecapability|cc)(\d{1,2})(\d)[a-z]?")
-_TARGET = re.compile(r"(?:rocm-?)?(gfx\d{3,4}[a-z]?)")
+_TARGET = re.compile(r"(?:rocm-?)?(gfx[0-9a-f]{3,4})")
 _CLASS = re.compile(r"(?:cpu|cuda|rocm)-[\w.]{2,40}")
 _LIKE_ZERO = str.maketrans({"o": "0"})
 _LONGEST, _ALIKE = 60, 0.85
