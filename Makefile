@@ -78,6 +78,6 @@ pictures: $(VENV)/.developer
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q
 
 lock: $(VENV)/.installed
-	$(COMPILE) --group dev --extra server --extra postgres -o requirements-dev.lock
+	$(COMPILE) --group dev --extra server --extra postgres --extra mcp -o requirements-dev.lock
 	$(COMPILE) --extra server -c requirements-dev.lock -o requirements.lock
 	$(COMPILE) --extra postgres --extra ray -c requirements-dev.lock -o requirements-fleet.lock

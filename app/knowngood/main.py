@@ -21,6 +21,7 @@ TABLE = {
         "wheels": ("knowngood.ask.wheels.cli", "Say whether there is a wheel, and what to change if not."),
         "find": ("knowngood.ask.lookup.cli", "Find issues, builds and hardware by name or by words."),
         "matrix": ("knowngood.matrix.overview.cli", "Print what is known now."),
+        "mcp": ("knowngood.commands.mcp", "Answer agents over standard input and output (MCP)."),
         "status": ("knowngood.commands.status", "Say what answers questions here, and how fresh it is."),
     },
     "Choose": {

@@ -12,7 +12,7 @@ from click.exceptions import NoSuchCommand
 from knowngood.domain.errors import BadRequest, NotInstalled
 
 _SETTINGS = {"help_option_names": ["--help"], "max_content_width": 120}
-_EXTRAS = {"ray": "ray", "psycopg": "postgres"}
+_EXTRAS = {"ray": "ray", "psycopg": "postgres", "mcp": "mcp"}
 _SERVER = "server"
 """Who asks needs none; whatever else is missing comes with this one."""
 
