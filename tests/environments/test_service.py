@@ -11,6 +11,7 @@ from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.message import SENTENCES
 from knowngood.environments.resolve import PYPI
 from knowngood.environments.service import NoSuchBuild, pasted_build
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.store.engine import Engine
 from tests.make import make_build
 from tests.web.asking import client_of
@@ -122,4 +123,4 @@ def test_what_is_no_build_is_refused_in_the_same_words_at_every_door(
 def test_a_build_that_nobody_measured_is_none_here_and_says_so() -> None:
     build, other = make_build("2.6.0+cu124"), make_build("2.7.1+cu126")
     with pytest.raises(NoSuchBuild, match="no evidence of it is stored here"):
-        pasted_build("torch==2.6.0+cu124", BuildNames({build.id: build, other.id: other}), {other.id})
+        pasted_build("torch==2.6.0+cu124", BuildNames({build.id: build, other.id: other}), {other.id}, shipped_wheels())

@@ -107,6 +107,26 @@ def test_a_decision_from_it_is_the_one_that_was_made_with_what_went_in() -> None
         assert rule(asked, read, NOON) == rule(asked, made, NOON)
 
 
+LISTED = "# read from the public index on 2026-01-01\ntorch\t2.6.0\t2025-01-29\t\t\t{tag}-manylinux_2_28_x86_64\t\n"
+
+
+@pytest.mark.parametrize(("tag", "blocks"), [("cp311-cp311", False), ("cp314-cp314", True)])
+def test_the_wheels_that_a_snapshot_lists_decide_whatever_this_release_lists(tag: str, blocks: bool) -> None:
+    made = knowledge()
+    listing = replace(made, known=replace(made.known, listed=LISTED.format(tag=tag)))
+    read = read_snapshot(write_snapshot(listing, KEY)).knowledge
+    ruling = rule(GateRequest(build="torch-2.6.0+cu124", python="3.11", issues=("toy-1",)), read, NOON)
+    assert [refusal.code for refusal in ruling.refusals] == (["no_wheel"] if blocks else [])
+
+
+def test_wheels_of_a_snapshot_that_cannot_be_read_are_refused_in_a_sentence() -> None:
+    made = knowledge()
+    listing = replace(made, known=replace(made.known, listed="# read on 2026-01-01\ntorch\tnone\n"))
+    read = read_snapshot(write_snapshot(listing, KEY)).knowledge
+    with pytest.raises(BadSnapshot, match="lists wheels as this release cannot read them"):
+        rule(GateRequest(build="torch-2.6.0+cu124", issues=("toy-1",)), read, NOON)
+
+
 def test_nobody_who_names_no_key_is_told_that_it_was_checked() -> None:
     read = read_snapshot(write_snapshot(knowledge(), KEY))
     assert isinstance(read, Snapshot)

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.hardware_classes import cpu_class, cuda_class
+from knowngood.domain.issue import parse_capability
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message
 
@@ -101,6 +102,17 @@ def hardware_named(text: str) -> NamedHardware | None:
     if match := _TARGET.fullmatch(key):
         return NamedHardware(match[1], f"rocm-{match[1]}")
     return NamedHardware(plain, plain) if _CLASS.fullmatch(plain) else None
+
+
+def gpu_capabilities() -> dict[str, str]:
+    """The compute capability of each GPU of the table by name, `12.0`; of AMD's the target, `gfx942`."""
+    named = {name: class_ for class_, names in _NAMES.items() for name in names.split(", ")}
+    capabilities = {name: parse_capability(class_) for name, class_ in named.items()}
+    return {
+        name: ".".join(map(str, capabilities[name] or [class_.removeprefix("rocm-")]))
+        for name, class_ in named.items()
+        if not class_.startswith("cpu-")
+    }
 
 
 def hardware_meant(text: str) -> NamedHardware | None:

@@ -10,7 +10,7 @@ from knowngood.domain.hardware_names import class_named
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import WheelTable
 
 
 class NoSuchBuild(KnownGoodError):
@@ -25,6 +25,7 @@ def stated_build(
     text: str,
     names: BuildNames,
     tested: Collection[str],
+    table: WheelTable,
     *,
     name: str = "",
     python: str = "",
@@ -35,9 +36,7 @@ def stated_build(
     BadEnvironment for a text that cannot be read.
     """
     stated = stated_in(text.encode(errors="replace"), name, python, groups)
-    return resolve(
-        replace(stated, platforms={**stated.platforms, **(platforms or {})}), names, tested, shipped_wheels()
-    )
+    return resolve(replace(stated, platforms={**stated.platforms, **(platforms or {})}), names, tested, table)
 
 
 def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
@@ -47,10 +46,10 @@ def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str]
     return foreign_text.read(read_environment, name, content, python=python, groups=groups)
 
 
-def pasted_build(text: str, names: BuildNames, tested: Collection[str]) -> ResolvedBuild:
+def pasted_build(text: str, names: BuildNames, tested: Collection[str], table: WheelTable) -> ResolvedBuild:
     """Resolve a pasted text to a build. Raises NoSuchBuild where there is none."""
     try:
-        resolved = stated_build(text, names, tested)
+        resolved = stated_build(text, names, tested, table)
     except BadEnvironment as error:
         raise NoSuchBuild(str(error)) from None
     if resolved.build is None:

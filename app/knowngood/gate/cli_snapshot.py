@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from knowngood.cli.context import make_data_dir, root
@@ -9,6 +10,7 @@ from knowngood.cli.knowledge import knowledge_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import FILE, OUTPUT, option
 from knowngood.domain.errors import BadRequest
+from knowngood.environments.wheels.table import FILE as WHEELS
 from knowngood.settings import read_settings
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, write_snapshot
 
@@ -22,7 +24,8 @@ _KEY = "snapshot-key.pem"
     example="snapshot -o knowngood.snapshot",
 )
 def snapshot(output: Path, key: Path | None) -> None:
-    knowledge = knowledge_here()
+    found = knowledge_here()
+    knowledge = replace(found, known=replace(found.known, listed=WHEELS.read_text(encoding="utf-8")))
     private = _private_key(key)
     data = write_snapshot(knowledge, private)
     partial = output.with_name(output.name + ".partial")

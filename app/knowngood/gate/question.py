@@ -33,7 +33,7 @@ from knowngood.domain.verdicts.verdict import (
     tried_here,
 )
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.gate.policy import Accept, Ignore, Policy, Variants
 
 UNKNOWN = frozenset({Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD})
@@ -101,7 +101,7 @@ class GateQuestion:
         """The base build, which need not be tested. Raises BadRequest."""
         if self.policy.base:
             try:
-                return resolve_build(self.policy.base, self.known.build_names, self.known.builds, shipped_wheels())
+                return resolve_build(self.policy.base, self.known.build_names, self.known.builds, wheels_of(self.known))
             except UnknownBuild as error:
                 raise BadRequest(f"base: {error}") from None
         if self.policy.only_new:

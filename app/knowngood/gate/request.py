@@ -19,7 +19,7 @@ from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue_selectors import Watch, read_severity
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.gate.asking import Answer, say
 from knowngood.gate.decision import Ruling, decide
 from knowngood.gate.policy import Policy, filled
@@ -174,7 +174,7 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
 
 
 def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
-    names, tested = knowledge.known.build_names, knowledge.tested
+    names, tested, table = knowledge.known.build_names, knowledge.tested, wheels_of(knowledge.known)
     with about(request.named("platform")):
         platforms = {**platform_of_gpus(policy.hardware), **parse_platform(request.platform or policy.platform)}
     with about(request.named("python")):
@@ -182,11 +182,11 @@ def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> Res
         file = request.environment
         if file is None:
             with about("build", OtherPython):
-                return resolve_build(request.build, names, tested, shipped_wheels(), python=python, platforms=platforms)
+                return resolve_build(request.build, names, tested, table, python=python, platforms=platforms)
         with about("environment", OtherPython):
             name = PurePath(file.name).name
             return stated_build(
-                file.content, names, tested, name=name, python=python, groups=request.groups, platforms=platforms
+                file.content, names, tested, table, name=name, python=python, groups=request.groups, platforms=platforms
             )
 
 

@@ -48,7 +48,7 @@ from knowngood.environments.log_cleaning import (
     versions_of,
 )
 from knowngood.environments.resolve import ResolvedBuild, resolve, resolve_build
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.store.knowledge.model import Knowledge
 
 Place = tuple[str, str]
@@ -338,10 +338,10 @@ def complete(
     UnknownBuild for a name that is no build id.
     """
     known = knowledge.known
-    resolved = resolve(stated_by(explanation.versions), known.build_names, knowledge.tested, shipped_wheels())
+    resolved = resolve(stated_by(explanation.versions), known.build_names, knowledge.tested, wheels_of(known))
     if build:
         named = resolve_build(
-            build, known.build_names, knowledge.tested, shipped_wheels(), platforms=resolved.platforms
+            build, known.build_names, knowledge.tested, wheels_of(known), platforms=resolved.platforms
         )
         resolved = replace(named, gpus=resolved.gpus, driver=resolved.driver)
     elsewhere = bool(why_not_tested(resolved.platforms))

@@ -18,6 +18,7 @@ from knowngood.environments.service import (
     pasted_build,
     worst_gpu,
 )
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.store.engine import reading
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.forms import Form, own_address
@@ -65,7 +66,7 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> t
         )
     if environment:
         try:
-            resolved = pasted_build(environment, known.build_names, known.tested)
+            resolved = pasted_build(environment, known.build_names, known.tested, wheels_of(known))
         except NoSuchBuild as error:
             raise NoSuchBuild(context.write(Message("no_build_here", why=str(error))), error.nearest) from None
         gpu = worst_gpu(resolved, known)

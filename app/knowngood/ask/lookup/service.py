@@ -14,7 +14,7 @@ from knowngood.domain.verdicts.matrix import telling_build, telling_class
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.wheels.refusals import torch_bounds
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.gate.decision import Reason, Ruling, decide
 from knowngood.gate.question import FAILURES
 from knowngood.gate.request import GateRequest, read_question
@@ -76,7 +76,7 @@ def answer_environment(request: GateRequest, knowledge: Knowledge, now: datetime
     return EnvironmentAnswer(
         question.resolved,
         {name: packages[name] for name in sorted(concerned)},
-        torch_bounds(packages, question.build.python if question.build else "", shipped_wheels()),
+        torch_bounds(packages, question.build.python if question.build else "", wheels_of(known)),
         replace(ruling, reasons=tuple(sorted(reasons, key=_worst_first))),
     )
 

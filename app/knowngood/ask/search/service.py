@@ -31,6 +31,7 @@ from knowngood.environments.service import (
     pasted_build,
     worst_gpu,
 )
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.query.evaluate import View, columns_left, matching, of_issues
 from knowngood.query.fields import ALIASES, FIELDS
 from knowngood.query.parser import And, BadQuery, Query, Text, parse
@@ -158,7 +159,7 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
 
 def _of_environment(text: str, known: Known) -> SearchAnswer:
     try:
-        resolved = pasted_build(text, known.build_names, known.tested)
+        resolved = pasted_build(text, known.build_names, known.tested, wheels_of(known))
     except NoSuchBuild as error:
         near = [_build_hit(known.builds[id_], "") for id_ in error.nearest]
         return _answer("", near, note=Message("no_build_here", why=str(error)))

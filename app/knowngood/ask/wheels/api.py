@@ -1,10 +1,14 @@
-"""`/api/v1/wheels`: whether the public index has a wheel, from the table that comes with this release."""
+"""`/api/v1/wheels`: whether the public index has a wheel, from the table that comes with this release.
+
+`/api/v1/facts`: all that such answers rest on.
+"""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
+from knowngood.ask.wheels.facts import Facts, facts_of
 from knowngood.ask.wheels.machine import on_machine, read_machine
 from knowngood.domain.errors import BadRequest
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel
@@ -44,3 +48,11 @@ def wheels(context: Context, query: Annotated[WheelsQuery, Query()]) -> Response
     asked.
     """
     return context.json(query.answer(context))
+
+
+@router.get("/facts", response_model=Facts)
+def facts(context: Context) -> Response:
+    """The facts of wheels that answers here rest on, as one document: what the public index lists, what was read in
+    installed wheels, GPUs and drivers by name, and claims with their sources.
+    """
+    return context.answer(lambda session: facts_of(context.known(session)), context.json)

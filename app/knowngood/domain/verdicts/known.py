@@ -31,7 +31,8 @@ class Known:
     `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
     once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
     known but what was measured: of a past moment the evidence of the rules is not at hand. `flaky` and `verdicts` are
-    as in `Claims`. `wheels` are the lists of architectures that were read, by torch's version (`2.6.0+cu124`).
+    as in `Claims`. `wheels` are the lists of architectures that were read, by torch's version (`2.6.0+cu124`). `listed`
+    is the table of the public index as the text of its file (empty: the one that comes with this release).
     """
 
     issues: Mapping[str, Issue]
@@ -43,6 +44,7 @@ class Known:
     flaky: frozenset[CellPlace] | None = None
     verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
     wheels: Mapping[str, WheelCode] = field(default_factory=dict)
+    listed: str = field(default="", repr=False)
 
     @cached_property
     def tested(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -17,6 +17,8 @@ from packaging.version import Version
 
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.builds.platforms import PLATFORMS
+from knowngood.domain.errors import BadSnapshot
+from knowngood.domain.verdicts.known import Known
 
 PYTHONS = (*(f"3.{minor}" for minor in range(7, 16)), "3.13t", "3.14t", "3.15t")
 """The Pythons that people ask about; those with a t have no GIL."""
@@ -115,7 +117,22 @@ class WheelTable:
 
 @cache
 def shipped_wheels() -> WheelTable:
-    first, *lines = FILE.read_text(encoding="utf-8").splitlines()
+    return read_table(FILE.read_text(encoding="utf-8"))
+
+
+def wheels_of(known: Known) -> WheelTable:
+    """The table that goes with what is known: that of its snapshot, else that of this release. Raises BadSnapshot."""
+    if not known.listed:
+        return shipped_wheels()
+    try:
+        return read_table(known.listed)
+    except ValueError as error:
+        raise BadSnapshot(f"the snapshot lists wheels as this release cannot read them ({error!r:.100})") from None
+
+
+@lru_cache(maxsize=4)
+def read_table(text: str) -> WheelTable:
+    first, *lines = text.splitlines()
     releases = dict[str, list[WheelRelease]]()
     for line in lines:
         package, version, day, yanked, requires, tags, needs = line.split("\t")

@@ -10,7 +10,7 @@ from knowngood.domain.issue_selectors import Watch, find_issue
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.environments.installed import state_here
 from knowngood.environments.resolve import ResolvedBuild, resolve
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.gate.decision import Reason, decide
 from knowngood.gate.in_code.finding import Finding
 from knowngood.gate.policy import Effect, Policy
@@ -25,7 +25,7 @@ def ask_gate(written: str, hardware: Sequence[str]) -> list[Finding]:
     """The findings on the issue that is meant, one for each class on which it can exist. Raises UnknownIssue."""
     knowledge = _knowledge()
     issue = find_issue(written, knowledge.known.issues)
-    resolved = resolve(state_here(), knowledge.known.build_names, knowledge.tested, shipped_wheels())
+    resolved = resolve(state_here(), knowledge.known.build_names, knowledge.tested, wheels_of(knowledge.known))
     return findings_of([issue], resolved, hardware, knowledge)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from knowngood.domain.errors import BadEnvironment, BadRequest, OtherPython
 from knowngood.environments.resolve import ResolvedBuild, resolve
 from knowngood.environments.service import stated_in
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.store.knowledge.model import Knowledge
 
 _TIMEOUT_S = 60
@@ -80,7 +80,7 @@ def _stated(path: str, content: bytes, knowledge: Knowledge) -> ResolvedBuild | 
     """None where it states no torch."""
     stated = stated_in(content, Path(path).name)
     known = knowledge.known
-    return resolve(stated, known.build_names, known.builds, shipped_wheels()) if stated.all_of("torch") else None
+    return resolve(stated, known.build_names, known.builds, wheels_of(known)) if stated.all_of("torch") else None
 
 
 def _git(*arguments: str) -> str:

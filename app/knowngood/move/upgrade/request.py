@@ -22,7 +22,7 @@ from knowngood.domain.message import Message, clauses, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.environments.wheels.refusals import refused_pairs
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.gate.policy import Policy, filled
 from knowngood.gate.request import WATCHED, BadField, about
 from knowngood.move.upgrade.candidates import ENOUGH, UpgradeQuestion
@@ -99,7 +99,7 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
     constraints = _constraints(request, knowledge, policy.hardware)
     of_wheel = (knowledge.known.against(start, class_, constraints.driver) for class_ in constraints.hardware)
     pairs = {name: (version,) for name, version in constraints.packages.items() if version}
-    refused = refused_pairs(start.build_id.version, pairs, start.python, shipped_wheels())
+    refused = refused_pairs(start.build_id.version, pairs, start.python, wheels_of(knowledge.known))
     against = tuple(Message("where_you_are", said=sentence) for sentence in (*of_wheel, *refused) if sentence)
     gpus = [constraints.names.get(class_, class_) for class_ in constraints.hardware if parse_capability(class_)]
     return UpgradeQuestion(
@@ -121,14 +121,17 @@ def start_of(
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     One may set out from what nobody measured.
     """
-    names, builds = knowledge.known.build_names, knowledge.known.builds
+    known = knowledge.known
+    names, builds, table = known.build_names, known.builds, wheels_of(known)
     with about("platform"):
         platforms = parse_platform(platform)
     with about("environment"):
         try:
-            return stated_build(content, names, builds, name=name, python=python, groups=groups, platforms=platforms)
+            return stated_build(
+                content, names, builds, table, name=name, python=python, groups=groups, platforms=platforms
+            )
         except OtherPython:
-            return stated_build(content, names, builds, name=name, groups=groups, platforms=platforms)
+            return stated_build(content, names, builds, table, name=name, groups=groups, platforms=platforms)
 
 
 def start_name(resolved: ResolvedBuild) -> str:
@@ -143,7 +146,7 @@ def gpus_of(resolved: ResolvedBuild) -> tuple[str, ...]:
 
 
 def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[Message, ...]]:
-    builds = knowledge.known.builds
+    builds, table = knowledge.known.builds, wheels_of(knowledge.known)
     written = request.start.strip()
     if not written:
         raise BadField("from", "say which build you are on: its id, or the version of torch")
@@ -157,7 +160,7 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     except UnknownBuild as error:
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
-    remarks = resolve_build(written, knowledge.known.build_names, builds, shipped_wheels(), python=known).notes
+    remarks = resolve_build(written, knowledge.known.build_names, builds, table, python=known).notes
     return start, (*([clauses(remarks)] if remarks else []), *([] if platforms else [TAKEN]))
 
 
@@ -196,7 +199,7 @@ def relevant_packages(packages: Mapping[str, str], knowledge: Knowledge) -> tupl
     """
     concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
     claimed = {companion.package for build in knowledge.known.builds.values() for companion in build.companions}
-    table = shipped_wheels().packages
+    table = wheels_of(knowledge.known).packages
     return has_of({name: packages[name] for name in packages if name in concerned | claimed | {*table}})
 
 
@@ -255,5 +258,5 @@ def _constraints(request: UpgradeRequest, knowledge: Knowledge, classes: Sequenc
         (*cuda, *pins),
         names,
         dict(sorted((request.packages or {}).items())),
-        shipped_wheels(),
+        wheels_of(knowledge.known),
     )

@@ -191,6 +191,7 @@ def _body(knowledge: Knowledge) -> dict[str, Any]:
         "flaky": sorted(flaky),
         "wheels": [known.wheels[torch] for torch in sorted(known.wheels)],
         "lists": list(knowledge.lists.values()),
+        **({"listed": known.listed} if known.listed else {}),
     }
 
 
@@ -274,6 +275,7 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime, version: int) -> Knowle
         as_of=as_of,
         flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
         wheels={code["torch"]: read_value(WheelCode, code) for code in body.get("wheels", ())},
+        listed=body.get("listed", ""),
         verdicts={place: _VERDICTS[row[_KNOWN_AT_ONCE - 1]] for place, row in cells.items()},
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}
