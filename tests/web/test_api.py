@@ -207,7 +207,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         (f"/api/v1/builds/{BAD.id}", 3),
         (f"/api/v1/cells/pytorch-151290/{BAD.id}", 9),
         ("/api/v1/runs", 3),
-        ("/api/v1/changes", 4),  # generation, issues, steps, imports
+        ("/api/v1/changes", 5),  # generation, issues, steps, imports, checks of builds
         (f"/api/v1/compare?a={OLD.id}&b={BAD.id}", 3),  # generation twice (it waits its turn), what is kept being of it
         ("/api/v1/charts", 2),
         ("/api/v1/lifespans", 2),

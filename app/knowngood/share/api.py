@@ -120,11 +120,13 @@ class CellTurnBody(OfCellBody):
 
 @fields_of(Change, without={"turns"})
 class ChangeBody(Body):
-    """The changes by one cause. `run` and `run_url` where the cause is a run, `origin` where it is an import."""
+    """The changes by one cause. `run` and `run_url` where the cause is a run, `origin` where it is an import, `builds`
+    where the package index was asked: it has no cells then.
+    """
 
     run_url: Annotated[str | None, BeforeValidator(lambda run: run_address(run) if run else None)] = read_from("run")
     issues: list[str]
-    summary: Annotated[str, BeforeValidator(lambda turns: english(in_summary(turns)))] = read_from("turns")
+    summary: Annotated[str, BeforeValidator(lambda news: english(in_summary(news)))] = read_from("news")
     cells: list[CellTurnBody] = read_from("turns")
 
 

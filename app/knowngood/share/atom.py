@@ -6,12 +6,13 @@ control characters (2.2.1, tried 2026-11-21).
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import cast
 from xml.etree import ElementTree as ET
 
+from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import Message, clauses, english, joined
 from knowngood.domain.verdicts.changes import Cause, CellTurn, Change, CureNews, CureTurn
@@ -72,7 +73,9 @@ def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: s
 
 def title_of(change: Change) -> Message:
     """`pytorch-151290: fails on 2 builds`; several issues by their number."""
-    named, sentence = change.issues, summary(change.turns)
+    named, sentence = change.issues, summary(change.news)
+    if not named:
+        return sentence
     return (
         Message("issue", issue=named[0], said=sentence)
         if len(named) == 1
@@ -80,11 +83,17 @@ def title_of(change: Change) -> Message:
     )
 
 
-def summary(turns: Iterable[CellTurn]) -> Message:
+def summary(news: Sequence[BuildCheck | CellTurn]) -> Message:
     """`fails on 2 cells, passes on 1 cell; workaround eager_mask stopped working on 1 cell`.
 
-    First measurements come last, and are said to be that.
+    First measurements come last, and are said to be that. Of builds: `torch-2.6.0 can no longer be installed`.
     """
+    checks = [check for check in news if isinstance(check, BuildCheck)]
+    if checks:
+        kinds = {"installable_no_more": False, "installable_again": True}
+        told = {key: [check for check in checks if check.is_installable is able] for key, able in kinds.items()}
+        return joined("then", [Message(key, said=_builds(some)) for key, some in told.items() if some])
+    turns = [turn for turn in news if isinstance(turn, CellTurn)]
     turned = [turn for turn in turns if turn.is_turned]
     cures = [(id_, cure) for turn in turns for id_, cure in turn.workarounds.items()]
     counts = Counter(cure_words(id_, cure) for id_, cure in cures if cure.news in _WORTH_A_TITLE)
@@ -102,7 +111,12 @@ def summary(turns: Iterable[CellTurn]) -> Message:
     return clauses(parts) if parts else Message("workarounds_open")
 
 
-_NAMED = 4  # workarounds in a title
+def _builds(checks: Sequence[BuildCheck]) -> Message:
+    names = tuple(check.build for check in checks)
+    return Message("names", names=names) if len(names) <= _NAMED else Message("builds", n=len(names))
+
+
+_NAMED = 4  # workarounds or builds in a title
 _WORTH_A_TITLE = frozenset(
     {CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.NOW_WORKS, CureNews.NOW_HELPS_IN_PART}
 )
@@ -128,6 +142,9 @@ def _counted(verdicts: Iterable[Verdict]) -> list[Message]:
 
 def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:
     yield f"<p>{escape(because(change))}</p>"
+    if change.builds:
+        lines = (f"{escape(check.build)}: {escape(check.why or 'can be installed again')}" for check in change.builds)
+        yield f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
     left = _LINES
     for id_ in change.issues:
         turns = [turn for turn in change.turns if turn.issue == id_]
@@ -157,6 +174,7 @@ _CAUSE_WORDS: Mapping[Cause, str] = {
     Cause.NOTE: "voided or restored by a person",
     Cause.VOID: "results of a worker were voided",
     Cause.UNVOID: "voided results of a worker count again",
+    Cause.INDEX: "the package index was asked",
     Cause.DERIVED: "derived anew from the stored evidence by other rules",
 }
 

@@ -15,7 +15,7 @@ from knowngood.domain.verdicts.changes import Change, changes_of, only
 from knowngood.matrix.lookups import find_watch_list
 from knowngood.matrix.overview.selection import Names, Words, named_issues, refuse_unknown
 from knowngood.store.engine import Session
-from knowngood.store.evidence.changes import load_earlier, load_news
+from knowngood.store.evidence.changes import load_checks, load_earlier, load_news
 from knowngood.store.queries import load_builds, load_issues
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.urls import CHANGES_FEED, feed_address
@@ -62,9 +62,10 @@ def load_changes(session: Session, query: ChangesQuery) -> News:
     line = _line(session, query.line)
     steps = load_news(session, _STEPS, issues=wanted, line=line)
     changes = changes_of(steps, load_earlier(session, steps), first=query.first)
-    return News(
-        only(changes, hardware=hardware)[: query.limit], issues, query, _about(query, line), _write_query(query, line)
-    )
+    checks = load_checks(session, _STEPS, line) if wanted is None else ()
+    found = [*only(changes, hardware=hardware), *checks]
+    newest = sorted(found, key=lambda change: (change.at, change.key), reverse=True)[: query.limit]
+    return News(tuple(newest), issues, query, _about(query, line), _write_query(query, line))
 
 
 def _named(names: Sequence[str], issues: Mapping[str, Issue]) -> list[str]:

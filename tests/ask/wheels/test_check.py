@@ -11,6 +11,8 @@ import pytest
 
 from knowngood.ask.wheels.rules import check_build, listing_of
 from knowngood.domain.builds.package_index import IndexFile
+from knowngood.store.engine import connect, reading
+from knowngood.store.evidence.changes import load_checks
 from tests.commands.given import Call
 from tests.forked_commands import run_command
 from tests.make import make_build
@@ -129,6 +131,19 @@ def test_each_build_that_went_is_named_and_ends_in_1(tmp_path: Path, registry: R
 
 def _yanked(wheel: MadeWheel) -> MadeWheel:
     return replace(wheel, yanked="a wrong result")
+
+
+def test_what_went_and_came_back_is_kept_in_the_store(tmp_path: Path, registry: Registry) -> None:
+    usual = registry.wheels
+    for wheels in (usual, [_yanked(wheel) for wheel in usual], usual):
+        registry.wheels = wheels
+        check(tmp_path, registry)
+    with reading(connect(f"sqlite:///{tmp_path}/data/knowngood.sqlite3")) as s:
+        changes = load_checks(s, 10)
+    assert [[(one.build, one.is_installable) for one in change.builds] for change in changes] == [
+        [("torch-9.1.0+cu124", True)],
+        [("torch-9.1.0+cu124", False)],
+    ]
 
 
 def test_a_resolution_finds_what_a_listing_cannot(tmp_path: Path, registry: Registry) -> None:

@@ -10,6 +10,7 @@ import feedparser
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.issue_selectors import Watch
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
@@ -20,7 +21,8 @@ from knowngood.domain.vocabulary import StatusLabel
 from knowngood.domain.watch_list import WatchListContent
 from knowngood.share.atom import title_of
 from knowngood.share.service import News
-from knowngood.store.engine import Engine
+from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.evidence.changes import note_checks
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import shown, values_of
@@ -186,6 +188,20 @@ def test_a_poll_of_a_feed_that_has_nothing_new_costs_nothing(client: TestClient,
     assert first.headers["content-type"] == "application/atom+xml; charset=utf-8"
     again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+
+
+def test_a_build_that_went_is_told_everywhere_but_of_issues(own: TestClient, own_engine: Engine) -> None:
+    with unit_of_work(own_engine) as s:
+        note_checks(s, [BuildCheck(BAD.id, is_installable=False, why="torch was <yanked>")], [], NOON)
+    (found,) = changes(own)
+    assert (found["cause"], found["cells"], found["summary"]) == ("index", [], f"{BAD.id} can no longer be installed")
+    assert found["builds"] == [{"build": BAD.id, "is_installable": False, "why": "torch was <yanked>"}]
+    page = own.get("/changes").text
+    assert f"{BAD.id} can no longer be installed" in page
+    assert "torch was &lt;yanked&gt;" in page
+    (entry,) = feed(own, "/feeds/changes.atom").entries
+    assert (entry.title, "torch was &lt;yanked&gt;" in entry.content[0].value) == (found["summary"], True)
+    assert [one["key"] for one in changes(own, "?limit=1")] == [found["key"]]
 
 
 def test_an_empty_store_says_that_nothing_changed(own: TestClient) -> None:

@@ -4,7 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from knowngood.domain.access import Actor
+from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
 from knowngood.domain.verdicts.notes import NoteKind
@@ -13,7 +16,7 @@ from knowngood.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVerdic
 from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.store.evidence.changes import load_earlier, load_news
+from knowngood.store.evidence.changes import load_checks, load_earlier, load_news, note_checks
 from knowngood.store.evidence.notes import add_note
 from knowngood.store.migrations import migrate
 from knowngood.store.tables import events
@@ -46,6 +49,38 @@ def test_a_run_tells_what_it_changed_why_and_which_workaround_turned(engine: Eng
         WorkaroundVerdict.EFFECTIVE,
         CureNews.FIRST_MEASURED,
     )
+
+
+def checked(engine: Engine, *answers: bool | None, by_resolution: bool = False) -> list[list[tuple[str, bool | None]]]:
+    """Ask an index once a day, and read what it made news of, newest first."""
+    for day, able in enumerate(answers):
+        with unit_of_work(engine) as s:
+            check = BuildCheck(BUILD.id, able, "" if able else "yanked")
+            note_checks(s, [check], [BUILD.id] if by_resolution else [], NOON + timedelta(days=day))
+    with reading(engine) as s:
+        return [[(check.build, check.is_installable) for check in change.builds] for change in load_checks(s, 100)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "news"),
+    [
+        ((True, True), []),
+        ((False, False), [False]),
+        ((False, None, False), [False]),
+        ((None, False, True, False), [False, True, False]),
+    ],
+)
+def test_only_a_build_that_went_or_came_back_is_news(engine: Engine, answers: list[bool], news: list[bool]) -> None:
+    assert checked(engine, *answers) == [[(BUILD.id, able)] for able in news]
+    with reading(engine) as s:
+        assert [len(load_checks(s, 100, line)) for line in ("2.6", "2.7")] == [len(news), 0]
+
+
+def test_a_listing_does_not_take_back_what_a_resolution_found(engine: Engine) -> None:
+    went = [[(BUILD.id, False)]]
+    assert checked(engine, False, by_resolution=True) == went
+    assert checked(engine, True) == went
+    assert checked(engine, True, by_resolution=True) != went
 
 
 def test_the_same_result_again_is_no_news(engine: Engine) -> None:

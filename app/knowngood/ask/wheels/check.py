@@ -3,18 +3,25 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from knowngood.ask.wheels.rules import DEFAULT_ORIGIN, BuildCheck, check_build, listing_of
+from knowngood.ask.wheels.rules import DEFAULT_ORIGIN, check_build, listing_of
+from knowngood.cli.context import opened
+from knowngood.cli.knowledge import has_store
 from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.errors import IndexUnusable
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.verdicts.outcome import TroubleCode
+from knowngood.settings import read_settings
+from knowngood.store.engine import may_write, unit_of_work
+from knowngood.store.evidence.changes import note_checks
 from knowngood_workers.provision.provisioner import choose_cache
 from knowngood_workers.provision.resolver import ProvisionFailure, Resolver
 from knowngood_workers.provision.simple_index import SimpleIndex
@@ -66,3 +73,11 @@ def check_resolved(builds: Iterable[Build]) -> Iterator[BuildCheck]:
 
 def _is_past(moment: float) -> bool:
     return monotonic() > moment
+
+
+def keep(checks: Iterable[BuildCheck], resolved: Collection[str]) -> None:
+    """Announce in the store what is news, where there is a store that may be written."""
+    settings = read_settings()
+    if has_store(settings) and may_write(engine := opened(settings)):
+        with unit_of_work(engine) as s:
+            note_checks(s, checks, resolved, datetime.now(UTC))

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 import click
 
 from knowngood.ask.wheels.machine import on_machine, read_machine
-from knowngood.ask.wheels.rules import BuildCheck
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import known_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, argument, flag, option, text
+from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import english
@@ -112,7 +112,7 @@ def _lines(answer: WheelAnswer) -> Iterator[str]:
 
 def _check(resolve: int, backends: str, *, as_json: bool) -> Exit:
     # What asks an index and resolves comes with the server's packages.
-    from knowngood.ask.wheels.check import check_listed, check_resolved
+    from knowngood.ask.wheels.check import check_listed, check_resolved, keep
     from knowngood_workers.provision.index_config import read_index
     from knowngood_workers.provision.simple_index import SimpleIndex
 
@@ -127,6 +127,7 @@ def _check(resolve: int, backends: str, *, as_json: bool) -> Exit:
         sys.stdout.write(json.dumps([vars(checks[build.id]) for build in builds], ensure_ascii=False, indent=2) + "\n")
     else:
         sys.stdout.write("\n".join(_check_lines([checks[build.id] for build in builds], counts)) + "\n")
+    keep(checks.values(), [build.id for build in chosen])
     return Exit.FINDING if counts[False] else Exit.OK
 
 

@@ -1,7 +1,6 @@
 """Whether a build can still be installed, by what its index lists: pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -9,7 +8,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.package_index import BuildCheck, IndexFile
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.grouping import grouped
 from knowngood.environments.wheels.table import WheelRelease
@@ -18,15 +17,6 @@ DEFAULT_ORIGIN = "default"
 
 Listing = Mapping[Version, Sequence[WheelRelease]]
 """The wheels that an index lists of one project, by version; each alone, since one may be yanked and others not."""
-
-
-@dataclass(frozen=True)
-class BuildCheck:
-    """Whether a build can be installed; None where nobody could be asked. `why` is empty where it can."""
-
-    build: str
-    is_installable: bool | None
-    why: str = ""
 
 
 def listing_of(files: Iterable[IndexFile]) -> Listing:

@@ -1,4 +1,4 @@
-"""Files of a package index, as values."""
+"""A package index, as values: its files, and whether a build can be installed from it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,3 +17,12 @@ class IndexFile:
     yanked: str | None = None
     metadata: str | None = None
     requires_python: str = ""
+
+
+@dataclass(frozen=True)
+class BuildCheck:
+    """Whether a build can be installed; None where nobody could be asked. `why` is empty where it can."""
+
+    build: str
+    is_installable: bool | None
+    why: str = ""

@@ -6,12 +6,13 @@ thousands of cells at once. A change shows each cell as it was before the cause 
 its first verdict has not changed: it is shown only on request, and marked as a first measurement.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from knowngood.domain.builds.build import parse_build_id
+from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.verdict import HELPING, OfCell, Verdict, WorkaroundVerdict
 
@@ -21,7 +22,8 @@ Place = tuple[str, str, str]
 
 class Cause(StrEnum):
     """A cause that makes cells change: a run here, an imported bundle, an edit of the catalogue, what somebody said of
-    a cell, that all results of a worker were voided or count again, or that they were derived anew by other rules.
+    a cell, that all results of a worker were voided or count again, that they were derived anew by other rules, or that
+    the package index was asked.
     """
 
     RUN = "run"
@@ -31,6 +33,7 @@ class Cause(StrEnum):
     VOID = "void"
     UNVOID = "unvoid"
     DERIVED = "derived"
+    INDEX = "index"
 
 
 class CureNews(StrEnum):
@@ -141,7 +144,9 @@ class CellTurn(OfCell):
 
 @dataclass(frozen=True)
 class Change:
-    """The cells turned by one cause; `key` names it for good. `turns` stand by issue, then class, then release."""
+    """The cells turned by one cause; `key` names it for good. `turns` stand by issue, then class, then release. Where
+    the package index was asked it has none, and `builds` are those that can no longer, or again, be installed.
+    """
 
     key: str
     at: datetime
@@ -149,6 +154,11 @@ class Change:
     run: str
     origin: str
     turns: tuple[CellTurn, ...]
+    builds: tuple[BuildCheck, ...] = ()
+
+    @property
+    def news(self) -> Sequence[BuildCheck | CellTurn]:
+        return self.builds or self.turns
 
     @property
     def issues(self) -> tuple[str, ...]:

@@ -32,6 +32,9 @@ _PLACE = ("issue", "build", "hardware")
 CHANGED, IMPORTED = "cell_changed", "imported"
 """The kinds of the events that tell a cell's change, and of those that tell where a bundle came from."""
 
+CHECKED = "build_checked"
+"""The kind of the events that tell that a build can no longer, or again, be installed."""
+
 VOIDED, UNVOIDED = "results_voided", "results_unvoided"
 """The kinds of the events that tell what became of all results of a worker."""
 

@@ -2,19 +2,31 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 
+from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.domain.message import Message
-from knowngood.domain.verdicts.changes import Cause, CellNews, Earlier, Place
+from knowngood.domain.verdicts.changes import Cause, CellNews, Change, Earlier, Place
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict, WorkaroundVerdict
 from knowngood.serialization.by_type import read_value
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
-from knowngood.store.evidence.cells import CHANGED, IMPORTED, UNVOIDED, VOIDED, derive_until
+from knowngood.store.evidence.cells import (
+    CHANGED,
+    CHECKED,
+    IMPORTED,
+    UNVOIDED,
+    VOIDED,
+    announce,
+    derive_until,
+    touch,
+)
 from knowngood.store.queries import load_cells
 from knowngood.store.statements import among, place_of
 from knowngood.store.tables import attempts, cells, events, notes
@@ -36,7 +48,7 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, 
     """
     wanted = [events.c.kind == CHANGED] if issues is None else [_steps_of(issues)]
     if line:
-        wanted.append(_event_value(s, "build").startswith(f"torch-{line}.", autoescape=True))
+        wanted.append(_of_line(s, line))
     newest = sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit + 1)
     news = _all_news(s, s.execute(newest).all()[::-1])
     if len(news) <= limit:
@@ -45,11 +57,46 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, 
     return whole or news[1:]
 
 
+def note_checks(s: Session, checks: Iterable[BuildCheck], resolved: Collection[str], now: datetime) -> None:
+    """Announce what is news: a build that could be installed until now, or could not. Where nothing was announced it
+    could. A listing does not take back what a resolution found (`resolved` are the builds of this one).
+    """
+    touch(s)
+    told = s.execute(sa.select(events.c.data).where(events.c.kind == CHECKED).order_by(events.c.id)).scalars()
+    last = {data["build"]: data for data in told}
+    for check in checks:
+        was = last.get(check.build, {"is_installable": True, "resolved": False})
+        is_known = check.is_installable is not None and (check.build in resolved or not was["resolved"])
+        if was["is_installable"] is not check.is_installable and is_known:
+            announce(s, CHECKED, now, **vars(check), resolved=check.build in resolved)
+
+
+def load_checks(s: Session, limit: int, line: str = "") -> tuple[Change, ...]:
+    """The newest of what was announced so, of the builds of one line of torch or of all; what was found at once is one
+    change.
+    """
+    wanted = [events.c.kind == CHECKED, *([_of_line(s, line)] if line else [])]
+    newest = s.execute(sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit))
+    checks = unreadable.readable("events", ((str(row.id), row) for row in newest), _check)
+    return tuple(
+        Change(f"index {at.isoformat()}", at, Cause.INDEX, "", "", (), tuple(check for _, check in some))
+        for at, some in grouped(checks, itemgetter(0)).items()
+    )
+
+
+def _check(row: Any) -> tuple[datetime, BuildCheck]:  # noqa: ANN401 - a row of the driver
+    return row.at, BuildCheck(row.data["build"], row.data["is_installable"], row.data["why"])
+
+
 def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int) -> tuple[CellNews, ...]:
     """The newest steps of one cell, in the order in which they happened."""
     of_cell = sa.and_(_steps_of([issue]), _event_value(s, "build") == build, _event_value(s, "hardware") == hardware)
     newest = sa.select(events).where(of_cell).order_by(events.c.id.desc()).limit(limit)
     return _all_news(s, s.execute(newest).all()[::-1])
+
+
+def _of_line(s: Session, line: str) -> sa.ColumnElement[bool]:
+    return _event_value(s, "build").startswith(f"torch-{line}.", autoescape=True)
 
 
 def _event_value(s: Session, name: str) -> sa.ColumnElement[str]:

@@ -103,5 +103,6 @@ CAUSES = {
     Cause.NOTE: "voided or restored by a person",
     Cause.VOID: "results of a worker were voided",
     Cause.UNVOID: "voided results count again",
+    Cause.INDEX: "the package index was asked",
     Cause.DERIVED: "derived anew",
 }
