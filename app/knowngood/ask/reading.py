@@ -27,9 +27,11 @@ _FAILED = re.compile(
     r"\berror:|\bSegmentation fault\b|\bcore dumped\b|\bFatal Python error\b|\bterminate called\b",
     re.MULTILINE,
 )
-_COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information|^[|] NVIDIA-SMI \d", re.MULTILINE)
+_COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information|^[| ]*NVIDIA-SMI \d", re.MULTILINE)
 _LISTED = re.compile(
-    r"^\[\[packages?\]\]|^[ \t]*Package[ \t]+Version\b|^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE
+    r"^\[\[packages?\]\]|^[ \t]*Package[ \t]+Version\b|^[# \t]*Name[ \t]+Version[ \t]+Build\b|"
+    r"^\[(?:pypi-)?dependencies\]|^[ \t]*-[ \t](?:conda|pypi): |^(?:FROM|RUN|from|run)[ \t]\S",
+    re.MULTILINE,
 )
 _PIN = re.compile(
     r"[A-Za-z0-9][\w.-]{0,80}(?:\[[\w, -]{0,80}\])?\s*(?:[=~<>!]=?=?\s*[\dv]|@\s*\S)|#|--?\w|"

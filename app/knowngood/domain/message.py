@@ -321,6 +321,8 @@ SENTENCES: Mapping[str, str] = {
     # What was made of an environment.
     "taken_as_linux": "taken as Linux x86-64",
     "python_not_stated": "Python is not stated; of those that it may be the catalogue has this build for {found} alone",
+    "torch_of_machine": "which torch runs there: {command}",
+    "files_unread": "not read, and what they ask for is not known: {names}",
     "pythons_open": "Python is not stated: it may be {found} or {last}",
     "default_variant": '"{build}" names no CUDA variant; taken as that of the default index, {found}',
     "only_variant": '"{build}" names no CUDA variant; taken as the only one in the catalogue, {found}',

@@ -1,20 +1,24 @@
-"""conda's packages, and the lists of `conda list`, also with `--explicit` and `--export`.
+"""conda's packages, the lists of `conda list`, also with `--explicit` and `--export`, and pixi's files.
 
 conda calls torch `pytorch`, and what it is built for stands in `pytorch-cuda` or in the build string; such a build is
 noted as the pin `pytorch-cuda` (or `cpuonly`), whichever way it was said.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from knowngood.domain.builds.platforms import platform_of
 from knowngood.environments.python_markers import pythons_of, state
 from knowngood.environments.resolve import CONDA, PinnedPackage, StatedEnvironment
 from knowngood.environments.source import (
     MOST_PACKAGES,
     Source,
+    Table,
     address,
     canonical,
+    find_pin,
+    read_toml,
     refuse_long_lines,
     show,
 )
@@ -107,6 +111,76 @@ def _exported_pins(source: Source, line: int, text: str) -> Iterable[PinnedPacka
     return _pins(match["name"], match["version"], match["build"], "", line)
 
 
+_OF_ENVIRONMENT = re.compile(r"  ([\w-]{1,80}):")
+_OF_PLATFORM = re.compile(r"      ((?:linux|osx|win|noarch)[\w-]{0,40}):")
+_LOCKED = re.compile(r"      - (conda|pypi): (\S{1,2000})")
+
+
+def read_pixi_lock(source: Source, python: str) -> StatedEnvironment:
+    """pixi.lock: of each environment its packages for Linux on x86-64, else for the one platform that it is for. Its
+    environments are what `groups` names. It is written in lines of one form: YAML of its size takes seconds.
+    """
+    refuse_long_lines(source)
+    places: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
+    name = platform = ""
+    for line, text in enumerate(source.text.split("\n"), 1):
+        if text == "packages:":
+            break
+        if match := _OF_ENVIRONMENT.fullmatch(text):
+            name = match[1]
+        elif match := _OF_PLATFORM.fullmatch(text):
+            platform = match[1]
+        elif match := _LOCKED.fullmatch(text):
+            places.setdefault((name, platform), []).append((line, match[1], match[2]))
+            if len(places[name, platform]) > MOST_PACKAGES:
+                raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+    chosen = source.chosen(name for name, _ in places)
+    of = {platform for name, platform in places if canonical(name) in chosen}
+    ours = _LINUX if _LINUX in of or not of else min(of)
+    pins: list[PinnedPackage] = []
+    for (name, platform), packages in places.items():
+        for line, kind, place in packages if canonical(name) in chosen and platform == ours else ():
+            found = find_pin(place, line=line)
+            pins.extend(_explicit_pins(source, line, place) if kind == "conda" else [found] if found else [])
+    stated = {found: ours} if (found := platform_of(ours)) and len(of) == 1 else {}
+    return replace(_with_python("pixi.lock", source, python, pins), platforms=stated)
+
+
+_LINUX = "linux-64"
+
+
+def read_pixi(source: Source, python: str) -> StatedEnvironment:
+    """pixi.toml: what it asks for of conda and of PyPI. Its features are what `groups` names."""
+    data = read_toml(source)
+    features = dict(data.table("feature").named_tables())
+    tables = [data, *(table for name, table in features.items() if canonical(name) in source.chosen(features))]
+    tables += [table.table("target").table(name) for table in tables for name in (_LINUX, "linux", "unix")]
+    specs, pins = list[Spec](), list[PinnedPackage]()
+    for table in tables:
+        for name, asked in _asked(table, "dependencies"):
+            build = asked.text("build")
+            wanted = f"{name} {asked.text('version')}" + (f"[build='{build}']" if build else "")
+            specs.append(read_spec(wanted, asked.text("channel"), source, 0))
+            pins += specs[-1].pins
+        for name, asked in _asked(table, "pypi-dependencies"):
+            match = re.fullmatch(r"={2,3} ?([\w.!+]{1,80})", asked.text("version").strip())
+            place = asked.text("url") or asked.text("path") or (asked.text("git") and f"git+{asked.text('git')}")
+            version, index = match[1] if match else "", address(asked.text("index"))
+            pins.append(PinnedPackage(canonical(name), version, address(place), index))
+    if len(pins) > MOST_PACKAGES:
+        raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
+    pythons = pythons_of(next((spec.wanted for spec in specs if spec.name == "python"), ""), stated=python, source=source)
+    platforms = [*data.table("workspace").texts("platforms"), *data.table("project").texts("platforms")]
+    stated = {platform_of(one): one for one in platforms[:1] if len(platforms) == 1}
+    return replace(state("pixi.toml", ((pin, pythons) for pin in pins), pythons), is_whole=False, platforms=stated)
+
+
+def _asked(table: Table, key: str) -> Iterator[tuple[str, Table]]:
+    """What is asked for of each package: a text is a version."""
+    for name, value in table.table(key).values.items():
+        yield name, Table(table.source, {"version": value}) if isinstance(value, str) else table.table(key).table(name)
+
+
 def is_export(text: str) -> bool:
     """Whether every line is NAME=VERSION=BUILD; one that is tells nothing of a requirements file."""
     lines = [line.strip() for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
@@ -144,6 +218,10 @@ def _read_lines(
             pins.extend(read(source, line, text))
         if len(pins) > MOST_PACKAGES:
             raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+    return _with_python(kind, source, python, pins)
+
+
+def _with_python(kind: str, source: Source, python: str, pins: Sequence[PinnedPackage]) -> StatedEnvironment:
     installed = next((pin.version for pin in pins if pin.name == "python"), "")
     pythons = pythons_of(installed, stated=python, source=source)
     return state(kind, ((pin, pythons) for pin in pins), pythons)

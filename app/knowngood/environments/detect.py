@@ -11,12 +11,13 @@ from knowngood.environments.platform_reading import platforms_in
 from knowngood.environments.pyproject import PYPROJECT, is_script, read_pyproject, read_script
 from knowngood.environments.requirements_txt import (
     is_table,
+    read_dockerfile,
     read_package_list,
     read_requirements,
     read_table,
 )
 from knowngood.environments.resolve import StatedEnvironment
-from knowngood.environments.source import Source, Table, read_source, read_toml
+from knowngood.environments.source import Source, Table, canonical, read_source, read_toml
 
 _JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
 _TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
@@ -32,25 +33,26 @@ _PROMPT = re.compile(
     r"(?:uv|pip3?|python3?|conda|mamba|micromamba)[ \t].*$",
     re.MULTILINE,
 )
+_WITH_GROUPS = (PYPROJECT, "uv.lock", "poetry.lock", "pixi.toml", "pixi.lock")
 _EXPLICIT = re.compile(r"^@EXPLICIT[ \t]*$", re.MULTILINE)
 _REFUSED = {
     "pipfile": "states what a project asks for, not what is installed; give Pipfile.lock",
     "setup.py": "states what a project asks for, not what is installed; give pip freeze",
     "setup.cfg": "states what a project asks for, not what is installed; give pip freeze",
     "conda-lock.yml": "is not read; give conda-lock render --kind explicit, or conda list --explicit",
-    "pixi.lock": "is not read; give pixi workspace export conda-explicit-spec, or conda list --explicit",
 }
 
 
 def read_environment(name: str, content: bytes, *, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
     """Read what somebody says is installed. `name` is the file's (may be empty: then the content decides). `groups` are
-    extras and groups of a pyproject.toml; none named are all of them.
+    the extras and groups that are installed, for files that have some; none named, or `all`, are all of them.
 
     `python` is the Python that the caller states (`3.12`); markers are read for it, else for those that the file
     allows, and what they leave open is kept. Raises OtherPython where the file is for other ones than `python`, and
     BadEnvironment, of which that is one; nothing else, whatever `content` holds.
     """
-    source = read_source(name, content)
+    named = () if "all" in groups else tuple(map(canonical, groups))
+    source = replace(read_source(name, content), groups=named)
     if not name:
         source = replace(source, text=_PROMPT.sub("", source.text))
     try:
@@ -58,20 +60,32 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
     except BadRequest as error:
         raise source.wrong(0, str(error)) from None
     try:
-        environment = _read(source, stated, groups)
+        environment = _read(source, stated)
     except RecursionError:
         raise BadEnvironment(
             f"{source.name}: is nested too deep to be a lock file; write it anew with its tool"
         ) from None
-    if groups and environment.kind != PYPROJECT:
-        raise source.wrong(0, f"is no pyproject.toml, which alone has groups to be named ({environment.kind})")
+    if groups and environment.kind not in _WITH_GROUPS:
+        raise source.wrong(0, f"has no groups to be named ({environment.kind}); {', '.join(_WITH_GROUPS)} have them")
+    if environment.unread and not any(pin.version for pin in environment.all_of("torch")):
+        file, line = next(iter(environment.unread.items()))
+        raise source.wrong(
+            line,
+            f'includes "{file}", which is not here; give one list with everything in it (pip freeze, or uv pip compile)',
+        )
     return replace(environment, platforms={**platforms_in(source.text), **environment.platforms})
 
 
-def _read(source: Source, python: str, groups: Sequence[str]) -> StatedEnvironment:
+def _read(source: Source, python: str) -> StatedEnvironment:
     base = source.name.lower()
     if base in _REFUSED:
         raise source.wrong(0, _REFUSED[base])
+    if re.fullmatch(r"(?:docker|container)file(?:\..*)?|.*\.dockerfile", base):
+        return read_dockerfile(source, python)
+    if base == "pixi.lock":
+        return conda_list.read_pixi_lock(source, python)
+    if base == "pixi.toml" or (not base.endswith(".py") and _PIXI.search(source.text)):
+        return conda_list.read_pixi(source, python)
     if base.endswith((".yml", ".yaml")):
         return _read_yml(source, python)
     if base == "pipfile.lock":
@@ -79,7 +93,7 @@ def _read(source: Source, python: str, groups: Sequence[str]) -> StatedEnvironme
     if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
         return _read_lock(source, base, python)
     if base == PYPROJECT or (not base.endswith((".lock", ".json")) and _is_project(source)):
-        return read_pyproject(source, python, groups)
+        return read_pyproject(source, python)
     if base.endswith(".py"):
         return read_script(source, python)
     return _read_by_content(source, python)
@@ -142,9 +156,14 @@ def _has_in_metadata(data: Table, key: str) -> bool:
     return isinstance(metadata, dict) and key in metadata
 
 
+_BUILT = re.compile(r"^[ \t]*FROM[ \t]+\S+|^[ \t]*RUN[ \t]+(?:.*\s)?pip3?[ \t]+install\b", re.MULTILINE)
+_PIXI = re.compile(r"^\[(?:feature\.[\w-]{1,80}\.)?(?:pypi-)?dependencies\]", re.MULTILINE)
+_PIXI_LOCK = re.compile(r"^environments:[ \t]*\n", re.MULTILINE)
 # In this order: a list of conda's may hold what looks like another format further down.
 _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
     (is_script, read_script),
+    (lambda source: _BUILT.search(source.text), read_dockerfile),
+    (lambda source: _PIXI_LOCK.search(source.text), conda_list.read_pixi_lock),
     (lambda source: source.text.lstrip().startswith("{"), _read_pipfile),
     (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
     (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),

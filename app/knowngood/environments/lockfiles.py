@@ -1,7 +1,8 @@
 """Lock files: uv.lock, pylock.toml (PEP 751), poetry.lock, pdm.lock and Pipfile.lock."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
 
@@ -15,10 +16,10 @@ from knowngood.environments.python_markers import (
 )
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment, host_of
 from knowngood.environments.source import (
-    MOST_PACKAGES,
     Source,
     Table,
     address,
+    canonical,
     checked_name,
     checked_version,
     is_for_linux,
@@ -29,6 +30,7 @@ from knowngood.environments.source import (
 )
 
 _PYPI = "https://pypi.org/simple"
+_GROUPS = ("optional-dependencies", "dev-dependencies")
 _LOCAL = ("path", "directory", "editable", "virtual")
 
 _Wanted = tuple[str, str, str]
@@ -41,14 +43,14 @@ _Wanted = tuple[str, str, str]
 def read_uv_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
     """The packages that are reached from the project's own, over edges whose markers hold, on any Python that is open.
 
-    Extras and groups are taken whole, because nobody says which are installed.
+    Extras and groups are taken whole where nobody says which are installed.
     """
     if "version" not in data.values:
         raise source.wrong(0, "has no version; a uv.lock starts with one. Write it anew with uv lock")
     pythons = pythons_of(data.text("requires-python"), stated=python, source=source)
     packages = data.tables("package")
     names = [checked_name(table.text("name"), table) for table in packages]
-    reached = _reach(packages, names, pythons)
+    reached = _reach(source, packages, names, pythons)
     pins = [(_uv_pin(table, name), on) for table, name, on in zip(packages, names, reached, strict=True) if on]
     return state("uv.lock", pins, pythons)
 
@@ -64,7 +66,9 @@ def _uv_pin(table: Table, name: str) -> PinnedPackage:
     return PinnedPackage(name, version, local, address(origin.text("registry")), table.line)
 
 
-def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[str]) -> list[frozenset[str]]:
+def _reach(
+    source: Source, packages: Sequence[Table], names: Sequence[str], pythons: frozenset[str]
+) -> list[frozenset[str]]:
     """The Pythons on which each package is installed. What a wish may mean is reached once for each Python,
     however many have the same wish.
     """
@@ -73,12 +77,16 @@ def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[s
         origin = _plain(table.table("source"))
         for wanted in {(name, version, place) for version in ("", table.text("version")) for place in ("", origin)}:
             meant.setdefault(wanted, []).append(at)
-    wishes = [[(_wanted(wish), wish.text("marker"), wish.line) for wish in _wishes(table)] for table in packages]
-    roots = [at for at, table in enumerate(packages) if {"editable", "virtual"} & set(table.table("source").values)]
+    roots = {at for at, table in enumerate(packages) if {"editable", "virtual"} & set(table.table("source").values)}
+    groups = source.chosen(name for at in roots for key in _GROUPS for name in packages[at].table(key).values)
+    wishes = [
+        [(_wanted(wish), wish.text("marker"), wish.line) for wish in _wishes(table, groups if at in roots else ())]
+        for at, table in enumerate(packages)
+    ]
     forks = [_forked(table, pythons) for table in packages]
     reached = [frozenset[str]() for _ in packages]
     wanted_pythons: dict[_Wanted, frozenset[str]] = {}
-    todo = deque((at, pythons) for at in roots or range(len(packages)))
+    todo = deque((at, pythons) for at in sorted(roots) or range(len(packages)))
     while todo:
         at, on = todo.popleft()
         new = (on & forks[at]) - reached[at]
@@ -105,7 +113,7 @@ def _plain(table: Table) -> str:
 
 def _forked(table: Table, pythons: frozenset[str]) -> frozenset[str]:
     """The Pythons of the forks that a package is locked for."""
-    markers = _texts(table, "resolution-markers")
+    markers = table.texts("resolution-markers")
     return _on_any_of(markers, table, pythons) if markers else pythons
 
 
@@ -113,12 +121,14 @@ def _on_any_of(markers: Sequence[str], table: Table, pythons: frozenset[str]) ->
     return frozenset[str]().union(*(narrow(pythons, marker, table.source, table.line) for marker in markers))
 
 
-def _wishes(table: Table) -> Iterator[Table]:
+def _wishes(table: Table, chosen: Collection[str]) -> Iterator[Table]:
+    """The dependencies, with those of the `chosen` extras and groups; none are all of them."""
     yield from table.tables("dependencies")
-    for key in ("optional-dependencies", "dev-dependencies"):
+    for key in _GROUPS:
         groups = table.table(key)
         for name in groups.values:
-            yield from groups.tables(name)
+            if not chosen or canonical(name) in chosen:
+                yield from groups.tables(name)
 
 
 # --- pylock.toml ----------------------------------------------------------------------------------------------------
@@ -173,24 +183,33 @@ def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> froze
 
 # --- poetry.lock ----------------------------------------------------------------------------------------------------
 
+_MAIN = "main"
+
 
 def read_poetry_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
-    """Packages without a source are PyPI's. Locks of Poetry 1 hold no markers: all of their packages are taken."""
+    """Packages without a source are PyPI's. Locks of Poetry 1 hold neither markers nor groups: all of their packages
+    are taken.
+    """
     pythons = pythons_of(data.table("metadata").text("python-versions"), stated=python, source=source)
     named = [(table, checked_name(table.text("name"), table)) for table in data.tables("package")]
+    names = [*data.table("extras").values, *chain.from_iterable(table.texts("groups") for table, _ in named)]
+    chosen = [_MAIN, *source.chosen(name for name in names if name != _MAIN)]
     pins = (
         (_poetry_pin(table, name), on)
         for table, name in named
-        if (on := _on_any_of(_poetry_markers(table), table, pythons))
+        if (on := _on_any_of(_poetry_markers(table, chosen), table, pythons))
     )
     return state("poetry.lock", pins, pythons)
 
 
-def _poetry_markers(table: Table) -> list[str]:
-    """One marker for all groups, or one for each: any of them will do."""
+def _poetry_markers(table: Table, chosen: Collection[str]) -> list[str]:
+    """One marker for all groups of a package, or one for each: any of those that are installed will do."""
+    groups = table.texts("groups")
+    if groups and not {*map(canonical, groups)} & {*chosen}:
+        return []
     if isinstance(table.values.get("markers"), dict):
-        groups = table.table("markers")
-        return [groups.text(group) for group in groups.values]
+        markers = table.table("markers")
+        return [markers.text(group) for group in markers.values if canonical(group) in chosen]
     return [table.text("markers")]
 
 
@@ -270,10 +289,3 @@ def _pipfile_pin(table: Table, name: str, indexes: dict[str, str]) -> PinnedPack
         return pin_of_place(place, name, version)
     index = indexes.get(table.text("index"), "") or (next(iter(indexes.values())) if len(indexes) == 1 else "")
     return PinnedPackage(name, version, index=index if host_of(index) else "")
-
-
-def _texts(table: Table, key: str) -> list[str]:
-    value = table.values.get(key, [])
-    if not isinstance(value, list) or len(value) > MOST_PACKAGES or not all(isinstance(text, str) for text in value):
-        raise table.wrong(f"{key} is no list of texts; write the file anew with its tool")
-    return list(value)

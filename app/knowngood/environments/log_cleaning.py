@@ -228,6 +228,7 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "GPU",
         (
             r"^(?:GPU models and configuration: ?)?GPU \d{1,2}: ([^\n(]{1,60})",
+            r"^\|[ ]{1,4}\d{1,2}  (\S.{2,40}?)[ ]{1,20}(?:On|Off|N/A|WDDM|TCC|MCDM)[ ]{1,4}\|",  # nvidia-smi
             (
                 r"\b(NVIDIA (?:GeForce |Tesla |RTX )?(?-i:[A-Z0-9])[\w-]{1,20}"
                 r"(?: (?:\w*\d\w*|Ti|Super|Ada|Blackwell|Generation|Laptop|PCIe|NVL)\b){0,2})"
@@ -326,7 +327,7 @@ def read_collected(source: Source, python: str) -> StatedEnvironment:
     packages = {canonical(name): version for name, version in _PIP.findall(pasted.text)[:MOST_PACKAGES]}
     return replace(
         stated,
-        kind="collect_env",
+        kind="collect_env" if "PyTorch version:" in pasted.text else "nvidia-smi",
         pins=(
             *stated.pins,
             *(PinnedPackage(*package) for package in packages.items() if not _KNOWN.fullmatch(package[0])),

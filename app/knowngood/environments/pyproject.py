@@ -25,12 +25,10 @@ from knowngood.environments.source import (
 from knowngood.serialization.toml_positions import KeyPath, map_lines
 
 PYPROJECT = "pyproject.toml"
-ALL_GROUPS = "all"
 
 _LARGEST = _MOST_CHARACTERS = 512 << 10  # as of a requirements file: packaging reads 500 KB a second
 _DEEPEST = 20
 _MOST_SOURCES = 30  # of one package
-_SHOWN_GROUPS = 8
 _OPENS, _CLOSES = "# /// script", "# ///"
 _EXACT = re.compile(r"(?:={1,3}\s*)?(?P<version>[0-9][A-Za-z0-9.!+_-]*)")
 _POETRY = ("tool", "poetry")
@@ -56,7 +54,7 @@ def read_script(source: Source, python: str) -> StatedEnvironment:
     data = _read_small(Source(source.name, _metadata_of(source)))
     lists = {"": [_Wish(text, ("dependencies", at)) for at, text in _texts(data, "dependencies")]}
     project = _Project(data, lists, pythons_of(data.text("requires-python"), stated=python, source=source))
-    return project.state("script metadata (PEP 723)", ())
+    return project.state("script metadata (PEP 723)")
 
 
 def is_script(source: Source) -> bool:
@@ -84,11 +82,8 @@ def _metadata_of(source: Source) -> str:
 # --- pyproject.toml -------------------------------------------------------------------------------------------------
 
 
-def read_pyproject(source: Source, python: str, groups: Sequence[str] = ()) -> StatedEnvironment:
-    """[project] with its extras, [dependency-groups], and what uv and Poetry write beside or in their place.
-
-    `groups` are extras and groups that are installed; none named, or `all`, are all of them.
-    """
+def read_pyproject(source: Source, python: str) -> StatedEnvironment:
+    """[project] with its extras, [dependency-groups], and what uv and Poetry write beside or in their place."""
     data = _read_small(source)
     own, poetry = data.table("project"), data.table("tool").table("poetry")
     if not (own.values or poetry.values or "dependency-groups" in data.values):
@@ -103,7 +98,7 @@ def read_pyproject(source: Source, python: str, groups: Sequence[str] = ()) -> S
     wanted = own.text("requires-python") or _as_text(poetry.table("dependencies").values.get("python"))
     lists = _lists(data, own, poetry)
     project = _Project(data, lists, pythons_of(wanted, stated=python, source=source), canonical(own.text("name")))
-    return project.state(PYPROJECT, groups)
+    return project.state(PYPROJECT)
 
 
 def _read_small(source: Source) -> Table:
@@ -185,11 +180,12 @@ class _Project:
     def source(self) -> Source:
         return self.data.source
 
-    def state(self, kind: str, groups: Sequence[str]) -> StatedEnvironment:
+    def state(self, kind: str) -> StatedEnvironment:
         sources, indexes = _Sources.of(self.data), tuple(_indexes(self.data))
         lines, pins, size = map_lines(self.source.text), list[_On](), 0
         is_read: dict[str, bool] = {}
-        for wish in dict.fromkeys(wish for group in self._chosen(groups) for wish in self._in(group, 0, is_read)):
+        groups = ["", *self.source.chosen(filter(None, self.lists))]
+        for wish in dict.fromkeys(wish for group in groups for wish in self._in(group, 0, is_read)):
             line = lines.line_of(wish.path)
             size += len(wish.text)
             if size > _MOST_CHARACTERS or len(pins) > MOST_PACKAGES:
@@ -197,16 +193,6 @@ class _Project:
             for pin, on in read_line(self.source, line, " ".join(wish.text.split()), self.pythons):
                 pins.extend(sources.place(pin, on, wish.group))
         return replace(state(kind, pins, self.pythons, indexes), is_whole=False)
-
-    def _chosen(self, groups: Sequence[str]) -> list[str]:
-        """The canonical names of the chosen groups. Raises BadEnvironment for a name that no group here has."""
-        named = [canonical(name) for name in groups]
-        for name, written in zip(named, groups, strict=True):
-            if name != ALL_GROUPS and name not in self.lists:
-                known = ", ".join(sorted(self.lists)[1 : _SHOWN_GROUPS + 1])
-                has = f"has {known}" if known else "has no extras and no groups"
-                raise self.source.wrong(0, f'no extra or group is called "{show(written)}"; the file {has}')
-        return list(self.lists) if not named or ALL_GROUPS in named else ["", *named]
 
     def _in(self, group: str, depth: int, is_read: dict[str, bool]) -> Iterator[_Wish]:
         """The wishes of a group with all that it includes: other groups, and extras of the project itself

@@ -1,7 +1,7 @@
 """Pythons that a part of a lock is for. Markers are read for CPython on Linux x86_64: builds are measured on that."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 
@@ -10,7 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from knowngood.domain.errors import OtherPython
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
-from knowngood.environments.source import Source, read_wheel_name, show
+from knowngood.environments.source import Source, canonical, read_wheel_name, show
 
 # Far beyond the newest, so that ">=3.14" alone never looks like one Python.
 _EVERY = tuple(f"3.{minor}" for minor in range(8, 21))
@@ -22,6 +22,7 @@ _MOST_EXTRAS = 8
 # What a character costs that is parsed, and one of a specifier that is compared, beside one of a marker evaluated; and
 # what an evaluation costs by itself, in characters.
 _PARSED, _COMPARED, _BEGUN = 5, 20, 50
+_EXTRA = re.compile(r"\b(extra)\s*(==|!=)\s*([\"'])(?:(?:extra|group)-(\d{1,3})-)?([^\"']{1,200})\3")
 _QUOTED = re.compile(r"""["']([^"']*)["']""")
 
 
@@ -128,6 +129,8 @@ def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> f
     """Keep the `pythons` on which a marker holds. Raises BadEnvironment."""
     if not marker.strip():
         return pythons
+    if source.groups:
+        marker = _EXTRA.sub(lambda match: _decided(match, source.groups), marker)
     try:
         if "python" not in marker:
             return pythons if _holds(marker, _EVERY[0], source, line) else frozenset()
@@ -137,6 +140,15 @@ def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> f
         raise source.wrong(
             line, f'"{show(marker)}" is no marker ({reason}); write the file anew with its tool'
         ) from None
+
+
+def _decided(match: re.Match[str], groups: Collection[str]) -> str:
+    """What a marker says of an extra or a group, as something that holds or not: these are installed, and no others.
+    uv writes `extra-8-nanochat-gpu`: the length of the project's name, the name, and the extra.
+    """
+    _, operator, _, size, name = match.groups()
+    is_installed = canonical(name[int(size) + 1 :] if size else name) in groups
+    return f"os_name {operator} '{'posix' if is_installed else ''}'"
 
 
 def _holds(marker: str, python: str, source: Source, line: int) -> bool:

@@ -1,10 +1,12 @@
-"""`pip freeze` and requirements.txt, and `pip list` as a table and as JSON."""
+"""`pip freeze` and requirements.txt, `pip list` as a table and as JSON, and the `pip install` of a Dockerfile."""
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from knowngood.environments.python_markers import narrow, of_wheel, pythons_of, state
-from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
+from knowngood.environments.resolve import PinnedPackage, StatedEnvironment, index_of_variant
 from knowngood.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -90,6 +92,7 @@ def read_lines(
     is_frozen = _ADDED_BY_FREEZE in source.text
     pins: list[tuple[PinnedPackage, frozenset[str]]] = []
     indexes: list[str] = []
+    unread: dict[str, int] = {}
     comment = ""
     options = size = 0
     for line, whole in _logical_lines(source) if lines is None else lines:
@@ -105,7 +108,7 @@ def read_lines(
         if text.startswith("-"):
             options += 1
             if not (is_frozen and _INCLUDED.match(text)):
-                option_pins = _read_option(source, line, text, comment=comment, indexes=indexes)
+                option_pins = _read_option(source, line, text, comment=comment, indexes=indexes, unread=unread)
                 pins.extend((pin, pythons) for pin in option_pins)
         else:
             pins.extend(read_line(source, line, text, pythons))
@@ -115,14 +118,89 @@ def read_lines(
     is_plain = not options and all(pin.version for pin, _ in pins) and "--hash" not in source.text
     is_named = "requirement" in source.name.lower() or source.name.lower().endswith(".in")
     kind = "pip freeze" if is_plain and not is_named else "requirements.txt"
-    return state(kind, pins, pythons, tuple(dict.fromkeys(indexes)))
+    return replace(state(kind, pins, pythons, tuple(dict.fromkeys(indexes))), unread=unread)
+
+
+_BASE = re.compile(r"FROM (?:--\S{1,100} )?(?P<image>\S{1,300})", re.IGNORECASE)
+_VALUES = re.compile(r"(?:ARG|ENV) (.{1,4000})", re.IGNORECASE)
+_VALUE = re.compile(r"(?<!\S)(\w{1,80})[= ]\"?([\w.+:/-]{1,60})(?=[\"\s]|$)")
+_NAMED = re.compile(r"\$\{?(\w{1,80})(?::-([\w.+:/-]{1,60}))?\}?")
+_INSTALL = re.compile(r"\bpip3?(?:\.\d{1,2})? install\b([^;&|]*)")
+_PYTHON_IMAGE = re.compile(r"(?:\S*/)?python:(3\.\d{1,2})\b")
+_WISH = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?\s*(?:[=<>!~@;].*)?")
+_OF_BACKEND = "torch-backend"
+_WITH_VALUE = {
+    *_INDEXES, *_SHORT.values(), "constraint", "build-constraint", "target", "timeout", "retries", "platform", "python",
+    "python-version", "implementation", "abi", "root", "prefix", "src", "proxy", "cert", "trusted-host", "cache-dir",
+    "progress-bar", "no-binary", "only-binary", "index", "default-index", "index-strategy", "upgrade-strategy",
+    "root-user-action", "config-settings", "global-option", "extra", "group", "t", "p", "d", _OF_BACKEND,
+}  # fmt: skip
+
+
+def read_dockerfile(source: Source, python: str) -> StatedEnvironment:
+    """Read what the `pip install` commands of a Dockerfile ask for; its base image says the Python where it is one of
+    Python's own. What no ARG or ENV of the file decides is left out, and never guessed for torch.
+    """
+    if len(source.text) > _MOST_CHARACTERS:
+        raise source.wrong(0, f"has {len(source.text)} characters; a Dockerfile of at most {_MOST_CHARACTERS} is read")
+    refuse_long_lines(source)
+    values: dict[str, str] = {}
+    images, lines = dict[str, int](), list[tuple[int, str]]()
+    for line, text in _logical_lines(source):
+        if given := _VALUES.match(text):
+            values |= _VALUE.findall(given[1])
+        elif base := _BASE.match(text):
+            images[_filled(base["image"], values)] = line
+        elif not text.startswith("#"):
+            lines += [(line, wish) for match in _INSTALL.finditer(text) for wish in _wishes(_filled(match[1], values))]
+    of_torch = (line for line, wish in lines if "$" in wish and wish.startswith("torch="))
+    if line := next(of_torch, 0):
+        raise source.wrong(line, "installs a torch whose version the file does not say; give pip freeze of the image")
+    pythons = {match[1] for image in images if (match := _PYTHON_IMAGE.match(image))}
+    stated = f"=={pythons.pop()}.*" if len(pythons) == 1 else ""
+    read = read_lines(
+        source, pythons_of(stated, stated=python, source=source), [each for each in lines if "$" not in each[1]]
+    )
+    if not read.all_of("torch") and (image := next((image for image in images if "torch" in image), "")):
+        raise source.wrong(
+            images[image], f'installs no torch; that of "{show(image)}" is not known here: give pip freeze of the image'
+        )
+    return replace(read, kind="Dockerfile", is_whole=False)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return _NAMED.sub(lambda match: values.get(match[1]) or match[2] or match[0], text)
+
+
+def _wishes(arguments: str) -> Iterator[str]:
+    """The requirements and indexes among the arguments of pip or uv."""
+    try:
+        words = iter(shlex.split(arguments))
+    except ValueError:  # a quotation without its end
+        words = iter(arguments.split())
+    for word in words:
+        option, _, value = word.lstrip("-").partition("=")
+        if not word.startswith("-"):
+            yield from [word] if _WISH.fullmatch(word) or _PLACE.match(word) else []
+        elif _SHORT.get(option, option) in _WITH_VALUE:
+            value = value or next(words, "")
+            name = _SHORT.get(option, option)
+            if name == _OF_BACKEND and value != "auto":
+                yield f"--extra-index-url {index_of_variant(value)}"
+            elif name in {*_INDEXES, "index", "default-index"}:
+                yield f"--extra-index-url {value}"
+            elif name == "requirement":
+                yield f"-r {value}"
 
 
 def _logical_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined, by the number of their first one; a comment ends no continuation."""
-    start, parts = 0, list[str]()
-    for number, raw in enumerate(source.text.split("\n"), 1):
-        text = raw.strip()
+    """Lines with their continuations joined, by the number of their first one; a comment ends no continuation. Behind a
+    form feed stands another file, whose lines have no number here.
+    """
+    start, parts, is_other = 0, list[str](), False
+    for at, raw in enumerate(source.text.split("\n"), 1):
+        is_other = is_other or raw == "\f"
+        number, text = 0 if is_other else at, raw.strip()
         if not parts and text.startswith("#"):
             yield number, text
             continue
@@ -140,16 +218,14 @@ def join_parts(parts: list[str]) -> str:
     return " ".join(word for part in parts for word in _COMMENT.sub("", part).split())
 
 
-def _read_option(source: Source, line: int, text: str, *, comment: str, indexes: list[str]) -> Iterator[PinnedPackage]:
+def _read_option(
+    source: Source, line: int, text: str, *, comment: str, indexes: list[str], unread: dict[str, int]
+) -> Iterator[PinnedPackage]:
     option = _OPTION.fullmatch(text)
     name = (option["long"] or _SHORT.get(option["short"], "")) if option else ""
     value = option["value"].strip() if option else ""
     if name == "requirement":
-        raise source.wrong(
-            line,
-            f'includes "{show(address(value))}", which is not here; give one list with everything in it '
-            "(pip freeze, or uv pip compile)",
-        )
+        unread.setdefault(show(address(value)), line)
     elif name == "editable":
         named = _EDITABLE.match(comment)
         if pin := find_pin(value, name=named["name"] if named else "", line=line):

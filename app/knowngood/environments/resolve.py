@@ -79,7 +79,8 @@ class StatedEnvironment:
     the whole file. It `is_whole` where every package of the environment is stated, and not only what is asked for.
     `gpus` are the names of those that it tells of (`H100`), each once; `driver` is NVIDIA's (`550.54.15`), empty where
     none is stated, or torch was seen to run with it. `platforms` and `backends` (`rocm`; empty for
-    anything but CUDA) are those that it states, each with the words that do.
+    anything but CUDA) are those that it states, each with the words that do. `unread` are files that it includes and
+    that did not come along, with their lines.
     """
 
     kind: str
@@ -92,6 +93,7 @@ class StatedEnvironment:
     driver: str = ""
     platforms: Mapping[str, str] = field(default_factory=dict)
     backends: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     def all_of(self, name: str) -> tuple[PinnedPackage, ...]:
         return tuple(pin for pin in self.pins if pin.name == name)
@@ -114,7 +116,8 @@ class ResolvedBuild:
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
     `gpus` and `driver` are the environment's. `platforms` are those that were stated, with the words that do (none: it
-    is taken as Linux x86-64). `refusals` are facts of wheels for which it cannot be installed, or not be imported, as
+    is taken as Linux x86-64). `torch` names the torch that is asked about as `resolve_build` takes it; empty where a
+    version does not say all that decided. `refusals` are facts of wheels for which it cannot be installed, or not be imported, as
     it is stated: `no_wheel`, `pair_refused`.
     """
 
@@ -132,6 +135,7 @@ class ResolvedBuild:
     driver: str = ""
     platforms: Mapping[str, str] = field(default_factory=dict)
     refusals: tuple[Message, ...] = ()
+    torch: str = ""
 
     @property
     def note(self) -> str:
@@ -203,7 +207,7 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
     catalogue = _Catalogue(names, tested, wheels)
     packages = _packages(stated)
     description = _describe_stated(stated)
-    line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
+    line, name = next((pin.line for pin in stated.all_of(_TORCH)), 0), _name_in_address(stated)
     platforms = _platforms(stated)
     try:
         _refuse_other_platform(platforms)
@@ -212,13 +216,35 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
         question = _question(stated, torch, description, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
-        why = [quoted(str(unclear)), *_came_with(stated, names.builds)]
+        why = [quoted(str(unclear)), *_came_with(stated, names.builds), *_next_step(stated)]
         resolved = ResolvedBuild(None, description, tuple(why), nearest=nearest)
     else:
         resolved = _settle(question, catalogue)
-    resolved = replace(resolved, packages=packages, is_whole=stated.is_whole, line=line)
+        if name and not resolved.is_assumed:
+            is_own = question.triton is None or (resolved.build and "~triton" not in resolved.build)
+            name = f"{question.torch}" + ("" if is_own else f"~triton-{question.triton}")
+    unread = (Message("files_unread", names=tuple(stated.unread)),) if stated.unread else ()
+    notes, is_whole = (*resolved.notes, *unread), stated.is_whole and not unread
+    resolved = replace(resolved, packages=packages, is_whole=is_whole, line=line, notes=notes)
     refusals = tuple(_refusals(stated, platforms, catalogue))
-    return replace(resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms, refusals=refusals)
+    return replace(
+        resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms, refusals=refusals, torch=name
+    )
+
+
+def _name_in_address(stated: StatedEnvironment) -> str:
+    """The one version of torch that is stated; empty where more than that says which it is."""
+    torch, *others = _distinct(stated.all_of(_TORCH)) or (PinnedPackage(_TORCH),)
+    is_other = others or torch.origin or torch.index.startswith(CONDA) or not _is_version(torch.version)
+    return "" if is_other else torch.version
+
+
+def _next_step(stated: StatedEnvironment) -> Iterator[Message]:
+    """What to ask where a machine is stated, and no torch."""
+    if not stated.all_of(_TORCH) and (stated.gpus or stated.driver):
+        options = [f'--gpu "{stated.gpus[0]}"'] if stated.gpus else []
+        options += [f"--driver {stated.driver}"] if stated.driver else []
+        yield Message("torch_of_machine", command=f"knowngood wheels torch {' '.join(options)}")
 
 
 def _refusals(stated: StatedEnvironment, platforms: Mapping[str, str], catalogue: _Catalogue) -> Iterator[Message]:
@@ -300,7 +326,7 @@ def resolve_build(
     other = why_not_tested(platforms or {})
     resolved = ResolvedBuild(None, question.description, (quoted(other),)) if other else _settle(question, catalogue)
     refusals = tuple(_no_wheel(torch, question.pythons, platforms or {}, catalogue))
-    return replace(resolved, platforms=platforms or {}, refusals=refusals)
+    return replace(resolved, platforms=platforms or {}, refusals=refusals, torch=text.partition("~py")[0])
 
 
 def _describe_name(name: BuildName, python: str) -> str:
@@ -386,7 +412,8 @@ def _the_torch(stated: StatedEnvironment) -> PinnedPackage:
         each = _each_of([_words_of(pin, stated) + (f" (line {pin.line})" if pin.line else "") for pin in torches])
         raise _UnclearEnvironment(
             f"This {stated.kind} holds {len(torches)} torches: {each}; "
-            "state the Python, or export the one environment that is used (uv export, pip freeze)"
+            "state the Python, or the extras and groups that are installed (--groups), or export the one environment "
+            "that is used (uv export, pip freeze)"
         )
     (pin,) = torches
     if pin.origin:

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -28,7 +28,7 @@ MOST_PACKAGES = 10_000
 _KEY_PARTS = 12  # tomllib takes time by their square
 _MOST_NESTED = 100_000  # tables with a header and dotted parts of keys: tomllib holds a kilobyte of each
 _MOST_WORK = 10_000_000  # a second
-_SHOWN = 160
+_SHOWN, _SHOWN_GROUPS = 160, 8
 _LONGEST_WHEEL, _MOST_TAGS = 300, 24  # tags multiply: 300 characters can say 100,000 of them
 
 _HEX = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -41,11 +41,13 @@ _SOURCE_NAMES = {"pytorch": "torch"}
 @dataclass(frozen=True)
 class Source:
     """The text of one file with plain line ends. `name` is what people call it; it stands in every error; `known` are
-    the markers and specifiers evaluated so far, each with its Python, and `spent` counts what that took.
+    the markers and specifiers evaluated so far, each with its Python, and `spent` counts what that took. `groups` are
+    the canonical names of the extras and groups that are installed; none are all of them.
     """
 
     name: str
     text: str
+    groups: tuple[str, ...] = ()
     known: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
     spent: list[int] = field(default_factory=lambda: [0], compare=False)
 
@@ -62,6 +64,17 @@ class Source:
             raise self.wrong(
                 line, "is beyond the different markers that are read; state the Python, or give pip freeze"
             )
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """The extras and groups that are installed, of those that the file has. Raises BadEnvironment for a name that
+        it does not have.
+        """
+        known = list(dict.fromkeys(map(canonical, names)))
+        for name in self.groups:
+            if name not in known:
+                has = f"has {', '.join(sorted(known)[:_SHOWN_GROUPS])}" if known else "has no extras and no groups"
+                raise self.wrong(0, f'no extra or group is called "{show(name)}"; the file {has}')
+        return list(self.groups) or known
 
     @cached_property
     def package_lines(self) -> list[int]:
@@ -149,6 +162,13 @@ class Table:
             self._table(item, f"{key}[{at}]", lines[at] if len(lines) == len(value) else self.line)
             for at, item in enumerate(value)
         ]
+
+    def texts(self, key: str) -> list[str]:
+        value = self.values.get(key, [])
+        is_list = isinstance(value, list) and len(value) <= MOST_PACKAGES
+        if not (is_list and all(isinstance(text, str) for text in value)):
+            raise self.wrong(f"{key} is no list of texts; write the file anew with its tool")
+        return list(value)
 
     def named_tables(self) -> list[tuple[str, "Table"]]:
         if len(self.values) > MOST_PACKAGES:

@@ -49,7 +49,7 @@ _MEANINGS = {
     "environment": "A requirements or lock file, the output of `pip freeze`, a pyproject.toml, a script, ...",
     "python": "The Python, such as 3.12, where build or environment leaves it open",
     "platform": "The platform, such as linux-x86_64 or macos-arm64; held against what the environment states",
-    "groups": "Extras and groups of a pyproject.toml that count; none means all of them",
+    "groups": "Extras and groups that are installed, of a pyproject.toml or a lock; none means all of them",
     "policy": "A policy, as knowngood.toml has it",
     "hardware": "Hardware classes, or GPUs such as H100; none means every measured one, the worst counts",
     "issues": "Issue ids, or the addresses of their reports; `all` for all of them",

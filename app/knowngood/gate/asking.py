@@ -26,6 +26,9 @@ _PLAIN = ("build", "python", "platform", "severity", "base", "only_new")
 NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
 _ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
 _FLAGS = {"requirements": "-r", "stdin": "-"}
+_INCLUDED = re.compile(r"^[ \t]*(?:-r|--requirement)[ \t=]*([^\s#=][^\s#]*)[^\n]*$", re.MULTILINE)
+_ADDED_BY_FREEZE = "## The following requirements were added by pip freeze:"
+_MOST_INCLUDED = 50
 _POLICY_TABLE = re.compile(r"^[ \t]*\[tool\.knowngood[\].]", re.MULTILINE)
 
 _SUMMARY, _SUMMARY_FILE = "summary", "GITHUB_STEP_SUMMARY"
@@ -93,7 +96,7 @@ def environment_of(options: Mapping[str, Any]) -> dict[str, object]:
     if options.get("stdin") or file == "-":
         return {"environment": {"name": "", "content": _text(sys.stdin.buffer.read(), "standard input")}}
     if file:
-        return {"environment": {"name": _shown(Path(file)), "content": _read(Path(file))}}
+        return {"environment": {"name": _shown(Path(file)), "content": _with_included(Path(file), set())}}
     if options["here"]:
         from knowngood.environments.installed import freeze
 
@@ -101,6 +104,25 @@ def environment_of(options: Mapping[str, Any]) -> dict[str, object]:
     if not options["build"]:
         raise BadRequest("say which environment: --build, -r, --lock, --here, or - for standard input")
     return {}
+
+
+def _with_included(path: Path, seen: set[Path]) -> str:
+    """The text of a requirements file, and behind a form feed each that it includes (`-r other.txt`) and that is there:
+    such a line is then a comment. `seen` are the files so far.
+    """
+    text, others = _read(path), list[str]()
+    seen.add(path.resolve())
+
+    def take(match: re.Match[str]) -> str:
+        other = path.parent / match[1]
+        if not other.is_file() or len(seen) == _MOST_INCLUDED:
+            return match[0]
+        if other.resolve() not in seen:
+            others.append(_with_included(other, seen))
+        return f"# {match[0]}"
+
+    is_list = path.suffix in {".txt", ".in"} and _ADDED_BY_FREEZE not in text
+    return "\n\f\n".join([_INCLUDED.sub(take, text) if is_list else text, *others])
 
 
 def _shown(path: Path) -> str:

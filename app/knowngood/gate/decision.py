@@ -338,7 +338,8 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
             f"{resolved.description} is not tested; by the policy {question.build.id}, another variant, answers for it"
         )
     wheel, refused = question.known.builds.get(resolved.build or ""), {refusal.hardware for refusal in refusals}
-    others = (class_ for class_ in policy.hardware if class_ not in refused)
+    is_named = question.build or resolved.torch
+    others = (class_ for class_ in policy.hardware if is_named and class_ not in refused)
     yield from (
         english(remark) for other in others if (remark := question.known.against(wheel, other, resolved.driver))
     )

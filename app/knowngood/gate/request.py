@@ -63,7 +63,7 @@ class GateRequest:
     """One question, not understood yet. Either `build` or `environment` is given.
 
     `python` is that of the environment: it narrows what the file or the build's name leaves open; `groups` are the
-    extras and groups of a pyproject.toml that count (none: all). `platform` is one of `platforms.PLATFORMS`, as
+    extras and groups that are installed (none: all). `platform` is one of `platforms.PLATFORMS`, as
     `macos-arm64`, and is held against what the file states. What is named to be watched takes the place of what
     the policy watches; `hardware`, `base`, `python` and `platform` likewise; `applied` (`issue=workaround`) is added.
     """
@@ -165,7 +165,7 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
     if not request.build and request.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
     if request.groups and request.environment is None:
-        raise BadField("groups", "names extras and groups of a pyproject.toml; give that as the environment")
+        raise BadField("groups", "names extras and groups of a file; give a pyproject.toml or a lock as the environment")
     policy = _policy(request, knowledge)
     resolved = _resolved(request, knowledge, policy)
     named = policy.hardware or resolved.gpus  # the GPUs that a pasted environment names are the hardware asked about

@@ -111,7 +111,7 @@ def upgrade(
     if bool(start) == bool(requirements):
         raise BadRequest("say which build you are on: --from a build or version, or -r a file that names it")
     if groups and not requirements:
-        raise BadRequest("--groups names extras and groups of a pyproject.toml; give that with -r")
+        raise BadRequest("--groups names extras and groups of a file; give that with -r")
     ground = ground_here(snapshot, public_keys)
     request = UpgradeRequest(
         start=start,
