@@ -16,6 +16,8 @@ from knowngood.ask.explain import page as diagnose_page
 from knowngood.ask.front import api as api_overview
 from knowngood.ask.front import my_build_page
 from knowngood.ask.front import page as front_page
+from knowngood.ask.lookup import api as api_environment
+from knowngood.ask.lookup import page as environment_page
 from knowngood.ask.search import api as api_search
 from knowngood.ask.search import page as search_page
 from knowngood.ask.wheels import api as api_wheels
@@ -139,6 +141,7 @@ def create_app(
         own_pages,
         diagnose_page,
         search_page,
+        environment_page,
         wheels_page,
     )
     for page in pages:
@@ -199,6 +202,7 @@ def _api() -> APIRouter:
         api_overview.router,
         diagnose_api.router,
         api_search.router,
+        api_environment.router,
         api_wheels.router,
         api_upgrade.router,
         api_issues.router,

@@ -116,7 +116,7 @@ class ResolvedBuild:
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
     `gpus` and `driver` are the environment's. `platforms` are those that were stated, with the words that do (none: it
-    is taken as Linux x86-64). `torch` names the torch that is asked about as `resolve_build` takes it; empty where a
+    is taken as Linux x86-64). `python` is the stated one. `torch` names the torch that is asked about as `resolve_build` takes it; empty where a
     version does not say all that decided. `refusals` are facts of wheels for which it cannot be installed, or not be imported, as
     it is stated: `no_wheel`, `pair_refused`.
     """
@@ -136,6 +136,7 @@ class ResolvedBuild:
     platforms: Mapping[str, str] = field(default_factory=dict)
     refusals: tuple[Message, ...] = ()
     torch: str = ""
+    python: str = ""
 
     @property
     def note(self) -> str:
@@ -227,9 +228,8 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
     notes, is_whole = (*resolved.notes, *unread), stated.is_whole and not unread
     resolved = replace(resolved, packages=packages, is_whole=is_whole, line=line, notes=notes)
     refusals = tuple(_refusals(stated, platforms, catalogue))
-    return replace(
-        resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms, refusals=refusals, torch=name
-    )
+    resolved = replace(resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms, refusals=refusals)
+    return replace(resolved, torch=name, python=stated.python)
 
 
 def _name_in_address(stated: StatedEnvironment) -> str:
@@ -326,7 +326,8 @@ def resolve_build(
     other = why_not_tested(platforms or {})
     resolved = ResolvedBuild(None, question.description, (quoted(other),)) if other else _settle(question, catalogue)
     refusals = tuple(_no_wheel(torch, question.pythons, platforms or {}, catalogue))
-    return replace(resolved, platforms=platforms or {}, refusals=refusals, torch=text.partition("~py")[0])
+    stated = {"torch": name.text.partition("~py")[0], "python": known or ""}
+    return replace(resolved, platforms=platforms or {}, refusals=refusals, **stated)
 
 
 def _describe_name(name: BuildName, python: str) -> str:

@@ -11,7 +11,7 @@ FRONT = "/"
 MATRIX = "/matrix"  # the grid; until 0.2 it stood at `/`
 API = "/api/v1"
 RESULTS = f"{API}/results"
-SEARCH, ERRORS = "/search", "/errors"
+SEARCH, ERRORS, ENVIRONMENT = "/search", "/errors", "/environment"
 
 # Of pages that are files alone (`knowngood site`): the data beside them, and the words that issues are found by.
 SITE_DATA = "/data/knowngood.json"

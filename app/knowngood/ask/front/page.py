@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from knowngood.ask.front.service import Overview, Yours, load_overview, usual_class
+from knowngood.ask.lookup.page import own_environment
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.message import Message
@@ -59,6 +60,7 @@ def _page(
         "front.html",
         overview,
         own=own,
+        environment=own_environment(context),
         active=active,
         tending=tending,
         rates=[pass_rate_chart(context, rate) for rate in overview.rates],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
+from knowngood.ask.lookup.service import IssueAnswer, answer_environment, answer_issue, document_of
 from knowngood.ask.lookup.text import environment_text, issue_text, query_of, search_text
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import SearchAnswer, SearchIndex, search
@@ -15,6 +15,7 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import ANY_SIGNER, AS_JSON, ENVIRONMENT, HARDWARE, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag
+from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
@@ -24,6 +25,7 @@ from knowngood.gate.asking import environment_of, is_stated
 from knowngood.gate.renderers.json import as_json
 from knowngood.gate.request import GateRequest, read_request
 from knowngood.query.cli import read_query_option
+from knowngood.store.knowledge.model import Knowledge
 
 _UNSEEN_GPUS = (
     "knowngood: this machine has an NVIDIA driver, and which GPUs it has cannot be asked without nvidia-ml-py; every "
@@ -71,7 +73,9 @@ def issue(
 @command(
     "Say which tested build an environment is, and what fails there, worst first.\n\n"
     "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, on this machine's hardware. "
-    "Ends in 3 where it is no tested build.",
+    "Ends in 3 where it is no tested build. Of several files each gets a line, the worst first, and the worst says how "
+    "it ends.",
+    argument("files", "Files, as -r and --lock take one.", nargs=-1, metavar="[FILE]..."),
     *ENVIRONMENT,
     HARDWARE,
     flag("--all", "in_full", help_="Every issue, with its workaround; without, as much as fits on a screen."),
@@ -79,13 +83,47 @@ def issue(
     SNAPSHOT_FILE,
     PUBLIC_KEY,
     ANY_SIGNER,
-    example="env -r requirements.txt",
+    example="env requirements.txt",
 )
-def env(*, in_full: bool, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
+def env(
+    *,
+    files: Sequence[str],
+    in_full: bool,
+    as_json: bool,
+    snapshot: str,
+    public_keys: Sequence[str],
+    **environment: Any,  # noqa: ANN401 - the options of an environment by their names
+) -> Exit:
+    if files and is_stated(environment):
+        raise BadRequest("files and --build, -r, --lock or --here exclude each other; name one of them")
     knowledge = knowledge_here(snapshot, public_keys)
+    if files[1:]:
+        return _several(files, knowledge, environment, as_json=as_json)
+    environment["requirements"] = files[0] if files else environment["requirements"]
     answer = answer_environment(_request(environment), knowledge, datetime.now(UTC))
-    sys.stdout.write(_dumped(_environment_json(answer)) if as_json else environment_text(answer, in_full=in_full))
+    sys.stdout.write(_dumped(document_of(answer)) if as_json else environment_text(answer, in_full=in_full))
     return Exit.OK if answer.ruling.build else Exit.INSUFFICIENT
+
+
+def _several(files: Sequence[str], knowledge: Knowledge, environment: dict[str, Any], *, as_json: bool) -> Exit:
+    """Answer for each file; one that cannot be read takes nothing from the others."""
+    from knowngood.ask.lookup.several import NamedEnvironment, several_text, with_destination, worst_first
+
+    now, every = datetime.now(UTC), list[NamedEnvironment]()
+    for file in dict.fromkeys(files):
+        try:
+            answer = answer_environment(_request({**environment, "requirements": file}), knowledge, now)
+            every.append(with_destination(NamedEnvironment(file, answer), knowledge, environment["hardware"]))
+        except BadRequest as error:
+            every.append(NamedEnvironment(file, None, getattr(error, "message", str(error))))
+    listed = [
+        {"file": named.file, "problem": named.problem, "go_to": named.go_to}
+        | (vars(document_of(named.answer)) if named.answer else {})
+        for named in worst_first(every)
+    ]
+    sys.stdout.write(_dumped(listed) if as_json else several_text(every))
+    codes = {named.code for named in every}
+    return next(code for code in (Exit.USAGE, Exit.INSUFFICIENT, Exit.OK) if code in codes)
 
 
 @command(
@@ -165,19 +203,6 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
     }
 
 
-def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
-    """The gate's document about all issues, without a decision: that would need a policy."""
-    names = ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
-    return {
-        **{name: getattr(answer.ruling, name) for name in names},
-        "pythons": answer.resolved.pythons,
-        "is_assumed": answer.resolved.is_assumed,
-        "packages": answer.resolved.packages,
-        "concerned": answer.packages,
-        "holding": answer.holding,
-    }
-
-
-def _dumped(body: dict[str, Any]) -> str:
+def _dumped(body: object) -> str:
     text = json.dumps(body, default=as_json, ensure_ascii=False, indent=2)
     return text.encode("utf-8", "replace").decode() + "\n"

@@ -8,7 +8,6 @@ from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, has_wor
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.domain.issue import Issue, Link
-from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known
@@ -124,7 +123,7 @@ def environment_text(answer: EnvironmentAnswer, *, in_full: bool = False) -> str
     full += ["", *_others(answer), *rest, "More of one: knowngood issue ID"]
     if in_full or len(full) <= SCREEN:
         return "\n".join(full) + "\n"
-    failing = _each_once(answer.of(*FAILURES))
+    failing = answer.failing
     lines, shown = fitting(map(list, map(_in_short, failing)), SCREEN - len(first) - len(rest) - len(["", "", "left"]))
     left = [f"{len(failing) - shown} more: --all. More of one: knowngood issue ID"] if shown < len(failing) else []
     return "\n".join([*first, "", *lines, *left, "", *rest] if failing else [*first, "", *rest]) + "\n"
@@ -140,7 +139,7 @@ def _first(answer: EnvironmentAnswer) -> str:
         return f"{refused}. {untested}" if refused else untested
     if any(refusal.hardware for refusal in ruling.refusals):
         return f"{refused}. Nothing is known to run on this GPU."
-    failing, unknown = _each_once(answer.of(*FAILURES)), len(_ids(answer.of(*UNKNOWN)))
+    failing, unknown = answer.failing, answer.counts.not_known
     sentence = f"no known issue fails here, and {unknown} are not known"
     if failing:
         silent = sum(reason.silent for reason in failing)
@@ -148,16 +147,6 @@ def _first(answer: EnvironmentAnswer) -> str:
         helped = f"{sum(map(has_workaround, failing))} with a workaround that works here"
         sentence = f"{fail}, {silent} with wrong numbers and no error, {helped}; {unknown} are not known"
     return f"{refused}. Apart from that {sentence}." if refused else f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _each_once(reasons: Iterable[Reason]) -> list[Reason]:
-    """One reason for each issue, of its worst class: silent ones first, then the severe, then what has a workaround."""
-    worst = {reason.issue: reason for reason in reversed(list(reasons))}
-
-    def order(reason: Reason) -> tuple[bool, int, bool, str]:
-        return (not reason.silent, -SEVERITY_RANK[reason.severity], not has_workaround(reason), reason.issue)
-
-    return sorted(worst.values(), key=order)
 
 
 def _in_short(reason: Reason) -> Iterator[str]:

@@ -5,13 +5,16 @@ What is pasted (an error, an environment) comes as a form, so that it is in no a
 
 from collections import defaultdict
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
 
 from knowngood.ask.explain.page import answer_paste
 from knowngood.ask.phrases import HitKind
+from knowngood.ask.reading import pasted
 from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API
 from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, cell_of, search, titled
 from knowngood.domain.naming.threads import USUAL
@@ -19,7 +22,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import reading
 from knowngood.web.forms import Form
 from knowngood.web.request_context import Context, RequestContext, see_other, uncached
-from knowngood.web.urls import SEARCH, search_address
+from knowngood.web.urls import ENVIRONMENT, SEARCH, search_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -62,6 +65,8 @@ def get_search(context: Context, q: Annotated[str, Query(max_length=LONGEST_TEXT
 def post_search(context: Context, form: Form) -> Response:
     """As the box of a page sends it: a line has an address of its own, what is pasted has none."""
     text = form.get("q", "").strip()
+    if pasted(text) is HitKind.ENVIRONMENT:
+        return RedirectResponse(ENVIRONMENT, HTTPStatus.TEMPORARY_REDIRECT)  # with the same form
     with reading(context.state.engine) as session:
         known = context.known(session)
     answer = search(text, known, context.state.own(SearchIndexes).of(known.issues))

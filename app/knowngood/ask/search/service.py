@@ -37,6 +37,7 @@ from knowngood.query.fields import ALIASES, FIELDS
 from knowngood.query.parser import And, BadQuery, Query, Text, parse
 from knowngood.serialization.message_field import MessageField, ReaderMessageField
 from knowngood.web.urls import (
+    ENVIRONMENT,
     ERRORS,
     asking,
     build_address,
@@ -165,7 +166,7 @@ def _of_environment(text: str, known: Known) -> SearchAnswer:
         return _answer("", near, note=Message("no_build_here", why=str(error)))
     build, gpu = resolved.build or "", worst_gpu(resolved, known)
     title = Message("environment_is", build=build)
-    hit = Hit(HitKind.ENVIRONMENT, build, title, url=asking("/", mine=build, gpu=gpu))
+    hit = Hit(HitKind.ENVIRONMENT, build, title, url=asking(ENVIRONMENT, build=build, hardware=gpu))
     class_ = class_named(gpu, known.hardware)
     several = len(resolved.gpus) > 1
     note = Message("worst_gpu_counts", gpus=resolved.gpus, gpu=gpu) if several else NOTHING

@@ -65,6 +65,13 @@ def refused_pairs(
             yield Message("pair_refused", name=f"{package} {version}", said=clauses([said, *fits]))
 
 
+def is_made_for(package: str, version: str, torch: Version, python: str, table: WheelTable) -> bool:
+    """Whether a release says that it goes with this torch; one that says nothing of torch does not say it."""
+    release = _release(package, version, table)
+    specifier = release.specifier("torch", python) if release else None
+    return bool(specifier and torch.public in specifier)
+
+
 def newest_beside(package: str, torch: Version, python: str, table: WheelTable) -> str:
     """The newest release that asks for a torch such as this and has a wheel; empty where none has. One that says
     nothing of torch, or only that it needs it, may go with it: nobody knows. Where a release ends before this torch,

@@ -1,0 +1,67 @@
+"""`/api/v1/environment`: what `knowngood env` says of an environment whose versions an address names."""
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from knowngood.ask.lookup.service import EnvironmentAnswer, EnvironmentDocument, answer_environment, document_of
+from knowngood.domain.builds.build_names import read_build_name
+from knowngood.domain.hardware_names import hardware_named
+from knowngood.environments.source import show
+from knowngood.gate.request import AttachedFile, BadField, GateRequest, about
+from knowngood.matrix.overview.selection import Names, Words
+from knowngood.move.upgrade.constraints import read_driver
+from knowngood.web.request_context import Context, RequestContext
+
+router = APIRouter(tags=["environment"])
+
+_PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]{0,80}(?:==[\w.!+-]{1,60})?", re.ASCII)
+
+
+class EnvironmentQuery(BaseModel):
+    """An environment by its versions alone: no path, no host, no index."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    build: Annotated[Words, Field(description="The build id, or the version of torch: 2.7.1+cu126")] = ""
+    python: Annotated[Words, Field(description="3.12; empty: as the build says, else open")] = ""
+    platform: Annotated[Words, Field(description="linux-x86_64, macos-arm64, ...; empty: not said")] = ""
+    hardware: Annotated[Names, Field(description="GPUs such as H100, or hardware classes; none: all measured ones")]
+    driver: Annotated[Words, Field(description="NVIDIA's driver: 550.54.15")] = ""
+    has: Annotated[Names, Field(description="Packages beside torch: xformers==0.0.31.post1")]
+
+    def answer(self, context: RequestContext) -> EnvironmentAnswer:
+        """Raises BadField for a part that cannot be understood."""
+        with about("hardware"):
+            return answer_environment(self._request(), context.state.knowledge.now().knowledge, context.now)
+
+    def _request(self) -> GateRequest:
+        """The question with the environment as `collect_env` prints one, so that it is read as any other."""
+        with about("build"):
+            name = read_build_name(self.build)
+        with about("driver"):
+            driver = read_driver(self.driver)
+        lines = [f"PyTorch version: {name.torch}", *([f"Nvidia driver version: {driver}"] if driver else [])]
+        lines += [f"[pip3] triton=={name.triton}"] if name.triton else []
+        for package in self.has:
+            if not _PACKAGE.fullmatch(package):
+                raise BadField("has", f'"{show(package)}" is no package; write xformers or xformers==0.0.31.post1')
+            lines += [f"[pip3] {package}"] if "==" in package else []
+        named = [hardware_named(text) for text in self.hardware]
+        gpus = [gpu.name for gpu in named if gpu and gpu.name != gpu.hardware]
+        are_gpus = len(gpus) == len(self.hardware)
+        lines += [f"GPU {at}: {gpu}" for at, gpu in enumerate(gpus)] if are_gpus else []
+        return GateRequest(
+            environment=AttachedFile("\n".join(lines)),
+            python=self.python or name.python or "",
+            platform=self.platform,
+            hardware=() if are_gpus else tuple(self.hardware),
+        )
+
+
+@router.get("/environment", response_model=EnvironmentDocument)
+def environment(context: Context, query: Annotated[EnvironmentQuery, Query()]) -> Response:
+    """What is known of an environment: which tested build it is, what fails there, worst first, and what wheels say."""
+    return context.answer_from(lambda _: context.json(document_of(query.answer(context))))
