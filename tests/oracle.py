@@ -378,9 +378,12 @@ def gate(
     *,
     named: Collection[str] = (),
 ) -> Told:
-    """`watched` are ids, `named` those of them that the question names by themselves or by the package they concern;
-    a policy's watch, names and lists are read by whoever asks.
+    """`watched` are ids (none: nothing is watched), `named` those of them that the question names by themselves or by
+    the package they concern; a policy's watch, names and lists are read by whoever asks.
     """
+    watched = [*watched]
+    if not watched:
+        return _unwatched(store, policy, environment, now)
     is_variant = not environment.possible
     ids = environment.stand_ins if is_variant and policy.accept_variant else environment.possible
     if not ids:
@@ -407,6 +410,24 @@ def gate(
         return Told("block", reasons)
     doubt = (environment.is_assumed and policy.refuse_assumed) or not is_answered
     return Told("insufficient_evidence" if doubt or "insufficient" in effects_ else "pass", reasons)
+
+
+def _unwatched(store: Store, policy: Policy, environment: Environment, now: datetime) -> Told:
+    """Facts alone block. What fails here and not on the base build warns, unless the policy lets it pass anyway."""
+    every = [id_ for id_, issue in store.issues.items() if not issue.is_smoke]
+    told = gate(store, policy, every, environment, now)
+    is_tested = bool(environment.possible or (environment.stand_ins and policy.accept_variant))
+    doubt = not is_tested or (environment.is_assumed and policy.refuse_assumed)
+    decision = "block" if environment.is_refused else "insufficient_evidence" if doubt else "pass"
+    if policy.base not in store.builds or not is_tested:
+        return Told(decision)
+    new = {}
+    for (id_, class_), (effect, verdict, assurance) in told.reasons.items():
+        before = claim(store, store.issues[id_], store.builds[policy.base], class_).verdict
+        alike = before in SEEN if verdict in SEEN else before == "different_failure"
+        if verdict in FAILS and effect != "pass" and before not in _NOTHING_KNOWN and not alike:
+            new[id_, class_] = ("warn", verdict, assurance)
+    return Told(decision, new)
 
 
 def concerns(issue: Issue, packages: Mapping[str, str] | None, *, is_named: bool) -> bool:

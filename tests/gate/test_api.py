@@ -103,7 +103,6 @@ def test_advice_warns_where_it_would_refuse(client: TestClient) -> None:
     ("asked", "field"),
     [
         ({}, "build"),
-        ({"build": BAD.id}, "issues"),
         ({"build": "nonsense", "severity": "low"}, "build"),
         ({"build": BAD.id, "severity": "dreadful"}, "severity"),
         ({"build": BAD.id, "issues": ["nobody-1"]}, "issues"),
@@ -113,6 +112,7 @@ def test_advice_warns_where_it_would_refuse(client: TestClient) -> None:
         ({"build": BAD.id, "severity": "low", "applied": ["nothing"]}, "applied"),
         ({"build": BAD.id, "severity": "low", "only_new": True}, "base"),
         ({"build": BAD.id, "severity": "low", "only_new": True, "base": "nonsense"}, "base"),
+        ({"build": BAD.id, "base_environment": {"name": "uv.lock", "content": "]["}}, "base_environment"),
         ({"build": BAD.id, "severity": "low", "environment": {"content": "torch"}}, "build"),
         ({"environment": {"name": "uv.lock", "content": "]["}, "severity": "low"}, "environment"),
         ({"build": BAD.id, "severity": "low", "policy": {"content": "nonsense = 1"}}, "policy"),

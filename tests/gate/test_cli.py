@@ -231,7 +231,7 @@ def test_the_signing_key_is_made_once_and_for_its_owner_alone(place: Place, snap
 CASES: dict[int, tuple[str, ...]] = {
     0: ("--build", GOOD, *XLA),
     1: ("--build", BAD, *XLA),
-    2: ("--build", GOOD),
+    2: ("--build", GOOD, "--issues", "xla-0"),
     3: ("--build", UNTESTED, *XLA),
     4: ("--build", GOOD, *XLA, "--server", "http://127.0.0.1:9"),
 }
@@ -266,7 +266,7 @@ def test_advice_ends_in_0_where_the_gate_would_not_pass_and_says_so(place: Place
 def test_a_policy_beside_it_is_found(place: Place, snapshot: Path, tmp_path: Path) -> None:
     there = replace(place, folder=tmp_path)
     where = ("--snapshot", str(snapshot), "--unsigned", "--build", BAD)
-    assert there.gate(*where).returncode == 2
+    assert there.gate(*where).returncode == 0, "nothing is watched"
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.knowngood.watch]\nissues = ["xla-8464"]\n')
     assert there.gate(*where).returncode == 1
     (tmp_path / "knowngood.toml").write_text('affected = "warn"\n[watch]\nissues = ["xla-8464"]\n')
@@ -302,6 +302,76 @@ def test_the_running_environment_has_no_torch_and_that_is_said(place: Place, sna
     told = place.gate("--here", *XLA, "--snapshot", str(snapshot), "--unsigned")
     assert told.returncode == 3, told.stderr
     assert "torch" in told.stdout
+
+
+# -- what the file says at a git revision ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(place: Place, tmp_path: Path) -> Place:
+    """A repository whose `main` states the good build; the working tree states the bad one. Whatever git could run on
+    the way leaves a file.
+    """
+    there = replace(place, folder=tmp_path / "project" / "service")
+    there.folder.mkdir(parents=True)
+    (there.folder / "requirements.txt").write_text("torch==2.6.0+cu124\n")
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    (tmp_path / "hook").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "hook").chmod(0o755)
+    (there.folder / ".gitattributes").write_text("*.txt diff=ours filter=ours\n")
+    config = [f"core.fsmonitor={tmp_path}/hook", f"diff.ours.textconv={tmp_path}/hook", "core.pager=false"]
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("add", "."),
+        (*who, "commit", "-qm", "begin"),
+        *(("config", *one.split("=", 1)) for one in config),
+    ):
+        subprocess.run(["git", *words], cwd=there.folder, check=True, capture_output=True)
+    (there.folder / "requirements.txt").write_text("torch==2.5.1+cu124\n")
+    (there.folder / "new.txt").write_text("torch==2.5.1+cu124\n")
+    return there
+
+
+def test_the_base_may_be_a_git_revision_whose_file_is_read(checkout: Place, server: str) -> None:
+    asked = ("--hardware", "cpu-x86_64", "--base", "main", "--format", "json")
+    told = [checkout.gate("-r", "requirements.txt", *asked, *door) for door in ((), ("--server", server))]
+    assert document(told[0]) == document(told[1])
+    body = document(told[0])
+    assert (told[0].returncode, body["decision"], body["counts"]["warn"] > 0) == (0, "pass", True), told[0].stderr
+    assert {one["effect"] for one in body["reasons"]} == {"warn"}
+    assert "xla-8464" not in {one["issue"] for one in body["reasons"]}, "torch-xla is not there"
+    watched = checkout.gate("-r", "requirements.txt", *XLA, "--only-new", "--base", "HEAD")
+    assert (watched.returncode, "base build torch-2.6.0+cu124" in " ".join(watched.stdout.split())) == (1, True)
+    assert not list(checkout.folder.parent.parent.glob("ran")), "a hook or a filter was run"
+    missing = checkout.gate("-r", "new.txt", *asked)
+    assert "of main:./new.txt (there is no such file) is not known here, so nothing can be said to be new" in str(
+        document(missing)["notes"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("-r", "requirements.txt", "--base", "mian"), "--base asks git, which says: fatal: Not a valid object name mian"),
+        (("-r", "requirements.txt", "--base=--output=x"), '--base "--output=x" is no revision; name a branch'),
+        (("--build", GOOD, "--base", "main"), '--base "main" is no build such as torch-2.5.1+cu124'),
+        (("-", "--base", "main"), "a git revision needs a file: -r or --lock"),
+    ],
+)
+def test_a_revision_that_cannot_be_read_is_a_wrong_question(
+    checkout: Place, asked: tuple[str, ...], words: str
+) -> None:
+    told = checkout.gate(*asked, stdin="torch==2.6.0\n")
+    assert (told.returncode, words in told.stderr) == (2, True), told.stderr
+
+
+def test_without_git_or_a_checkout_the_base_is_said_to_be_out_of_reach(checkout: Place) -> None:
+    asked = ("-r", "requirements.txt", "--base", "main")
+    told = checkout.gate(*asked, PATH="/nowhere")
+    assert (told.returncode, "--base needs git" in told.stderr) == (2, True)
+    shutil.rmtree(checkout.folder / ".git")
+    told = checkout.gate(*asked)
+    assert (told.returncode, "not a git repository" in told.stderr) == (2, True)
 
 
 # -- servers that are not as they should be ----------------------------------------------------------------------------

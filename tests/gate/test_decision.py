@@ -8,7 +8,7 @@ import pytest
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.message import quoted
+from knowngood.domain.message import Message, quoted
 from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.domain.verdicts.verdict import NOT_RUN, Assurance, Basis, VariantFinding, Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import StatusLabel
@@ -213,16 +213,39 @@ def test_without_any_answer_nothing_passes_whatever_unknowns_may_do(sign: str, e
 # What is watched
 
 
+def test_a_watch_list_that_names_nothing_means_nothing() -> None:
+    with pytest.raises(BadRequest, match="the watch list team-a names nothing"):
+        ask(make_known(row("o")), watch=Watch(lists=("team-a",)))
+
+
 @pytest.mark.parametrize(
-    ("watch", "words"),
+    ("signs", "base", "told", "count"),
     [
-        (Watch(), "name issues, components, packages, a watch list or a least severity"),
-        (Watch(lists=("team-a",)), "the watch list team-a names nothing"),
+        ("x", "", [], "1 known issue fails here, 0 are not known"),
+        ("o", "", [], "0 known issues fail here, 0 are not known"),
+        ("?", "", [], "0 known issues fail here, 1 are not known"),
+        ("xx", TORCH_26.id, [], "1 known issue fails here, 0 are not known"),
+        ("xo", TORCH_26.id, [WARN], "1 known issue fails here, 0 are not known"),
+        ("!x", TORCH_26.id, [WARN], "1 known issue fails here, 0 are not known"),
+        ("x", TORCH_26.id, [], "1 known issue fails here, 0 are not known"),
     ],
+    ids=["fails", "passes", "not known", "not new", "new", "fails in a new way", "nobody can say whether new"],
 )
-def test_watching_nothing_is_a_question_that_means_nothing(watch: Watch, words: str) -> None:
-    with pytest.raises(BadRequest, match=words):
-        ask(make_known(row("o")), watch=watch)
+def test_where_nothing_is_watched_only_what_is_new_since_the_base_warns(
+    signs: str, base: str, told: list[Effect], count: str
+) -> None:
+    ruling = ask(make_known(row(signs)), watch=Watch(), base=base, affected=BLOCK)
+    assert (ruling.decision, [one.effect for one in ruling.reasons]) == (Decision.PASS, told)
+    assert ruling.why.startswith("nothing known keeps torch-2.5.1+cu124 from being installed and run; nothing is watch")
+    assert ruling.notes[0].startswith(count)
+
+
+def test_where_nothing_is_watched_facts_block_and_an_untested_build_stays_insufficient() -> None:
+    fact = Message("no_wheel", said="the index has none")
+    refused = ResolvedBuild(TORCH_25.id, "torch 2.5.1", refusals=(fact,))
+    assert ask(make_known(row("x")), resolved=refused, watch=Watch()).decision is Decision.BLOCK
+    untested = ask(make_known(row("x")), resolved=UNTESTED, watch=Watch())
+    assert (untested.decision, untested.reasons) == (Decision.INSUFFICIENT, ())
 
 
 def test_what_is_watched_and_holds_no_issue_is_insufficient() -> None:

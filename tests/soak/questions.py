@@ -305,7 +305,7 @@ FILES: Mapping[str, Form] = {
 
 def a_watch(chance: random.Random) -> tuple[dict[str, Any], tuple[str, ...], frozenset[str]]:
     """Fields, the ids that are watched, and those that are named by themselves or by their package."""
-    name = chance.choice(["issues", "issues", "issues", "component", "package", "severity"])
+    name = chance.choice(["issues", "issues", "issues", "component", "package", "severity", "nothing"])
     if name == "issues":
         ids = chance.sample(list(ISSUES), chance.choice([1, 1, 2, 4]))
         return {"issues": ids}, tuple(sorted(ids)), frozenset(ids)
@@ -315,6 +315,8 @@ def a_watch(chance: random.Random) -> tuple[dict[str, Any], tuple[str, ...], fro
         return {"component": [words]}, tuple(sorted(found)), frozenset()
     if name == "package":
         return {"package": ["torchao"]}, ("ao-1",), frozenset({"ao-1"})
+    if name == "nothing":
+        return {}, (), frozenset()
     return {"severity": "critical"}, ("cpu-2",), frozenset()
 
 

@@ -91,7 +91,10 @@ REQUIREMENTS_FILE = option(
     default="",
     help="requirements.txt, what `pip freeze` prints, a pyproject.toml, or a script (PEP 723).",
 )
-GROUPS = names("--groups", "Extras and groups that are installed, of a pyproject.toml or a lock, or features or environments of pixi; all unless said.")
+GROUPS = names(
+    "--groups",
+    "Extras and groups that are installed, of a pyproject.toml or a lock, or features or environments of pixi; all unless said.",
+)
 ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON, PLATFORM)
 """As the gate takes one; `app/knowngood/gate/asking.py` reads them."""
 OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")

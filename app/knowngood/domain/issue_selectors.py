@@ -141,11 +141,12 @@ def watched_issues(
 ) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
     """The watched issues by id, and notes on what was named and is needed by none of them.
 
-    Everything that the watch names counts, not only what all of it names. Raises BadRequest for a watch that names
+    Everything that the watch names counts, not only what all of it names. Raises BadRequest for lists that name
     nothing, and for ids and components that are not of this catalogue: a misspelt one would watch nothing, unnoticed.
     A package that no issue here needs is noted, because teams watch all they use.
     """
-    _refuse_nothing(watch)
+    if watch.lists and watch == Watch(lists=watch.lists):
+        raise BadRequest(f"the watch list {', '.join(map(_shown, watch.lists))} names nothing")
     if any(map(is_all, watch.issues)):
         ids = set(issues)
     else:
@@ -161,17 +162,6 @@ def watched_issues(
         f"no issue here needs the package {_shown(text)}" for text, matches in by_package.items() if not matches
     )
     return tuple(issues[id_] for id_ in sorted(ids)), notes
-
-
-def _refuse_nothing(watch: Watch) -> None:
-    if watch.issues or watch.components or watch.packages or watch.severity:
-        return
-    lists = ", ".join(_shown(name) for name in watch.lists)
-    what = f"the watch list {lists} names nothing" if lists else "nothing is watched"
-    raise BadRequest(
-        f"{what}; name issues, components, packages, a watch list or a least severity, or `all` issues: dozens of them "
-        "fail on every build, so that watching all would hardly ever pass"
-    )
 
 
 def _require_ids(

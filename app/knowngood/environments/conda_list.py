@@ -169,7 +169,9 @@ def read_pixi(source: Source, python: str) -> StatedEnvironment:
             pins.append(PinnedPackage(canonical(name), version, address(place), index))
     if len(pins) > MOST_PACKAGES:
         raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
-    pythons = pythons_of(next((spec.wanted for spec in specs if spec.name == "python"), ""), stated=python, source=source)
+    pythons = pythons_of(
+        next((spec.wanted for spec in specs if spec.name == "python"), ""), stated=python, source=source
+    )
     platforms = [*data.table("workspace").texts("platforms"), *data.table("project").texts("platforms")]
     stated = {platform_of(one): one for one in platforms[:1] if len(platforms) == 1}
     return replace(state("pixi.toml", ((pin, pythons) for pin in pins), pythons), is_whole=False, platforms=stated)

@@ -58,10 +58,11 @@ _MEANINGS = {
     "severity": "Every issue of this severity or a higher one",
     "watch": "Names of watch lists",
     "applied": "Workarounds in place, as issue=workaround",
-    "base": "The build that `only_new` compares with",
+    "base": "The build to compare with; what fails there too is not new",
+    "base_environment": "A file that states what to compare with, as `environment` does, in place of `base`",
     "only_new": "Let pass what fails on the base build too",
 }
-_FILES = ("environment", "policy")
+_FILES = ("environment", "policy", "base_environment")
 _IN_A_BODY = (*_FILES, "groups")
 
 

@@ -31,6 +31,7 @@ _ADDED_BY_FREEZE = "## The following requirements were added by pip freeze:"
 _MOST_INCLUDED = 50
 _POLICY_TABLE = re.compile(r"^[ \t]*\[tool\.knowngood[\].]", re.MULTILINE)
 
+_BUILD_NAME = re.compile(r"torch\b|v?\d+\.\d")
 _SUMMARY, _SUMMARY_FILE = "summary", "GITHUB_STEP_SUMMARY"
 
 
@@ -76,6 +77,8 @@ def _question(options: Mapping[str, Any]) -> dict[str, object]:
     fields: dict[str, object] = {name: options[name] for name in _PLAIN}
     fields |= {name: list(options[name]) for name in NAMES}
     fields |= {"policy": _policy(options["policy"]), **environment_of(options)}
+    if (base := options["base"]) and not _BUILD_NAME.match(base):
+        fields |= {"base": "", "base_environment": _file_on_base(base, options["requirements"] or options["lock"])}
     return {name: value for name, value in fields.items() if value}
 
 
@@ -123,6 +126,18 @@ def _with_included(path: Path, seen: set[Path]) -> str:
 
     is_list = path.suffix in {".txt", ".in"} and _ADDED_BY_FREEZE not in text
     return "\n\f\n".join([_INCLUDED.sub(take, text) if is_list else text, *others])
+
+
+def _file_on_base(revision: str, file: str) -> dict[str, str]:
+    """The environment's file as it is at a git revision; without content where that has none."""
+    if not file or file == "-":
+        raise BadRequest(
+            f'--base "{revision}" is no build such as torch-2.5.1+cu124, and a git revision needs a file: -r or --lock'
+        )
+    from knowngood.git_files import file_at
+
+    name = f"{revision}:./{Path(file).name}"
+    return {"name": name, "content": _text(file_at(revision, Path(file), "--base") or b"", name)}
 
 
 def _shown(path: Path) -> str:
@@ -200,7 +215,7 @@ def say(text: str) -> None:
 
 # -- the Action --------------------------------------------------------------------------------------------------------
 
-TEXTS = ("build", "requirements", "lock", "platform", "severity", "policy", "server", "snapshot", "public_key")
+TEXTS = ("build", "requirements", "lock", "platform", "severity", "policy", "base", "server", "snapshot", "public_key")
 
 
 def main() -> int:
@@ -234,7 +249,7 @@ def _inputs() -> dict[str, Any]:
     if keys[1:]:
         raise BadRequest("public-key and unsigned exclude each other; leave one of them out")
     is_advice = os.environ.get("GATE_ENFORCE", "") != "true"
-    unsaid = {"here": False, "stdin": "", "python": "", "base": "", "only_new": False, "output": ""}
+    unsaid = {"here": False, "stdin": "", "python": "", "only_new": False, "output": ""}
     return {**inputs, **names, **unsaid, "public_keys": keys, "form": "github", "advisory": is_advice}
 
 

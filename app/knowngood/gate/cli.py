@@ -30,7 +30,8 @@ from knowngood.gate.asking import answer_in, finish
 
     Name the environment with one of --build, -r, --lock, --here, or - for one of these files from standard input. What
     is to be looked at (--issues, --component, --package, --severity, --watch) takes the place of what the policy
-    watches. The local store answers unless --server or --snapshot is given, together with the results that come with
+    watches. Where nothing is watched, facts block (no wheel, no code for the GPU, a driver too old, packages that
+    refuse each other) and what fails only since --base warns. The local store answers unless --server or --snapshot is given, together with the results that come with
     this release; these alone where there is no store.
 
     \b
@@ -56,8 +57,8 @@ from knowngood.gate.asking import answer_in, finish
         "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said, the worst counts.",
     ),
     names("--applied", "Workarounds in place, as ISSUE=WORKAROUND."),
-    text("--base", "The build that --only-new compares with.", "BUILD"),
-    flag("--only-new", help_="Let pass what fails on the base build too."),
+    text("--base", "A build, or a git revision such as origin/main whose file is read, to compare with.", "BASE"),
+    flag("--only-new", help_="Let pass what fails on the base too."),
     flag("--advisory", help_="Tell all the same, and end 0 in place of 1 and 3."),
     option(
         "--format",

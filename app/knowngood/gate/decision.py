@@ -29,7 +29,7 @@ from knowngood.domain.verdicts.verdict import (
 )
 from knowngood.domain.vocabulary import StatusLabel, many
 from knowngood.gate.policy import Effect
-from knowngood.gate.question import FAILURES, Case, GateQuestion, cases_of
+from knowngood.gate.question import FAILURES, UNKNOWN, Case, GateQuestion, cases_of
 from knowngood.gate.rules import CONCERNS_OTHERS, EFFECT_RANK, age_days, is_stale, weigh
 
 
@@ -166,19 +166,25 @@ def decide(question: GateQuestion) -> Ruling:
 
     What adds up. Block beats insufficient beats pass. Without a single answer (a conclusive cell that is about this
     environment) the decision is never a pass, whatever the policy says of unknowns: `unknown` is about holes between
-    answers. Raises BadRequest for a question that means nothing: an empty watch, misspelt ids, no base to compare with.
+    answers. Raises BadRequest for a question that means nothing: misspelt ids, no base to compare with.
+
+    Where nothing is watched, refusals alone block a tested build; what fails on it and passes on the base build warns,
+    and all else that fails is counted in a note.
     """
     watched, notes_on_names = question.watched
     cases = [case for issue in watched for case in cases_of(issue, question)]
-    reasons = sorted(map(_reason, cases), key=_most_severe_first)
+    every = sorted(map(_reason, cases), key=_most_severe_first)
+    reasons = [reason for reason in every if not question.is_unwatched or reason.effect is not Effect.PASS]
     refusals = tuple(_refusals(question))
     doubts = tuple(_doubts(question, reasons, is_answered=any(case.is_conclusive for case in cases)))
     counts = Counter(reason.effect for reason in reasons)
     decision = Decision.BLOCK if refusals else _decision(counts, doubts)
     notes = (*_notes(question, refusals), *notes_on_names, *_notes_on_base(question), *question.lost_names())
+    if question.is_unwatched and question.build:
+        notes = (_unwatched(question, every), *notes)
     return Ruling(
         decision=decision,
-        why=_why(decision, question, reasons, refusals, doubts),
+        why=_why(decision, question, every, refusals, doubts),
         build=question.build.id if question.build else None,
         asked=question.resolved.description,
         nearest=question.resolved.nearest,
@@ -210,9 +216,18 @@ def _refusals(question: GateQuestion) -> Iterable[Refusal]:
 def _notes_on_base(question: GateQuestion) -> Iterable[str]:
     base = question.base
     if base and base.build is None:
-        yield f"the base build {base.description} is not known here, so every failing issue counts as new"
+        so = "every failing issue counts as new" if question.policy.only_new else "nothing can be said to be new"
+        yield f"the base build {base.description} is not known here, so {so}"
     elif base and base.is_assumed:
         yield f"the base build is assumed: {base.note}"
+
+
+def _unwatched(question: GateQuestion, reasons: Iterable[Reason]) -> str:
+    """How much fails where nothing is watched, and what says more."""
+    failing = {reason.issue for reason in reasons if reason.verdict in FAILURES}
+    unknown = {reason.issue for reason in reasons if reason.verdict in UNKNOWN} - failing
+    fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
+    return f"{fail}, {len(unknown)} are not known: knowngood env {question.asked_as}; to watch some: --severity high, or [watch] in knowngood.toml"
 
 
 def _reason(case: Case) -> Reason:
@@ -319,6 +334,8 @@ def _doubts(question: GateQuestion, reasons: Sequence[Reason], *, is_answered: b
         yield f"the build {question.build.id} is assumed, and the policy refuses assumed builds"
     if not question.resolved.platforms and question.policy.refuse_unstated:
         yield "the environment states no platform, and the policy refuses to take it for Linux x86-64"
+    if question.is_unwatched:
+        return
     if not reasons:
         yield "what is watched names no issue of this catalogue"
     elif not is_answered:
@@ -376,6 +393,9 @@ def _why(
             lacking = _issues(reasons, Effect.INSUFFICIENT)
             says = f"not enough evidence on {build} for {len(lacking)} of {watched}: {english(listed(lacking))}"
             return "; ".join([says, *_count_new(question, reasons)])
+        case Decision.PASS if question.is_unwatched:
+            says = f"nothing known keeps {build} from being installed and run; nothing is watched"
+            return "; ".join([says, *_count_new(question, reasons), *_beside(reasons)])
         case Decision.PASS:
             none = "the watched issue does not block" if total == 1 else f"none of {watched} blocks"
             rest = (*_count_new(question, reasons), *_grounds(question, reasons), *_beside(reasons))
@@ -386,7 +406,7 @@ def _count_new(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[st
     """How many failures are new, and of how many nobody can say it, where the policy asks for what is new."""
     failing = [reason for reason in reasons if reason.verdict in FAILURES]
     new, open_ = ({reason.issue for reason in failing if reason.is_new is wanted} for wanted in (True, None))
-    if question.policy.only_new and question.base_build and failing:
+    if (question.policy.only_new or question.is_unwatched) and question.base_build and failing:
         yield f"{len(new)} new since {question.base_build.id}, and of {len(open_)} nobody can say whether they are"
 
 

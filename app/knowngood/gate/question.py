@@ -53,17 +53,29 @@ class GateQuestion:
     """May `resolved`, the environment, be used by `policy`, whose named lists are filled in? `now` is aware UTC.
 
     What they name is looked up in `known` once, when it is first needed. Raises BadRequest then for a name that means
-    nothing.
+    nothing. `stated_base` is an environment to compare with, in place of the policy's base build. `asked_as` are the
+    options that name the environment on a command line.
     """
 
     resolved: ResolvedBuild
     policy: Policy
     now: datetime
     known: Known
+    stated_base: ResolvedBuild | None = None
+    asked_as: str = ""
+
+    @property
+    def is_unwatched(self) -> bool:
+        """Whether nothing is watched: facts of wheels decide, and what fails only since the base build warns."""
+        return self.policy.watch.is_empty
 
     @cached_property
     def watched(self) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
-        """The watched issues, and notes on names that none of them needs. Raises BadRequest."""
+        """The watched issues (where nothing is watched all but smoke rows), and notes on names that none of them needs.
+        Raises BadRequest.
+        """
+        if self.is_unwatched:
+            return tuple(issue for issue in self.known.issues.values() if not issue.is_smoke), ()
         return watched_issues(self.policy.watch, self.known.issues, self.known.names)
 
     @cached_property
@@ -99,6 +111,8 @@ class GateQuestion:
     @cached_property
     def base(self) -> ResolvedBuild | None:
         """The base build, which need not be tested. Raises BadRequest."""
+        if self.stated_base:
+            return self.stated_base
         if self.policy.base:
             try:
                 return resolve_build(self.policy.base, self.known.build_names, self.known.builds, wheels_of(self.known))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
+from shlex import join
 from typing import Any, ClassVar
 
 from knowngood import foreign_text
@@ -66,6 +67,7 @@ class GateRequest:
     extras and groups that are installed (none: all). `platform` is one of `platforms.PLATFORMS`, as
     `macos-arm64`, and is held against what the file states. What is named to be watched takes the place of what
     the policy watches; `hardware`, `base`, `python` and `platform` likewise; `applied` (`issue=workaround`) is added.
+    `base_environment` is a file to compare with, in place of a base build (without content: there was none).
     """
 
     build: str = ""
@@ -82,6 +84,7 @@ class GateRequest:
     watch: tuple[str, ...] = ()
     applied: tuple[str, ...] = ()
     base: str = ""
+    base_environment: AttachedFile | None = None
     only_new: bool = False
 
     @property
@@ -165,29 +168,47 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
     if not request.build and request.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
     if request.groups and request.environment is None:
-        raise BadField("groups", "names extras and groups of a file; give a pyproject.toml or a lock as the environment")
+        raise BadField(
+            "groups", "names extras and groups of a file; give a pyproject.toml or a lock as the environment"
+        )
     policy = _policy(request, knowledge)
-    resolved = _resolved(request, knowledge, policy)
+    resolved, base = _resolved(request, knowledge, policy)
     named = policy.hardware or resolved.gpus  # the GPUs that a pasted environment names are the hardware asked about
     classes = tuple(dict.fromkeys(class_named(name, knowledge.known.hardware) for name in named))
-    return GateQuestion(resolved, replace(policy, hardware=classes), now, knowledge.known)
+    policy = replace(policy, hardware=classes)
+    return GateQuestion(resolved, policy, now, knowledge.known, base, _asked_as(request, resolved, classes))
 
 
-def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
+def _asked_as(request: GateRequest, resolved: ResolvedBuild, classes: Sequence[str]) -> str:
+    """The options that name the same environment to another command."""
+    where, python = request.where, request.python
+    words = ["-r", where] if where else ["--build", request.build or resolved.build or ""]
+    words += [word for class_ in classes for word in ("--hardware", class_)] + (["--python", python] if python else [])
+    return join(words)
+
+
+def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> tuple[ResolvedBuild, ResolvedBuild | None]:
+    """The environment, and the one to compare with (None: no file states it), which is read alike."""
     names, tested, table = knowledge.known.build_names, knowledge.tested, wheels_of(knowledge.known)
     with about(request.named("platform")):
         platforms = {**platform_of_gpus(policy.hardware), **parse_platform(request.platform or policy.platform)}
     with about(request.named("python")):
         python = minor_python(request.python or policy.python)
-        file = request.environment
-        if file is None:
-            with about("build", OtherPython):
-                return resolve_build(request.build, names, tested, table, python=python, platforms=platforms)
-        with about("environment", OtherPython):
-            name = PurePath(file.name).name
-            return stated_build(
-                file.content, names, tested, table, name=name, python=python, groups=request.groups, platforms=platforms
-            )
+
+        def stated(field: str, file: AttachedFile) -> ResolvedBuild:
+            how: Any = {"name": PurePath(file.name).name, "python": python, "groups": request.groups}
+            with about(field, OtherPython):
+                return stated_build(file.content, names, tested, table, **how, platforms=platforms)
+
+        before, base = request.base_environment, None
+        if before:
+            missing = ResolvedBuild(None, f"of {before.name} (there is no such file)")
+            base = stated("base_environment", before) if before.content.strip() else missing
+        if request.environment:
+            return stated("environment", request.environment), base
+        with about("build", OtherPython):
+            build = resolve_build(request.build, names, tested, table, python=python, platforms=platforms)
+        return build, base
 
 
 def _policy(request: GateRequest, knowledge: Knowledge) -> Policy:
@@ -208,13 +229,7 @@ def _policy(request: GateRequest, knowledge: Knowledge) -> Policy:
         base=request.base or policy.base,
         only_new=request.only_new or policy.only_new,
     )
-    if policy.watch.is_empty:
-        raise BadField(
-            "issues",
-            "nothing is watched; name issues, components, packages, a severity or a watch list, or `all` issues "
-            "(dozens of them fail on every build, so that watching all would hardly ever pass)",
-        )
-    if policy.only_new and not policy.base:
+    if policy.only_new and not (policy.base or request.base_environment):
         raise BadField("base", "only_new compares with a base build; name one")
     with about("watch"):
         return filled(policy, knowledge.lists)

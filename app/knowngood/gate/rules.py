@@ -48,6 +48,8 @@ def weigh(case: Case) -> tuple[Effect, str, str]:
             effect, clause = rule(case, effect)
             clauses.append(clause)
     effect, clause, ignored = _by_ignores(case, effect)
+    if case.question.is_unwatched:
+        effect = Effect.WARN if case.is_new and effect is not Effect.PASS else Effect.PASS
     return effect, "; ".join(text for text in (*clauses, clause) if text), ignored
 
 

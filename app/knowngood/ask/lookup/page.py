@@ -72,7 +72,9 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
     request = upgrade_request(answer, knowledge, query.hardware)
     stated = {name: getattr(request, name) for name in ("python", "platform", "hardware", "driver", "has")}
     lost = {fact.name.partition(" ")[0] for fact in answer.facts if fact.holds is False} & {*resolved.packages}
-    is_whole = len(resolved.platforms) <= 1 and all(f"{name}=={resolved.packages[name]}" in request.has for name in lost)
+    is_whole = len(resolved.platforms) <= 1 and all(
+        f"{name}=={resolved.packages[name]}" in request.has for name in lost
+    )
     asked = urlencode({name: value for name, value in {"build": resolved.torch, **stated}.items() if value}, doseq=True)
     return {
         "link": EnvironmentQuery(build=resolved.torch, **stated),

@@ -1,19 +1,18 @@
 """Files of a git checkout that state another torch than they did at a revision, such as in a pull request."""
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from knowngood.domain.errors import BadEnvironment, BadRequest, OtherPython
+from knowngood.domain.errors import BadEnvironment, OtherPython
 from knowngood.environments.resolve import ResolvedBuild, resolve
 from knowngood.environments.service import stated_in
 from knowngood.environments.wheels.table import wheels_of
+from knowngood.git_files import ask_git, refuse_flag
 from knowngood.store.knowledge.model import Knowledge
 
-_TIMEOUT_S = 60
+_OPTION = "--from-diff"
 _STATING = re.compile(
     r"(?:.*/)?(?:(?:.*[-_.])?(?:requirements|constraints)[^/]*\.txt|requirements/[^/]+\.txt|[^/]*\.lock"
     r"|pylock[^/]*\.toml|pyproject\.toml|[^/]*environment[^/]*\.ya?ml)"
@@ -56,8 +55,7 @@ def torch_changes(revision: str, knowledge: Knowledge) -> list[ChangedTorch]:
     """Compare the working tree with where it left `revision`, by path. Files that are new or gone compare with nothing
     and are left out. Raises BadRequest where git is missing or refuses.
     """
-    if revision.startswith("-"):
-        raise BadRequest(f'--from-diff "{revision}" is no revision; name a branch, a tag or a commit')
+    refuse_flag(revision, _OPTION)
     root = Path(_git("rev-parse", "--show-toplevel").rstrip("\n"))
     base = _git("merge-base", revision, "HEAD").strip()
     names = _git("-C", str(root), "diff", "--name-only", "-z", "--diff-filter=M", base, "--").split("\0")
@@ -84,16 +82,4 @@ def _stated(path: str, content: bytes, knowledge: Knowledge) -> ResolvedBuild | 
 
 
 def _git(*arguments: str) -> str:
-    git = shutil.which("git")
-    if git is None:
-        raise BadRequest("--from-diff needs git, and there is none on the PATH")
-    try:
-        done = subprocess.run(
-            [git, *arguments], capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        raise BadRequest(f"git {arguments[0]} took more than {_TIMEOUT_S} s") from None
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise BadRequest(f"--from-diff asks git, which says: {lines[0][:200]}")
-    return done.stdout.decode(errors="replace")
+    return ask_git(_OPTION, *arguments).decode(errors="replace")
