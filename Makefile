@@ -6,23 +6,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+IF_UNTRUSTED := { echo 'If uv names an invalid peer certificate, a proxy inspects TLS here: set UV_SYSTEM_CERTS=1, or SSL_CERT_FILE to a file that holds its certificate.' >&2; exit 1; }
+
 # One stamp for users (runtime packages, hashes checked), one for developers.
 $(VENV)/.installed: pyproject.toml requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.13.8"
-	test -e $(VENV)/.developer || VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements.lock
+	test -e $(VENV)/.developer || VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements.lock || $(IF_UNTRUSTED)
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps -e .
 	touch $@
 
 $(VENV)/.developer: $(VENV)/.installed requirements-dev.lock
-	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements-dev.lock
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements-dev.lock || $(IF_UNTRUSTED)
 	touch $@
 
 up: $(VENV)/.installed
-	$(BIN)/knowngood up
+	$(BIN)/knowngood up $(if $(PORT),--port $(PORT))
 
 serve: $(VENV)/.installed
-	$(BIN)/knowngood serve
+	$(BIN)/knowngood serve $(if $(PORT),--port $(PORT))
 
 # What contributors need: see CONTRIBUTING.md.
 dev: $(VENV)/.developer

@@ -121,10 +121,10 @@ def test_what_is_to_do_is_told_in_cells_arms_and_environments() -> None:
 GB = 1_000_000_000
 
 
-def sizes(*, is_final: bool = True, **told: Any) -> list[str]:
+def sizes(**told: Any) -> list[str]:
     out = io.StringIO()
     estimate = Estimate(**{"space": Space(51 * GB, 0, 60 * GB), **told})
-    print_sizes(Console(file=out, width=80), estimate, is_final=is_final)
+    print_sizes(Console(file=out, width=80), estimate)
     return out.getvalue().splitlines()
 
 
@@ -171,7 +171,6 @@ def test_environments_that_the_same_thing_is_wrong_with_share_a_line() -> None:
         "torch-2.6.0+cu126 and 1 more cannot be made: it cannot be reached: after 4 s",
         "torch-2.6.0+cu124 with einops==9 cannot be made: no such build with einops==9: Because",
     ]
-    assert len(sizes(troubles=troubles, is_final=False)) == 2
     many = {f"torch-2.{n}.0": Trouble(TroubleCode.NO_BUILD, f"no such build with x=={n}: Because") for n in range(12)}
     assert sizes(troubles=many)[-1] == "and 2 other reasons (--json has them all)"
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from knowngood.catalogue_digest import digest_of
 from knowngood.cli.context import opened
+from knowngood.logging_setup import configure
 from knowngood.settings import Settings
 from knowngood.store.catalogue import is_taken_in, remember_taken_in
 from knowngood.store.engine import Engine, may_write, name_of, reading, unit_of_work
@@ -40,6 +41,7 @@ def take_in_catalogue(engine: Engine, settings: Settings) -> None:
 
 def opened_with_catalogue(settings: Settings) -> Engine:
     """The store with the catalogue as its files have it, so that names are checked against what there is now."""
+    configure(settings.log_format, settings.log_level or "warning")
     engine = opened(settings)
     take_in_catalogue(engine, settings)
     return engine

@@ -65,17 +65,18 @@ def print_price(console: Console, price: Price, estimate: Estimate) -> None:
     console.print(f"there already: {estimate.ready} of {many(price.environments, 'environment')}")
 
 
-def print_sizes(console: Console, estimate: Estimate, *, is_final: bool) -> None:
-    """The bytes that a plan will download and keep, plainly where they do not fit; at last also what cannot be made."""
+def print_sizes(console: Console, estimate: Estimate) -> None:
+    """The bytes that a plan will download and keep, plainly where they do not fit; then what cannot be made."""
     whole = bytes_in_words(estimate.download_bytes + estimate.guessed_bytes)
     guess = f"about {whole}, {bytes_in_words(estimate.guessed_bytes)} of it a guess at {_open_in_words(estimate)}"
-    console.print(f"to download: {guess if estimate.is_open else whole}", soft_wrap=True)
     free = f"{bytes_in_words(estimate.space.free_bytes)} are free"
-    console.print(f"on disk:     about {bytes_in_words(estimate.disk_bytes)} more, {free}")
+    if estimate.disk_bytes or estimate.is_open:
+        console.print(f"to download: {guess if estimate.is_open else whole}", soft_wrap=True)
+        console.print(f"on disk:     about {bytes_in_words(estimate.disk_bytes)} more, {free}")
     warning = _warning(estimate)
     if warning:
         console.print(f"[bold red]{warning}[/]", soft_wrap=True)
-    for line in _troubles_in_words(estimate.troubles) if is_final else ():
+    for line in _troubles_in_words(estimate.troubles):
         console.print(line, markup=False, soft_wrap=True)
 
 
@@ -133,11 +134,16 @@ class RunProgress:
     a minute. May be fed from several threads.
 
     `jobs` are the run's; events of other jobs are passed over. `tell` takes events as they happen, `show` a snapshot
-    (where another process does the work). `left` says how many seconds the run still takes, as its page does.
+    (where another process does the work). `left` says how many seconds the run still takes, as its page does;
+    `before` counts the arms that the same command did before it was stopped.
     """
 
     def __init__(
-        self, console: Console, jobs: Sequence[JobRow], left: Callable[[], float | None] = lambda: None
+        self,
+        console: Console,
+        jobs: Sequence[JobRow],
+        left: Callable[[], float | None] = lambda: None,
+        before: int = 0,
     ) -> None:
         self._progress = Progress(
             SpinnerColumn(),
@@ -156,9 +162,10 @@ class RunProgress:
         self._kept: dict[str, str] = {}
         self._over = threading.Event()
         self._clock = threading.Thread(target=self._tick, name="time left", daemon=True)
-        total = sum(job.arms_total for job in jobs)
+        self._before = before
+        total, done = sum(job.arms_total for job in jobs), sum(job.arms_done for job in jobs)
         self._whole = self._progress.add_task(
-            "arms measured", total=total, completed=sum(job.arms_done for job in jobs), left=""
+            "arms measured", total=before + total, completed=before + done, left=_left_in_words(left())
         )
 
     def __enter__(self) -> Self:
@@ -202,9 +209,7 @@ class RunProgress:
         ticks = 0
         while not self._over.wait(_TICK_S):
             ticks += 1
-            left = self._left()
-            words = "" if left is None else f"about {in_words(left)} left"
-            self._progress.update(self._whole, left=words)
+            self._progress.update(self._whole, left=_left_in_words(self._left()))
             if ticks % _TICKS_A_LINE == 0:
                 self._note(self._so_far())
 
@@ -221,7 +226,7 @@ class RunProgress:
 
     def show(self, run: RunRow) -> None:
         """Show a run as another process left it in the store."""
-        self._progress.update(self._whole, completed=run.arms_done)
+        self._progress.update(self._whole, completed=self._before + run.arms_done)
         for job in run.jobs:
             if job.state is JobState.LEASED:
                 self._progress.update(self._line(job, "running"), completed=job.arms_done)
@@ -246,6 +251,10 @@ class RunProgress:
         """A log shows a live display once, when all is over."""
         if not self._console.is_terminal:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _left_in_words(seconds: float | None) -> str:
+    return "" if seconds is None else f"about {in_words(seconds)} left"
 
 
 def _provisioning_in_words(event: Provisioning) -> str:

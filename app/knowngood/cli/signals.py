@@ -1,6 +1,7 @@
 """Asked to stop: how commands that go on for long hear of it."""
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,10 @@ def stoppable() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         for event in _asked:
             event.set()
-        logger.warning("stopping; once more to insist", signal=signal.Signals(number).name)
+        if sys.stderr.isatty():
+            sys.stderr.write("\nstopping; once more to insist\n")
+        else:
+            logger.warning("stopping; once more to insist", signal=signal.Signals(number).name)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,5 +1,6 @@
 """Knowledge from a store of any kind and in any state: brought up, and with the catalogue taken in."""
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -7,6 +8,7 @@ from knowngood.cli.catalogue import opened_with_catalogue, take_in_catalogue
 from knowngood.cli.choice import builds_of, issues_of
 from knowngood.cli.context import opened
 from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.settings import Settings, read_settings
@@ -46,7 +48,11 @@ def pick_issues(engine: Engine, names: Sequence[str]) -> tuple[Issue, ...]:
 
 def pick_builds(engine: Engine, names: Sequence[str], empty: Callable[[Build], bool]) -> tuple[Build, ...]:
     with reading(engine) as s:
-        return builds_of(load_builds(s), names, empty)
+        builds = load_builds(s)
+    known = BuildNames({build.id: build for build in builds})
+    for name in sorted({*names} - {"all", "default"} - known.builds.keys()):
+        sys.stderr.write(f"{name} is taken for {known.find(name).id}\n")
+    return builds_of(builds, names, empty)
 
 
 def known_now(engine: Engine) -> Known:

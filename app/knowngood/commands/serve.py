@@ -122,15 +122,15 @@ class Server:
     def __init__(self, engine: Engine, settings: Settings, listening: socket.socket) -> None:
         self._socket = listening
         self._drain_s = settings.drain_s
-        self._app = _application(engine, settings, Instruments())
-        self._server = uvicorn.Server(_config(self._app))
+        self.app = _application(engine, settings, Instruments())
+        self._server = uvicorn.Server(_config(self.app))
 
     def run(self) -> None:
         """Serve until it has to stop; then report that to balancers for a moment, while still answering."""
         with stoppable() as stop, self.beside() as is_serving:
             wait(lambda: stop() or not is_serving())
             end_in_time(self._drain_s)
-            begin_to_stop(self._app)
+            begin_to_stop(self.app)
             time.sleep(self._drain_s if is_serving() else 0)
 
     @contextmanager
@@ -141,7 +141,7 @@ class Server:
         try:
             yield serving.is_alive
         finally:
-            begin_to_stop(self._app)
+            begin_to_stop(self.app)
             self._server.should_exit = True
             serving.join(_GRACE_S + 1)
 

@@ -8,11 +8,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 from packaging.version import InvalidVersion, Version
 from rich.console import Console
 
@@ -33,8 +35,10 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.matrix import complete
 from knowngood.domain.verdicts.status import partly_working, working
 from knowngood.domain.verdicts.verdict import Cell, Verdict, is_silent
+from knowngood.logging_setup import configure
 from knowngood.matrix.overview.table import sign_in_colour
 from knowngood.measure.jobs import FURTHER, Work, own_hardware, plan, run_planned, tell_warnings
+from knowngood.measure.scheduling.pricing import tell_price
 from knowngood.serialization.marks import mark_of
 from knowngood.settings import read_settings
 from knowngood.store.catalogue import save_catalogue
@@ -70,6 +74,7 @@ class Here:
 def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail_on: Sequence[str]) -> Exit:
     failing = verdicts(fail_on)
     settings = read_settings()
+    configure(settings.log_format, settings.log_level or "error")
     catalogue = read_catalogue(settings.folders, with_drafts=False)
     adopted = look(python, catalogue.builds)
     make_data_dir(settings)
@@ -84,11 +89,14 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
     err.print(f"{adopted.python} holds {adopted.in_words}", markup=False, soft_wrap=True)
     request = {"builds": [adopted.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
     wanted = PlanRequest(force=force, where_affected=True, now=utc_now())
-    with stoppable() as stop:
-        for _ in range(1 + FURTHER):
+    with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what is known until then is printed
+        for round_ in range(1 + FURTHER):
             planned = work.able(plan(engine, chosen, wanted))
+            if planned and not round_:
+                tell_price(engine, work.place(), planned, err)
+                err.print("--issues runs fewer; Ctrl-C ends it and prints what is known until then", highlight=False)
             if planned and not stop():
-                run_planned(engine, work, planned, request, stop)
+                run_planned(engine, work, planned, request, stop, is_priced=not round_)
             wanted = replace(wanted, force=False)
     known = known_now(engine)
     every = complete(chosen.issues, chosen.builds, chosen.hardware, known).values()

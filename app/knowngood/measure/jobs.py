@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import click
@@ -15,10 +16,12 @@ from knowngood.cli.choice import Chosen
 from knowngood.cli.console import RunProgress, to_do_in_words
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.output import err
-from knowngood.domain.errors import StoreUnusable
+from knowngood.domain.errors import IndexUnusable, StoreUnusable
 from knowngood.domain.issue import Issue
+from knowngood.domain.measuring.job import ArmFinished, Event
 from knowngood.domain.measuring.planning import PlannedJob, PlanRequest, plan_jobs
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.outcome import TroubleCode
 from knowngood.domain.verdicts.verdict import CellPlace
 from knowngood.domain.vocabulary import many
 from knowngood.health.again import print_verdicts
@@ -43,6 +46,7 @@ from knowngood_workers.dispatch.dispatcher import DispatcherBusy, DispatchOption
 from knowngood_workers.dispatch.local_transport import LocalTransport
 from knowngood_workers.host.machine_info import describe_machine
 from knowngood_workers.pack.builder import OpenedPack
+from knowngood_workers.provision.index_config import read_index
 from knowngood_workers.provision.resolver import environment_key
 
 UP = "up"  # of a run: who asked for it; of a lease: who looks whether there is such a run
@@ -106,25 +110,44 @@ def run_planned(
     stop: Callable[[], bool],
     seen: Collection[str] = (),
     replan: Callable[[], Sequence[PlannedJob]] | None = None,
+    *,
+    is_priced: bool = False,
 ) -> str:
     """Queue the jobs and see them through, here or, where another dispatcher is at work, by it. Gives the run that came
     instead, if any: one of another `up` that is not among `seen`, or ours where another `up` has cancelled it. An `up`
-    says how to plan anew (`replan`).
+    says how to plan again (`replan`). `is_priced` where the price was printed before.
+
+    Raises IndexUnusable once an environment cannot be made because the default index cannot be reached: no other one
+    could be.
     """
     if not planned:
         err.print("nothing to run: every cell asked for has its answer")
         return ""
-    err.print(to_do_in_words(planned), highlight=False)
+    if not is_priced:
+        err.print(to_do_in_words(planned), highlight=False)
+    request = {**request, "slots": work.settings.slots}
     run_id, is_own = queue(engine, planned, request, seen, replan)
     work.runs.append(run_id)
     if not is_own:
         err.print("another `up` measures this already: following it")
     how = DispatchOptions(hardware=own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
-    _see_through(engine, work, run_id, how, stop)
-    if stop():
+    offline: list[str] = []
+    by_default = {job.build.id for job in planned if job.build.origin == "default"}
+    jobs = {job.id for job in _run(engine, run_id).jobs if job.build in by_default}
+    has_index = cache(lambda: not read_index(work.environ).no_index)
+
+    def hear(event: Event) -> None:
+        trouble = event.record.trouble if isinstance(event, ArmFinished) and event.job in jobs else None
+        if trouble and trouble.code is TroubleCode.INDEX_UNREACHABLE and has_index():
+            offline.append(trouble.sentence)
+
+    _see_through(engine, work, run_id, how, lambda: stop() or bool(offline), hear)
+    if stop() or offline:
         with unit_of_work(engine) as s:
             if is_own:
                 cancel_run(s, run_id, utc_now())
+        if offline:
+            raise IndexUnusable(offline[0])
         _tell_stopped(engine, run_id)
         raise click.exceptions.Exit(Exit.OK)
     is_done = is_own and _run(engine, run_id).state is not RunState.CANCELLED
@@ -132,9 +155,17 @@ def run_planned(
 
 
 def _tell_stopped(engine: Engine, run_id: str) -> None:
-    run = _run(engine, run_id)
-    done = f"{run.arms_done} of {many(run.arms_total, 'arm')} have their result, which is kept"
-    err.print(f"stopped: {done}; the same command goes on with the rest", markup=False, highlight=False, soft_wrap=True)
+    run, before = _run(engine, run_id), _done_before(engine, run_id)
+    done = f"{before + run.arms_done} of {many(before + run.arms_total, 'arm')} are done, and their results are kept"
+    err.print(f"stopped: {done}; the same command continues", markup=False, highlight=False, soft_wrap=True)
+
+
+def _done_before(engine: Engine, run_id: str) -> int:
+    """The arms that the same command did before it was stopped."""
+    with reading(engine) as s:
+        run, *earlier = dropwhile(lambda each: each.id != run_id, load_runs(s, 50))
+    stopped = takewhile(lambda each: (each.request, each.state) == (run.request, RunState.CANCELLED), earlier)
+    return max((each.arms_total - run.arms_total for each in stopped if each.arms_done), default=0)
 
 
 def queue(
@@ -190,15 +221,28 @@ def unfinished_ups(s: Session) -> list[str]:
     return [run.id for run in load_runs(s, 50) if run.finished_at is None and run.request.get("by") == UP]
 
 
-def _see_through(engine: Engine, work: Work, run_id: str, how: DispatchOptions, stop: Callable[[], bool]) -> None:
+def _see_through(
+    engine: Engine,
+    work: Work,
+    run_id: str,
+    how: DispatchOptions,
+    stop: Callable[[], bool],
+    hear: Callable[[Event], None],
+) -> None:
     """Dispatch the run until it is done. A dispatcher of every run does it where one is at work; one that keeps to a
     run of its own does not, and then this goes on when that one ends.
     """
-    with RunProgress(err, _run(engine, run_id).jobs, partial(_left, engine, run_id)) as progress:
+    jobs, left = _run(engine, run_id).jobs, partial(_left, engine, run_id)
+    with RunProgress(err, jobs, left, _done_before(engine, run_id)) as progress:
         is_told = False
+
+        def tell(event: Event) -> None:
+            progress.tell(event)
+            hear(event)
+
         while not stop():
             try:
-                dispatch(engine, transport(work), how, stop=stop, on_event=progress.tell)
+                dispatch(engine, transport(work), how, stop=stop, on_event=tell)
             except DispatcherBusy:
                 if not is_told:
                     err.print(waited_for(engine, run_id), markup=False, highlight=False, soft_wrap=True)

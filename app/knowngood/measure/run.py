@@ -32,7 +32,6 @@ from knowngood.cli.signals import stoppable
 from knowngood.cli.stored import known_now, pick_builds, pick_issues
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.planning import PlannedJob, PlanRequest
-from knowngood.logging_setup import configure
 from knowngood.matrix.overview.cli import show
 from knowngood.measure.jobs import (
     FURTHER,
@@ -114,7 +113,6 @@ def run(
     if next_up and any(others):
         raise BadRequest("--next chooses what to run; of the others it takes --minutes, --hardware and --dry-run")
     settings = read_settings()
-    configure(settings.log_format, settings.log_level or "warning")
     unpacked = open_pack(pack, root(settings), tell=lambda line: err.print(line, soft_wrap=True)) if pack else None
     settings = _with_catalogue_of(settings, unpacked)
     engine = opened_with_catalogue(settings)

@@ -1,7 +1,10 @@
 """`knowngood up`: the dashboard over the shipped results, while the default set is measured here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+
+from rich.progress import track
 
 from knowngood.catalogue_digest import shipped_evidence
 from knowngood.cli.catalogue import opened_with_catalogue
@@ -11,11 +14,10 @@ from knowngood.cli.options import BUILDS, HOST, PORT, flag
 from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable, wait
 from knowngood.cli.stored import known_now, pick_builds, pick_issues
-from knowngood.commands.maintain import derive_anew
 from knowngood.commands.serve import Server, listen
+from knowngood.domain.errors import IndexUnusable
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.verdict import CellPlace
-from knowngood.logging_setup import configure
 from knowngood.measure.jobs import (
     UP,
     Work,
@@ -33,6 +35,9 @@ from knowngood.settings import read_settings
 from knowngood.share.cli import import_bundle
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.job_queue import cancel_run
+from knowngood.store.knowledge.model import together
+from knowngood.store.knowledge.snapshot import read_shipped
+from knowngood.web.app_state import state_of
 from knowngood_workers.dispatch.dispatcher import utc_now
 
 
@@ -46,15 +51,21 @@ from knowngood_workers.dispatch.dispatcher import utc_now
 )
 def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool) -> None:
     settings = read_settings()
-    configure(settings.log_format, settings.log_level or "warning")
-    engine = opened_with_catalogue(settings)
-    derive_anew(engine)
-    if settings.shipped:
-        for file in shipped_evidence():
-            import_bundle(engine, file, alone=True)
     listening, address = listen(host or settings.host, settings.port if port is None else port)
-    with stoppable() as stop, Server(engine, settings, listening).beside():
-        err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
+    err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
+    engine = opened_with_catalogue(settings)
+    server = Server(engine, settings, listening)
+    knowledge = state_of(server.app).knowledge
+    stored = knowledge.now()
+    is_first = settings.shipped and not stored.knowledge.known.cells
+    if is_first:
+        knowledge.stand_in(replace(stored, knowledge=together(stored.knowledge, read_shipped().knowledge)))
+    with stoppable() as stop, server.beside():
+        if settings.shipped:
+            _load_shipped(engine, stop, is_first=is_first)
+        knowledge.stand_in(None)
+        if stop():
+            return
         if not is_led(engine):
             _give_up_earlier(engine)
         every = pick_issues(engine, ())
@@ -64,16 +75,32 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
         while "" not in seen:  # after what another `up` measured or cancelled, the rest
             replan = partial(plan, engine, chosen, PlanRequest(), only_local=True)
             planned = replan()
-            tell_price(engine, work.place(), planned)
+            if planned and not stop():
+                tell_price(engine, work.place(), planned, err)
             places.update(places_of(planned))
             request = {"builds": [b.id for b in chosen.builds], "by": UP}
-            seen.add(run_planned(engine, work, planned, request, stop, seen, replan))
+            try:
+                seen.add(run_planned(engine, work, planned, request, stop, seen, replan, is_priced=True))
+            except IndexUnusable as error:
+                if once:
+                    raise
+                err.print(f"nothing more can be measured: {error}", markup=False, soft_wrap=True)
+                break
         tell_troubles(engine, work)
         tell_results(settings, known_now(engine), places)
         if once:
             return
-        err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)
+        err.print(f"still serving {address} until Ctrl-C", soft_wrap=True)
         wait(stop)
+
+
+def _load_shipped(engine: Engine, stop: Callable[[], bool], *, is_first: bool) -> None:
+    """Take in the results that come with this release, as far as they are not here: a bar, and one line in the end."""
+    words, is_shown, added = "loading the results of this release", is_first and err.is_terminal, 0
+    for file in track(shipped_evidence(), words, console=err, transient=True, disable=not is_shown):
+        added += 0 if stop() else import_bundle(engine, file, alone=True).added
+    if added:
+        err.print(f"{added:,} results of this release are loaded", highlight=False)
 
 
 def _give_up_earlier(engine: Engine) -> None:

@@ -30,7 +30,7 @@ from knowngood.gate.from_server import BUSY, NOT_LET_IN, detail_of, opener, plac
 from knowngood.settings import read_settings
 from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, reading
-from knowngood.store.records import ExportSelection
+from knowngood.store.records import ExportSelection, ImportReport
 
 _CLASHES_SHOWN = 20
 
@@ -43,13 +43,26 @@ _CLASHES_SHOWN = 20
 )
 def import_command(files: Sequence[Path]) -> Exit:
     engine = opened_with_catalogue(read_settings())
-    refused = [import_bundle(engine, file) for file in files]
-    return Exit.UNUSABLE if any(refused) else Exit.OK
+    is_whole = True
+    for file in files:
+        report = import_bundle(engine, file)
+        out.print(f"{file.name}: {_counts_in_words(report)}", soft_wrap=True)
+        is_whole = is_whole and not report.refused
+    return Exit.OK if is_whole else Exit.UNUSABLE
 
 
-def import_bundle(engine: Engine, file: Path, *, alone: bool = False) -> int:
-    """Tell what came of it; how many attempts were refused."""
+def import_bundle(engine: Engine, file: Path, *, alone: bool = False) -> ImportReport:
+    """Take it in, and print the attempts that were refused."""
     report = take_in_bundle(engine, file, datetime.now(UTC), by=operator(), alone=alone)
+    for clash in report.refused[:_CLASHES_SHOWN]:
+        words = f"attempt {clash.id} says something else than the one that is here, which came from {clash.origin}"
+        err.print(f"{file.name}: refused: {words}", markup=False, soft_wrap=True)
+    if len(report.refused) > _CLASHES_SHOWN:
+        err.print(f"{file.name}: refused: {len(report.refused) - _CLASHES_SHOWN} more", markup=False, soft_wrap=True)
+    return report
+
+
+def _counts_in_words(report: ImportReport) -> str:
     further = {
         "superseded (another state of their repro)": report.superseded,
         "of issues or builds this catalogue does not have": report.unknown,
@@ -58,14 +71,7 @@ def import_bundle(engine: Engine, file: Path, *, alone: bool = False) -> int:
         "notes and voids of people": report.notes,
     }
     notes = [f"{report.added} attempts added", f"{report.known} were here already"]
-    notes += [f"{n} {words}" for words, n in further.items() if n]
-    out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
-    for clash in report.refused[:_CLASHES_SHOWN]:
-        words = f"attempt {clash.id} says something else than the one that is here, which came from {clash.origin}"
-        err.print(f"{file.name}: refused: {words}", markup=False, soft_wrap=True)
-    if len(report.refused) > _CLASHES_SHOWN:
-        err.print(f"{file.name}: refused: {len(report.refused) - _CLASHES_SHOWN} more", markup=False, soft_wrap=True)
-    return len(report.refused)
+    return ", ".join([*notes, *(f"{n} {words}" for words, n in further.items() if n)])
 
 
 def write_bundle(

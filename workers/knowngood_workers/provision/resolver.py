@@ -238,6 +238,13 @@ _FAULTS = {
         TroubleCode.INDEX_UNREACHABLE,
         "the package index cannot be reached; check network, proxy and credentials",
     ),
+    Fault.UNTRUSTED: (
+        TroubleCode.INDEX_UNREACHABLE,
+        (
+            "uv does not trust the certificate of the package index, as behind a proxy that inspects TLS; set "
+            "UV_SYSTEM_CERTS=1, or SSL_CERT_FILE to a file that holds the proxy's certificate"
+        ),
+    ),
     Fault.DISK_FULL: (
         TroubleCode.DISK_FULL,
         "the disk is full; free some space or lower the limit for environments",

@@ -39,6 +39,7 @@ _UNREACHABLE = re.compile(
     r"|lack of valid authentication credentials|error decoding response body|connection (?:closed|reset)",
     re.IGNORECASE,
 )
+_UNTRUSTED = re.compile(r"invalid peer certificate", re.IGNORECASE)
 _UNSATISFIABLE = re.compile(r"No solution found when resolving")
 # What an index says that answers everything with "not found": a wrong address looks like an empty index.
 _DOUBTFUL = re.compile(r"was not found in the (?:package registry|provided package locations)")
@@ -49,6 +50,7 @@ _LEADING = re.compile(r"^(?:error|cause|hint|warning):\s*")
 class Fault(StrEnum):
     UNSATISFIABLE = "unsatisfiable"
     UNREACHABLE = "unreachable"
+    UNTRUSTED = "untrusted"
     DISK_FULL = "disk_full"
     OTHER = "other"
 
@@ -200,7 +202,12 @@ def classify_failure(output: str) -> tuple[Fault, bool]:
 
     A resolution that failed because a package could not be looked at is no statement about the package.
     """
-    kinds = ((_NO_SPACE, Fault.DISK_FULL), (_UNREACHABLE, Fault.UNREACHABLE), (_UNSATISFIABLE, Fault.UNSATISFIABLE))
+    kinds = (
+        (_NO_SPACE, Fault.DISK_FULL),
+        (_UNTRUSTED, Fault.UNTRUSTED),
+        (_UNREACHABLE, Fault.UNREACHABLE),
+        (_UNSATISFIABLE, Fault.UNSATISFIABLE),
+    )
     fault = next((fault for pattern, fault in kinds if pattern.search(output)), Fault.OTHER)
     return fault, fault is Fault.UNSATISFIABLE and bool(_DOUBTFUL.search(output))
 

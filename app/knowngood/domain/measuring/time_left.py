@@ -30,15 +30,17 @@ class JobAt:
     done: Sequence[_Timed]
 
 
-def seconds_left(jobs: Sequence[JobAt], durations: Mapping[Key, float], environment_s: float | None) -> float | None:
-    """The environments and the arms that are left, each as long as its like in this run, side by side as far as until
-    now. None before the first arm has ended: of what goes on here nothing is known then.
+def seconds_left(
+    jobs: Sequence[JobAt], durations: Mapping[Key, float], environment_s: float | None, slots: int = 0
+) -> float | None:
+    """The environments and the arms that are left, each as long as its like in this run, as many at once as until now.
+    Before the first arm has ended, as long as before this run and on so many `slots`; None where these are not known.
 
     `durations` are seconds of attempts before this run, and `environment_s` of making an environment (None: not timed).
     """
     done = [arm for job in jobs for arm in job.done if _s(arm[1]) > _NOTHING_S]
     if not done:
-        return None
+        return _arms_s(jobs, done, durations) / slots + _environments_s(jobs, environment_s) if slots else None
     arms = [span for _, span in (*done, *(arm for job in jobs for arm in job.running))]
     environments = [job.environment for job in jobs if job.environment]
     together = _width([*arms, *environments])
@@ -70,7 +72,7 @@ def _expected(known: Sequence[tuple[Key, float]], before: Mapping[Key, float]) -
     usual = fmean(before.values()) if before else GUESS_S
     # As if one more arm had taken what it always takes: the first one alone may have ended at once.
     pace = (sum(now for now, _ in timed) + usual) / (sum(then for _, then in timed) + usual)
-    of_all = fmean(of_issue.values())
+    of_all = fmean(of_issue.values()) if of_issue else GUESS_S
 
     def expected(key: Key) -> float:
         if key in own:
@@ -96,6 +98,8 @@ def _environments_s(jobs: Sequence[JobAt], before_s: float | None) -> float:
             waiting.append((is_first, spent))
     usual = ENVIRONMENT_S if before_s is None else before_s
     first = fmean(took[True]) if took[True] else usual
+    slowest = max((spent for is_first, spent in waiting if is_first), default=0.0)
+    first = 2 * slowest if slowest > first else first  # half done, as an arm that runs longer than its like
     expected = {True: first, False: fmean(took[False]) if took[False] else min(first, usual)}
     return sum(max(expected[is_first] - spent, 0.0) for is_first, spent in waiting)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from knowngood.cli.console import in_words, print_price, print_sizes, to_do_in_words
 from knowngood.cli.context import root
 from knowngood.cli.output import err, out, print_json
@@ -90,20 +92,28 @@ def _readable(texts: Mapping[EnvironmentRequest, str]) -> dict[EnvironmentReques
     return locks
 
 
-def tell_price(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob], *, as_json: bool = False) -> None:
-    """Print what the jobs would cost: at once what is known here, then what the index adds to it."""
+def tell_price(
+    engine: Engine,
+    place: PricingContext,
+    planned: Sequence[PlannedJob],
+    console: Console = out,
+    *,
+    as_json: bool = False,
+) -> None:
+    """Print what the jobs would cost: the time at once, and the sizes when the index was asked for those not known."""
     if as_json:
         print_json(price_as_json(engine, place, planned))
         return
     if not planned:
-        out.print("nothing to run: every cell asked for has its answer (--force runs it again)")
+        console.print("nothing to run: every cell asked for has its answer (--force runs it again)")
         return
-    out.print(to_do_in_words(planned))
+    console.print(to_do_in_words(planned), highlight=False)
     with _asking(place.seconds) as on_asked:
         for number, appraisal in enumerate(appraise(engine, place, planned, on_asked)):
             if not number:
-                print_price(out, appraisal.price, appraisal.estimate)
-            print_sizes(out, appraisal.estimate, is_final=appraisal.is_final)
+                print_price(console, appraisal.price, appraisal.estimate)
+            if appraisal.is_final:
+                print_sizes(console, appraisal.estimate)
 
 
 def price_as_json(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:

@@ -33,13 +33,15 @@ def load_environment_s(s: Session, before: datetime | None = None) -> float | No
 
 def load_time_left(s: Session, run: RunRow, now: datetime) -> float | None:
     """The seconds that a run still takes, about: its page and the terminal that waits for it say the same. None for a
-    run that is over, and before its first arm has ended.
+    run that is over, and before its first arm has ended where the run does not say on how many slots.
     """
-    if run.finished_at is not None or not run.arms_done:
+    slots = run.request.get("slots")
+    if run.finished_at is not None or not (run.arms_done or slots):
         return None
     since = run.created_at
     known = recorded_with_shipped(Recorded(load_durations(s, since), load_environment_s(s, since)))
-    return seconds_left(load_jobs_at(s, run, now), known.durations, known.environment_s)
+    jobs_at = load_jobs_at(s, run, now)
+    return seconds_left(jobs_at, known.durations, known.environment_s, slots if isinstance(slots, int) else 0)
 
 
 def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
