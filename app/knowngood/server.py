@@ -32,7 +32,6 @@ from knowngood.matrix.charts import page as charts_page
 from knowngood.matrix.evidence import api as api_evidence
 from knowngood.matrix.evidence import page as evidence_page
 from knowngood.matrix.issues import api as api_issues
-from knowngood.matrix.issues import build_page
 from knowngood.matrix.issues import page as issues_page
 from knowngood.matrix.overview import api as api_matrix
 from knowngood.matrix.overview import page as matrix_page
@@ -40,6 +39,8 @@ from knowngood.matrix.runs import api as api_runs
 from knowngood.matrix.runs import page as runs_page
 from knowngood.move.compare import api as api_compare
 from knowngood.move.compare import page as compare_page
+from knowngood.move.releases import api as api_releases
+from knowngood.move.releases import page as releases_page
 from knowngood.move.upgrade import api as api_upgrade
 from knowngood.move.upgrade import page as upgrade_page
 from knowngood.share import api as api_share
@@ -129,7 +130,7 @@ def create_app(
         my_build_page,
         issues_page,
         evidence_page,
-        build_page,
+        releases_page,
         compare_page,
         charts_page,
         upgrade_page,
@@ -208,6 +209,7 @@ def _api() -> APIRouter:
         api_issues.router,
         api_evidence.router,
         api_compare.router,
+        api_releases.router,
         api_charts.router,
         api_runs.router,
         api_health.router,

@@ -115,6 +115,11 @@ def gpu_capabilities() -> dict[str, str]:
     }
 
 
+def short_name(hardware: str) -> str:
+    """What people call a class: `H100` of cuda-sm_90, `CPU`; the class itself where the table has no name."""
+    return _NAMES.get(hardware, hardware).partition(",")[0]
+
+
 def hardware_meant(text: str) -> NamedHardware | None:
     """The hardware of a name that is misspelt by a letter or so: `hoper`, `RTX 4O90`."""
     key = _key(text.casefold()[:_LONGEST])

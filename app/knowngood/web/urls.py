@@ -3,6 +3,8 @@
 from functools import lru_cache
 from urllib.parse import quote, urlencode
 
+from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.verdict import Cell
 
 DECISION = "Knowngood-Decision"
@@ -46,6 +48,17 @@ def list_badge_address(name: str, build: str = "", hardware: str = "", *, kind: 
 
 def build_address(build: str, hardware: str = "") -> str:
     return f"/builds/{part(build)}" + (f"?hardware={part(hardware)}" if hardware else "")
+
+
+def release_address(release: str, **parameters: str) -> str:
+    """The page of a release of torch (`2.15.0`), of the newest patch of one (`2.15`), or of any other build."""
+    return asking(f"/releases/{part(release)}", **parameters)
+
+
+def page_of_build(build: Build, hardware: str = "") -> str:
+    """The page of a build: the default wheel, with any Python or the usual one, is a release."""
+    is_line = is_release(build) and build.python in {"", DEFAULT_PYTHON}
+    return release_address(build.build_id.release if is_line else build.id, hardware=hardware)
 
 
 def cell_address(issue: str, build: str, hardware: str) -> str:

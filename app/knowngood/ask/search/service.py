@@ -40,10 +40,10 @@ from knowngood.web.urls import (
     ENVIRONMENT,
     ERRORS,
     asking,
-    build_address,
     compare_address,
     issue_address,
     matrix_address,
+    page_of_build,
     upgrade_address,
 )
 
@@ -542,7 +542,7 @@ def _in_title(words: Sequence[str]) -> Query:
 def _build_hit(build: Build, hardware: str) -> Hit:
     title = Message("torch_on_python", torch=build.torch, python=build.python)
     remark = Message("cuda_and_triton", cuda=build.cuda or "-", triton=build.triton or "-")
-    return Hit(HitKind.BUILD, build.id, title, remark, url=build_address(build.id, hardware))
+    return Hit(HitKind.BUILD, build.id, title, remark, url=page_of_build(build, hardware))
 
 
 def _absent(thread: Thread) -> Hit:

@@ -88,6 +88,21 @@ def newest_beside(package: str, torch: Version, python: str, table: WheelTable) 
     return ""
 
 
+def packages_beside(torch: Version, table: WheelTable) -> tuple[dict[str, str], dict[str, str]]:
+    """Of the packages whose newest release says which torch it takes: the newest release that takes this one, and of
+    those that end before it what the newest asks for.
+    """
+    fitting, ending = dict[str, str](), dict[str, str]()
+    for package in table.packages:
+        newest = next((release for release in reversed(table.releases(package)) if not release.yanked), None)
+        bound = newest.specifier("torch", "") if newest else None
+        if bound and (found := newest_beside(package, torch, "", table)):
+            fitting[package] = found
+        elif bound and any(_ends_before(clause, torch) for clause in bound):
+            ending[package] = str(bound)
+    return fitting, ending
+
+
 def _ends_before(clause: Specifier, torch: Version) -> bool:
     is_end = clause.operator in {"==", "~=", "<", "<="}
     return is_end and Version(clause.version.removesuffix(".*")) <= Version(torch.public)

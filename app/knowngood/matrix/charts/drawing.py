@@ -27,7 +27,7 @@ from knowngood.matrix.charts.numbers import (
 )
 from knowngood.web.html.i18n import Language, say
 from knowngood.web.request_context import RequestContext
-from knowngood.web.urls import API, build_address, issue_address
+from knowngood.web.urls import API, issue_address, page_of_build
 
 _GAP = 0.14  # of a column, on either side of its bar
 BAR_HEIGHT = 150  # of the tallest
@@ -115,7 +115,7 @@ def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> dict[str, A
         places.append(
             Place(
                 _tally_words(context, tally),
-                reached(context, build_address(tally.build.id, pass_rate.hardware)),
+                reached(context, page_of_build(tally.build, pass_rate.hardware)),
                 x,
                 width,
             )

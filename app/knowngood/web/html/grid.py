@@ -17,7 +17,7 @@ from knowngood.domain.vocabulary import StatusLabel
 from knowngood.web.html import i18n
 from knowngood.web.html.i18n import Language
 from knowngood.web.html.status_labels import inferred_word
-from knowngood.web.urls import build_address, cell_address, part
+from knowngood.web.urls import cell_address, page_of_build, part
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _head(column: Column, measured: Collection[str], minor_before: str) -> Colum
     beside = ("" if build.origin == "default" else cuda, triton, python)
     return ColumnHeader(
         id=build.id,
-        address=build_address(column.cell_build.id),
+        address=page_of_build(column.cell_build),
         release=release,
         cuda=cuda,
         triton=build.triton or "",

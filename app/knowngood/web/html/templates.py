@@ -18,6 +18,7 @@ from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
+from knowngood.domain.hardware_names import short_name
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import is_stale
@@ -52,7 +53,9 @@ from knowngood.web.urls import (
     feed_address,
     ground_address,
     issue_address,
+    matrix_address,
     notes_address,
+    page_of_build,
     run_address,
     upgrade_address,
     watch_list_address,
@@ -151,8 +154,11 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             is_stale,
             issue_address,
             feed_address,
+            matrix_address,
             notes_address,
+            page_of_build,
             run_address,
+            short_name,
             status_of,
             upgrade_address,
             watch_list_address,

@@ -1,0 +1,97 @@
+"""`/releases`, and `/releases/2.15` for one of them or for any other build. `/2.15` and the addresses of builds lead
+there.
+"""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.convertors import Convertor, register_url_convertor
+
+from knowngood.domain.builds.build import Build
+from knowngood.domain.verdicts.history import is_release
+from knowngood.matrix.lookups import find_build
+from knowngood.move.releases.api import ReleaseQuery
+from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine
+from knowngood.move.releases.service import load_release, load_releases
+from knowngood.store.engine import Session
+from knowngood.web.html.grid import Choice
+from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.urls import API, page_of_build, release_address
+
+router = APIRouter(include_in_schema=False)
+
+
+class _Release(Convertor[str]):
+    """A part of a path that is a release: `2.15`, `2.15.0`."""
+
+    regex = r"[0-9]+\.[0-9]+(?:\.[0-9]+)?"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("release", _Release())
+
+
+@router.get("/releases")
+def releases(context: Context) -> Response:
+    def load(session: Session) -> tuple[ReleaseAnswer, ...]:
+        return load_releases(session, context.state, context.now)
+
+    return context.answer(load, lambda found: context.page("releases.html", found))
+
+
+@router.get("/releases/{release}")
+def release(context: Context, release: str, query: Annotated[ReleaseQuery, Query()]) -> Response:
+    """The reader's own class comes first."""
+    return context.answer(
+        lambda session: load_release(session, context.state, context.now, release, query.before, query.hardware),
+        lambda loaded: _page(context, query, *loaded),
+    )
+
+
+def _page(
+    context: RequestContext, query: ReleaseQuery, answer: ReleaseAnswer, build: Build, line: ReleaseLine
+) -> Response:
+    own = context.mine.hardware_among(line.known.hardware)
+    name = answer.url.removeprefix("/releases/")
+    asked = {"from": query.before, "hardware": ",".join(query.hardware)}
+    others = [other.build_id.release for other in reversed(line.measured) if other.id != build.id]
+    settled = (other for other in reversed(line.measured) if (age := line.known.age(other)) and age.settled)
+    return context.page(
+        "release.html",
+        answer,
+        build=build,
+        is_release=is_release(build),
+        issues=line.known.issues,
+        standings=sorted(answer.standings, key=lambda standing: standing.hardware != own),
+        patches=[
+            Choice(other.build_id.release, release_address(other.build_id.release), other.id == build.id)
+            for other in line.patches(build)
+        ],
+        compared=[
+            Choice(other, release_address(name, **{**asked, "from": other}), other == answer.before) for other in others
+        ],
+        settled=next(settled, None),
+        json_address=f"{API}{release_address(name, **asked)}",
+    )
+
+
+@router.get("/{release:release}")
+def short_address(release: str) -> Response:
+    return RedirectResponse(release_address(release), HTTPStatus.PERMANENT_REDIRECT)
+
+
+@router.get("/builds/{build}")
+def old_address(context: Context, request: Request, build: str) -> Response:
+    """Pages of builds were here until 0.2."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return context.answer(
+        lambda session: page_of_build(find_build(session, build)[0]),
+        lambda address: RedirectResponse(f"{address}{query}", HTTPStatus.PERMANENT_REDIRECT),
+    )
