@@ -13,22 +13,26 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from fastapi import FastAPI
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import inapplicable
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import measured_line, shown_builds
 from knowngood.matrix.overview.selection import one_class
 from knowngood.web.html.i18n import Language
 from knowngood.web.request_context import LANGUAGE_COOKIE
-from knowngood.web.urls import FRONT, MATRIX, build_address, cell_anchor, compare_address, issue_address
+from knowngood.web.urls import FRONT, MATRIX, build_address, cell_anchor, compare_address, issue_address, page_of_build
 
 
 @dataclass(frozen=True)
 class SitePage:
-    """`file` is its path in the folder of its language. `kind` is what it is counted among."""
+    """`file` is its path in the folder of its language. `kind` is what it is counted among; `also` are other addresses
+    that lead there.
+    """
 
     address: str
     file: str
     kind: str
+    also: tuple[str, ...] = ()
 
 
 def pages_of(known: Known) -> Iterator[SitePage]:
@@ -45,9 +49,10 @@ def pages_of(known: Known) -> Iterator[SitePage]:
         )
     for issue in known.issues:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
-    for build in shown_builds(known):
-        for hardware in (class_ for class_ in classes if class_ == first or _says_something(known, build, class_)):
-            yield SitePage(build_address(_name(build), hardware), f"builds/{build.id}.{hardware}.html", "builds")
+    yield SitePage("/releases", "releases.html", "releases")
+    for page, builds in grouped(shown_builds(known), page_of_build).items():
+        also = [address for build in builds for address in _addresses(build, classes)]
+        yield SitePage(page, f"releases/{unquote(page.rpartition('/')[2])}.html", "releases", tuple(also))
     yield SitePage("/charts", "charts.html", "charts")
     for hardware in classes:
         yield SitePage(compare_address(hardware=hardware), _of("compare", hardware, first), "comparisons")
@@ -62,8 +67,10 @@ def _name(build: Build) -> str:
     return build.wheel.id if build.python == DEFAULT_PYTHON else build.id
 
 
-def _says_something(known: Known, build: Build, hardware: str) -> bool:
-    return any(known.cell(issue, build, hardware).measured_at for issue in known.issues.values())
+def _addresses(build: Build, classes: Iterable[str]) -> Iterator[str]:
+    """The addresses of a build on each class."""
+    for class_ in ("", *classes):
+        yield from (page_of_build(build, class_), build_address(build.id, class_), build_address(_name(build), class_))
 
 
 def _of(name: str, hardware: str, first: str) -> str:
@@ -184,7 +191,8 @@ class SiteLinks(Container[str]):
         self._pages: dict[Key, str] = {}
         for page in pages:
             key = key_of(page.address)
-            self._pages.setdefault(key, page.file)
+            for address in (page.address, *page.also):
+                self._pages.setdefault(key_of(address), page.file)
             self._pages.setdefault((key[0], ()), page.file)  # where no class is named, the first one's
         self._builds, self._classes = frozenset(builds), frozenset(classes)
         self._cached_find = lru_cache(maxsize=65_536)(self._find)

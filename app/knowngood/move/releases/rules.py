@@ -192,7 +192,7 @@ def judge_release(
         age=age,
         before=before.build_id.release if before else "",
         advice=advice,
-        headline=_headline(advice, because, len(fixed), len(broken)),
+        headline=_headline(advice, because, standings, len(fixed), len(broken)),
         standings=standings,
         url=page_of_build(build),
         fixed=_listed(fixed, before or build, known),
@@ -247,8 +247,8 @@ def _advise(stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStand
     unjudged = tuple(map(_unjudged, (standing for standing in standings if not standing.is_judged)))
     if len(unjudged) == len(standings):
         return ReleaseAdvice.CANNOT_SAY, Message("too_little_known", clauses=unjudged)
-    reported = Message("reported_since", n=age.reported, minor=age.minor)
-    return ReleaseAdvice.INSTALL, clauses([reported, *([Message("not_judged", clauses=unjudged)] if unjudged else [])])
+    others = [Message("not_judged", clauses=unjudged)] if unjudged else []
+    return ReleaseAdvice.INSTALL, clauses([Message("reported_since", n=age.reported, minor=age.minor), *others])
 
 
 def _unjudged(standing: ReleaseStanding) -> Message:
@@ -256,14 +256,19 @@ def _unjudged(standing: ReleaseStanding) -> Message:
     return Message("known_of", known=standing.known_on_both, of=of, hardware=short_name(standing.hardware))
 
 
-def _headline(advice: ReleaseAdvice, because: Message, fixed: int, broken: int) -> Message:
+def _headline(
+    advice: ReleaseAdvice, because: Message, standings: Sequence[ReleaseStanding], fixed: int, broken: int
+) -> Message:
     """`Wait, unless you need one of its 13 fixes: it breaks nothing we know of, but it is too new to judge (..)`."""
     unless = Message("unless_fixes" if fixed > 1 else "unless_fix", n=fixed)
     is_excepted = fixed and advice in {ReleaseAdvice.WAIT, ReleaseAdvice.STAY}
     first = joined("then", [Message(f"advice_{advice}"), *([unless] if is_excepted else [])])
+    judged = tuple(short_name(standing.hardware) for standing in standings if standing.is_judged)
     breaks = Message("it_breaks" if broken else "breaks_nothing", n=broken)
     if advice is ReleaseAdvice.INSTALL:
-        because = joined("then", [Message("it_fixes" if fixed else "fixes_nothing", n=fixed), breaks, because])
+        first = first if len(judged) == len(standings) else Message("advice_install_on", names=judged)
+        fixes = Message("it_fixes" if fixed else "fixes_nothing", n=fixed)
+        because = clauses([Message("both", first=fixes, rest=breaks), because])
     if advice is ReleaseAdvice.WAIT:
         because = Message("though", first=breaks, rest=because)
     return Message("answer_because", answer=first, said=because)
