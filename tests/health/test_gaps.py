@@ -40,7 +40,7 @@ def test_the_history_counts_builds_that_are_no_column() -> None:
     (pattern,) = patterns([ISSUE], BUILDS[:1], cells)
     assert (len(pattern.pattern), english(pattern.history)) == (
         1,
-        "fails up to 2.4.0, fixed in (2.4.0, 2.6.0] (2.5.0 not run)",
+        "fails up to 2.4.0, fixed after 2.4.0, by 2.6.0 (2.5.0 not run)",
     )
 
 

@@ -80,8 +80,8 @@ def test_the_state_of_a_thread_is_held_against_the_newest_release_that_answered(
 @pytest.mark.parametrize(
     ("state", "verdicts", "sentence"),
     [
-        ("closed", "oxx", "closed upstream, seen on 2026-09-23; here it fails since (2.1.0, 2.2.0]"),
-        ("open", "xo", "open upstream, seen on 2026-09-23; here it fails up to 2.1.0, fixed in (2.1.0, 2.2.0]"),
+        ("closed", "oxx", "closed upstream, seen on 2026-09-23; here it fails since 2.2.0"),
+        ("open", "xo", "open upstream, seen on 2026-09-23; here it fails up to 2.1.0, fixed in 2.2.0"),
     ],
 )
 def test_the_day_on_which_a_thread_was_looked_at_is_not_the_day_on_which_it_was_closed(
@@ -97,7 +97,7 @@ def test_a_claim_that_speaks_against_a_fix_stands_in_the_remark() -> None:
     doubt = "; but upstream says that 2.3.0 is affected (toy#1, 2026-08-12; not measured here)"
     assert english(upstream.sentence).endswith(doubt)
     assert english(needless.sentence) == (
-        f"not needed from 2.2.0 on (2.3.0, 2.4.0 not run), fixed in (2.1.0, 2.2.0]: eager{doubt}"
+        f"not needed from 2.2.0 on (2.3.0, 2.4.0 not run), fixed in 2.2.0: eager{doubt}"
     )
 
 
@@ -171,9 +171,9 @@ def test_nothing_is_called_needless_beside_what_a_pass_does_not_cover() -> None:
 @pytest.mark.parametrize(
     ("verdicts", "cures", "sentence"),
     [
-        ("oxxo", "ueeu", "not needed from 2.4.0 on, fixed in (2.3.0, 2.4.0]: eager"),
-        ("x.o", "e u", "not needed from 2.3.0 on, fixed in (2.1.0, 2.3.0] (2.2.0 not run): eager"),
-        ("xo?.", "eu  ", "not needed from 2.2.0 on (2.3.0 cannot say; 2.4.0 not run), fixed in (2.1.0, 2.2.0]: eager"),
+        ("oxxo", "ueeu", "not needed from 2.4.0 on, fixed in 2.4.0: eager"),
+        ("x.o", "e u", "not needed from 2.3.0 on, fixed after 2.1.0, by 2.3.0 (2.2.0 not run): eager"),
+        ("xo?.", "eu  ", "not needed from 2.2.0 on (2.3.0 cannot say; 2.4.0 not run), fixed in 2.2.0: eager"),
         ("oxox", "ueue", None),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_reader_finds_an_issue_names_their_build_and_takes_its_workaround(
         page.goto(site + MATRIX)
         page.get_by_role("link", name="create_block_mask fails").first.click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("create_block_mask fails")
-        expect(page.locator(".lead")).to_contain_text("Fails in 2.7.1, fixed in (2.7.1, 2.8.0].")
+        expect(page.locator(".lead")).to_contain_text("Fails in 2.7.1, fixed in 2.8.0.")
 
         page.get_by_label("Your build").fill(GOOD.id)
         page.get_by_role("button", name="Show").click()

@@ -25,9 +25,9 @@ from tests.web import given
 from tests.web.asking import client_of, page_at, shown
 
 ISSUE = "toy-fixed-1"
-SENTENCE = "fails up to 0.0.1, fixed in (0.0.1, 0.0.3] (0.0.2 not run)"
+SENTENCE = "fails up to 0.0.1, fixed after 0.0.1, by 0.0.3 (0.0.2 not run)"
 DOUBT = "but upstream says that 9.9.9 is affected (toy#1, a comment, 2026-11-20; not measured here)"
-NEEDLESS = "not needed from 0.0.3 on (9.9.9 not run), fixed in (0.0.1, 0.0.3] (0.0.2 not run): "
+NEEDLESS = "not needed from 0.0.3 on (9.9.9 not run), fixed after 0.0.1, by 0.0.3 (0.0.2 not run): "
 PASSING = "torch-0.0.3+mini"  # a column that alone would read "passes on 0.0.3, the one measured"
 TRACE = "RuntimeError: conflicting declaration 'int64_t tmp_acc0_arr [2]'\n"
 

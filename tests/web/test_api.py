@@ -141,7 +141,7 @@ def test_issues_and_builds_are_listed_and_told_one_by_one(client: TestClient) ->
     assert issue["history"] == [
         {
             "hardware": HARDWARE,
-            "sentence": "fails in 2.7.1, fixed in (2.7.1, 2.8.0]",
+            "sentence": "fails in 2.7.1, fixed in 2.8.0",
             "beside": [],
             "measured": 3,
             "spans": [

@@ -17,7 +17,7 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about_fix
 from knowngood.domain.verdicts.history import Fix, listed
 from knowngood.domain.verdicts.inference import PYTHON_RULE
-from knowngood.domain.verdicts.status import status_of
+from knowngood.domain.verdicts.status import ranked, status_of
 from knowngood.domain.verdicts.verdict import (
     Assurance,
     Basis,
@@ -287,18 +287,12 @@ def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
     """Workarounds that help, with their snippets, then those that were tried and do not; of failing cells alone."""
     if cell.verdict not in FAILURES:
         return ()
-    tried = [
-        (workaround, cell.workarounds[workaround.id].verdict)
-        for workaround in issue.workarounds
-        if workaround.id in cell.workarounds
-    ]
     return tuple(
-        _shown(workaround, cell.workarounds[workaround.id])
-        if wanted is WorkaroundVerdict.EFFECTIVE
-        else MeasuredWorkaround(workaround.id, workaround.title, verdict)
-        for wanted in _TRIED
-        for workaround, verdict in tried
-        if verdict is wanted
+        _shown(workaround, finding)
+        if finding.verdict is WorkaroundVerdict.EFFECTIVE
+        else MeasuredWorkaround(workaround.id, workaround.title, finding.verdict)
+        for workaround, finding in ranked(issue, cell)
+        if finding.verdict in _TRIED
     )
 
 

@@ -22,6 +22,7 @@ from knowngood.domain.verdicts.status import (
     Prospect,
     has_workaround,
     is_untried,
+    ranked,
     remedy_of,
     working,
 )
@@ -303,9 +304,9 @@ class IssuePair:
 
     @property
     def workarounds(self) -> tuple[str, ...]:
-        """Ids of those that help after, in the order in which the issue lists them."""
+        """Ids of those that help after, the recommended one first."""
         helping = working(self.after)
-        return tuple(workaround.id for workaround in self.issue.workarounds if workaround.id in helping)
+        return tuple(workaround.id for workaround, _ in ranked(self.issue, self.after) if workaround.id in helping)
 
     @property
     def helps(self) -> WorkaroundFinding | None:

@@ -275,7 +275,7 @@ def test_workarounds_are_told_of_the_build_of_the_paste(torch: str, own: str | N
     (advice,) = found.matches
     assert (advice.here and advice.here.build, advice.cures_on and advice.cures_on.build) == (own, shown)
     assert {one: english(said) for one, said in advice.history.items()} == {
-        HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"
+        HARDWARE: "fails up to 2.7.1, fixed in 2.8.0"
     }
 
 

@@ -33,7 +33,7 @@ def test_an_issue_is_told_for_the_environment_of_a_project(ask: Run, tmp_path: P
     project.write_text(f'[project]\nname = "x"\nrequires-python = "==3.12.*"\ndependencies = ["torch=={BAD[6:]}"]\n')
     told = ask("issue", "pytorch/pytorch#151290", "-r", str(project))
     assert told.returncode == 0, told.stderr
-    assert "cpu-x86_64: fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]" in told.stdout
+    assert "cpu-x86_64: fails in 2.7.0 to 2.7.1, fixed in 2.8.0" in told.stdout
     assert f" on {BAD}~py312; first fixed in torch-2.8.0+cu128" in " ".join(told.stdout.split("\n\n")[0].split())
     assert f"workaround that works, run on {BAD} (" in " ".join(told.stdout.split()), "with 3.12 it was not tried"
     assert 'torch.compile(create_block_mask, backend="aot_eager")' in told.stdout
@@ -42,7 +42,7 @@ def test_an_issue_is_told_for_the_environment_of_a_project(ask: Run, tmp_path: P
 def test_of_an_issue_programs_get_the_issue_of_the_api_and_the_gates_answer(ask: Run) -> None:
     told = json.loads(ask("issue", "151290", "--build", BAD, "--json").stdout)
     assert (told["id"], told["is_example"], told["here"]["build"]) == ("pytorch-151290", False, BAD)
-    assert told["history"][0]["sentence"] == "fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]"
+    assert told["history"][0]["sentence"] == "fails in 2.7.0 to 2.7.1, fixed in 2.8.0"
     assert told["links"][0]["state"] == "closed"
     assert [one["issue"] for one in told["here"]["reasons"]] == ["pytorch-151290"]
     assert any(one["verdict"] == "effective" and one["snippet"] for one in told["here"]["reasons"][0]["workarounds"])
@@ -163,7 +163,7 @@ def test_in_a_pipe_the_matrix_is_a_line_per_issue_with_the_newest_builds(ask: Ru
 
 def test_of_one_issue_the_matrix_tells_each_cell_with_its_reason(ask: Run) -> None:
     told = ask("matrix", "151290").stdout
-    assert "cpu-x86_64  fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]" in told
+    assert "cpu-x86_64  fails in 2.7.0 to 2.7.1, fixed in 2.8.0" in told
     assert "  2.7.1+cu126   ✓✕  passes as reported, fails in a variant: on avx2, avx512: " in told
     assert told.index("2.15.0+cu132") < told.index("2.7.1+cu126")
     assert "to measure: knowngood run --issues pytorch-151290 --builds torch-2.5.0+cu124," in told

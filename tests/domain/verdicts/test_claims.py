@@ -213,11 +213,11 @@ _BOTH = (
             "xo...",
             ["but upstream says that 2.3.0, 2.4.0 and 2.5.0 are affected (toy#1, the report; not measured here)"],
         ),
-        ("xox..", ["but later it fails since (2.2.0, 2.3.0] (newer than 2.3.0 not known)"]),
+        ("xox..", ["but later it fails since 2.3.0 (newer than 2.3.0 not known)"]),
         (
             "xo.xo",
             [
-                "but later it fails since (2.2.0, 2.4.0] (2.3.0 not run), fixed in (2.4.0, 2.5.0]",
+                "but later it broke after 2.2.0, by 2.4.0 (2.3.0 not run), fixed in 2.5.0",
                 _BOTH,
             ],
         ),

@@ -47,12 +47,12 @@ def line(text: str, python: str = "3.11") -> list[tuple[Build, Verdict]]:
         ("..?0", "no release answered yet"),
         ("---", "no release answered yet"),
         ("dd", "fails differently on 2 releases"),
-        ("ooxxoo", "fails in 2.3.0 to 2.4.0, fixed in (2.4.0, 2.5.0]"),
-        ("oxo", "fails in 2.2.0, fixed in (2.2.0, 2.3.0]"),
-        ("xxoo", "fails up to 2.2.0, fixed in (2.2.0, 2.3.0]"),
-        ("ooxx", "fails since (2.2.0, 2.3.0]"),
-        ("o~o", "fails in 2.2.0, fixed in (2.2.0, 2.3.0]"),
-        ("xoxo", "fails up to 2.1.0, fixed in (2.1.0, 2.2.0]; fails in 2.3.0, fixed in (2.3.0, 2.4.0]"),
+        ("ooxxoo", "fails in 2.3.0 to 2.4.0, fixed in 2.5.0"),
+        ("oxo", "fails in 2.2.0, fixed in 2.3.0"),
+        ("xxoo", "fails up to 2.2.0, fixed in 2.3.0"),
+        ("ooxx", "fails since 2.3.0"),
+        ("o~o", "fails in 2.2.0, fixed in 2.3.0"),
+        ("xoxo", "fails up to 2.1.0, fixed in 2.2.0; fails in 2.3.0, fixed in 2.4.0"),
     ],
 )
 def test_where_all_was_measured_nothing_is_said_beside_it(text: str, sentence: str) -> None:
@@ -80,43 +80,43 @@ def test_the_last_turn_is_the_newest_release_with_another_answer_than_before(tex
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        pytest.param("x.o", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 not run)", id="inside the fix"),
-        pytest.param("xdo", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 fails differently)", id="otherwise"),
-        pytest.param("x?o", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 cannot say)", id="in doubt"),
-        pytest.param("x0o", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 cannot be built)", id="no such build"),
-        pytest.param("x-o", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 does not apply)", id="cannot exist"),
+        pytest.param("x.o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 not run)", id="inside the fix"),
+        pytest.param("xdo", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 fails differently)", id="otherwise"),
+        pytest.param("x?o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 cannot say)", id="in doubt"),
+        pytest.param("x0o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 cannot be built)", id="no such build"),
+        pytest.param("x-o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 does not apply)", id="cannot exist"),
         pytest.param(
             "x.d.d0o",
-            "fails up to 2.1.0, fixed in (2.1.0, 2.7.0] "
+            "fails up to 2.1.0, fixed after 2.1.0, by 2.7.0 "
             "(2.3.0, 2.5.0 fail differently; 2.6.0 cannot be built; 2.2.0, 2.4.0 not run)",
             id="each by what it says, the gravest first",
         ),
         pytest.param(
             "x.....o",
-            "fails up to 2.1.0, fixed in (2.1.0, 2.7.0] (2.2.0, 2.3.0, 2.4.0 and 2 more not run)",
+            "fails up to 2.1.0, fixed after 2.1.0, by 2.7.0 (2.2.0, 2.3.0, 2.4.0 and 2 more not run)",
             id="many are counted",
         ),
-        pytest.param("o.x", "fails since (2.1.0, 2.3.0] (2.2.0 not run)", id="inside what broke it"),
+        pytest.param("o.x", "broke after 2.1.0, by 2.3.0 (2.2.0 not run)", id="inside what broke it"),
         pytest.param(
-            "o.xo", "fails since (2.1.0, 2.3.0] (2.2.0 not run), fixed in (2.3.0, 2.4.0]", id="and mended later"
+            "o.xo", "broke after 2.1.0, by 2.3.0 (2.2.0 not run), fixed in 2.4.0", id="and mended later"
         ),
         pytest.param(
             "o.x.o",
-            "fails since (2.1.0, 2.3.0] (2.2.0 not run), fixed in (2.3.0, 2.5.0] (2.4.0 not run)",
+            "broke after 2.1.0, by 2.3.0 (2.2.0 not run), fixed after 2.3.0, by 2.5.0 (2.4.0 not run)",
             id="both ends",
         ),
-        pytest.param("x..xo", "fails up to 2.4.0 (2 inside not run), fixed in (2.4.0, 2.5.0]", id="between failures"),
+        pytest.param("x..xo", "fails up to 2.4.0 (2 inside not run), fixed in 2.5.0", id="between failures"),
         pytest.param(
             "xd.xo",
-            "fails up to 2.4.0 (2.2.0 fails differently; 1 inside not run), fixed in (2.4.0, 2.5.0]",
+            "fails up to 2.4.0 (2.2.0 fails differently; 1 inside not run), fixed in 2.5.0",
             id="mixed",
         ),
-        pytest.param("oxd.x", "fails since (2.1.0, 2.2.0] (2.3.0 fails differently; 1 later not run)", id="not mended"),
-        pytest.param(".xo", "fails in 2.2.0 (older not known), fixed in (2.2.0, 2.3.0]", id="nothing older"),
-        pytest.param("?x.xo", "fails in 2.2.0 to 2.4.0 (older not known; 1 inside not run), fixed in (2.4.0, 2.5.0]"),
-        pytest.param("ox.", "fails since (2.1.0, 2.2.0] (newer than 2.2.0 not known)", id="nothing newer"),
-        pytest.param("--xo", "fails up to 2.3.0, fixed in (2.3.0, 2.4.0]", id="where it cannot exist nothing is open"),
-        pytest.param("ox--", "fails since (2.1.0, 2.2.0]", id="nor at the other end"),
+        pytest.param("oxd.x", "fails since 2.2.0 (2.3.0 fails differently; 1 later not run)", id="not mended"),
+        pytest.param(".xo", "fails in 2.2.0 (older not known), fixed in 2.3.0", id="nothing older"),
+        pytest.param("?x.xo", "fails in 2.2.0 to 2.4.0 (older not known; 1 inside not run), fixed in 2.5.0"),
+        pytest.param("ox.", "fails since 2.2.0 (newer than 2.2.0 not known)", id="nothing newer"),
+        pytest.param("--xo", "fails up to 2.3.0, fixed in 2.4.0", id="where it cannot exist nothing is open"),
+        pytest.param("ox--", "fails since 2.2.0", id="nor at the other end"),
         pytest.param("xd", "fails on 2.1.0, the one with an answer (2.2.0 fails differently)"),
         pytest.param("x?x.", "fails on all 2 with an answer (2.2.0 cannot say)"),
         pytest.param("oddddo", "passes on all 2 with an answer (2.2.0, 2.3.0, 2.4.0 and 1 more fail differently)"),
@@ -171,7 +171,7 @@ def test_a_release_answers_with_any_python_that_no_other_contradicts(default: st
 @pytest.mark.parametrize(
     ("default", "other", "sentence"),
     [
-        ("xxoo", "xooo", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 differs by Python)"),
+        ("xxoo", "xooo", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 differs by Python)"),
         ("oooo", "x...", "passes on all 3 with an answer (2.1.0 differs by Python)"),
         ("x", "o", "Pythons disagree on 1 release"),
     ],
@@ -251,14 +251,14 @@ def known(cells: Iterable[Cell], builds: Sequence[Build] = BUILDS) -> Known:
 
 def test_a_release_that_nobody_measured_is_in_the_catalogue_and_so_in_the_interval() -> None:
     assert english(known(cells_of("x.o" + "." * 11)).history(ISSUE.id, HARDWARE).sentence) == (
-        "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 not run)"
+        "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 not run)"
     )
 
 
 def test_where_a_row_cannot_exist_it_is_not_said_to_be_missing() -> None:
     row = make_issue(requires=Requires(torch="!=2.2.0,>=2.1.5"))
     stored = known_of(cells_of("..xo" + "." * 10), [row], {build.id: build for build in LINE[:4]})
-    assert english(stored.history(ISSUE.id, HARDWARE).sentence) == "fails up to 2.3.0, fixed in (2.3.0, 2.4.0]"
+    assert english(stored.history(ISSUE.id, HARDWARE).sentence) == "fails up to 2.3.0, fixed in 2.4.0"
 
 
 @given(ROWS, st.permutations(range(len(BUILDS))), st.sets(st.sampled_from(BUILDS), min_size=1))

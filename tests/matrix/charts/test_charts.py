@@ -104,12 +104,6 @@ def test_lifespans_are_json_and_csv_too(client: TestClient) -> None:
     ]
 
 
-def test_the_issue_page_draws_one_bar_for_each_class_and_marks_the_build_it_is_about(client: TestClient) -> None:
-    text = client.get(f"/issues/{SILENT.id}?build={BAD.id.replace('+', '%2B')}").text
-    assert re.findall(r'<div class="of"><a href="[^"]+">([^<]+)</a>', text) == [HARDWARE]  # on a GPU it has no place
-    assert text.count('<rect class="own"') == 2  # the head and the bar
-
-
 def test_the_matrix_shows_bars_alone_squares_alone_or_both(client: TestClient) -> None:
     both, bars, squares = (client.get(f"{MATRIX}{asked}").text for asked in ("", "?view=lifespans", "?view=squares"))
     assert ['class="lifespan"' in text for text in (both, bars, squares)] == [True, True, False]

@@ -141,8 +141,8 @@ def test_on_several_classes_the_bars_of_an_issue_have_the_same_releases() -> Non
         pytest.param("oxxo", ["broke 2.6.0", "fixed 2.8.0"], id="came and went"),
         pytest.param("xxoo", ["fails up to 2.6.0", "fixed 2.7.1"], id="nothing older passes"),
         pytest.param("oxxx", ["broke 2.6.0", "still fails in 2.8.0"], id="nothing newer passes"),
-        pytest.param("o xo", ["broke in (2.5.1, 2.7.1]", "fixed 2.8.0"], id="unmeasured before it"),
-        pytest.param("ox o", ["broke 2.6.0", "fixed in (2.6.0, 2.8.0]"], id="unmeasured after it"),
+        pytest.param("o xo", ["broke after 2.5.1, by 2.7.1", "fixed 2.8.0"], id="unmeasured before it"),
+        pytest.param("ox o", ["broke 2.6.0", "fixed after 2.6.0, by 2.8.0"], id="unmeasured after it"),
         pytest.param("xoxo", ["fails up to 2.5.1", "fixed 2.6.0", "broke 2.7.1", "fixed 2.8.0"], id="twice"),
     ],
 )

@@ -1,6 +1,8 @@
 """The issue page: the sentence first, the cure for the reader's build, claims beside measurements."""
 
+import re
 from dataclasses import replace
+from html import unescape
 from types import SimpleNamespace
 
 import pytest
@@ -30,10 +32,20 @@ def page_of(client: TestClient, address: str = ADDRESS) -> SimpleNamespace:
     return page_at(client, address)
 
 
-def test_the_first_line_says_where_it_fails_and_how_many_cures_there_are(client: TestClient) -> None:
-    text = " ".join(client.get(ADDRESS).text.split())
-    assert "Fails in 2.7.1, fixed in (2.7.1, 2.8.0]." in text
-    assert f"1 of 2 workarounds work on {BAD.id}." in text
+def test_the_answer_comes_first_then_what_to_do_and_the_prose_last(client: TestClient) -> None:
+    text = " ".join(unescape(re.sub(r"<[^>]*>", "", client.get(ADDRESS).text)).split())
+    order = [
+        "fails on torch 2.7.1",
+        "fails in 2.7.1, fixed in 2.8.0",
+        "Works on 2.7.1: Make it eagerly",
+        "mask = make()",
+        "1 of 2 workarounds work here",
+        "attempts ended with the issue's own signature",
+        "What breaks",
+    ]
+    places = [text.find(words) for words in order]
+    assert -1 not in places
+    assert places == sorted(places)
 
 
 def test_the_newest_failing_release_is_chosen_and_its_cures_come_first(client: TestClient) -> None:
@@ -43,6 +55,15 @@ def test_the_newest_failing_release_is_chosen_and_its_cures_come_first(client: T
         ("eager_mask", WorkaroundVerdict.EFFECTIVE, 1),
         ("flags", WorkaroundVerdict.INEFFECTIVE, 0),
     ]
+
+
+def test_every_door_recommends_the_same_workaround(client: TestClient) -> None:
+    page = page_of(client)
+    found = client.get(f"/api/v1/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}").json()["findings"]
+    body = {"build": BAD.id, "issues": [MASK.id], "hardware": [HARDWARE]}
+    (reason,) = client.post("/api/v1/gate", json=body).json()["reasons"]
+    assert [page.shown.id, found[0]["id"], reason["workarounds"][0]["id"]] == ["eager_mask"] * 3
+    assert found[0]["title"] == "Make it eagerly"
 
 
 def test_a_workaround_for_other_releases_is_named_and_not_offered(own: TestClient, own_engine: Engine) -> None:
@@ -57,7 +78,7 @@ def test_a_workaround_for_other_releases_is_named_and_not_offered(own: TestClien
             ("flags", "does not apply to this build: this workaround is for torch >=2.8")
         ]
     text = " ".join(own.get(ADDRESS).text.split())
-    assert f"1 of 1 workarounds work on {BAD.id}." in text
+    assert "1 of 1 workarounds work here" in text
     assert "Change the compiler: does not apply to this build" in text
     cell = f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}"
     assert "Change the compiler: does not apply to this build" in " ".join(own.get(cell).text.split())
@@ -71,7 +92,7 @@ def test_a_reader_names_the_build_with_plus_percent_or_space(client: TestClient)
         page = page_of(client, f"{ADDRESS}?build={written}")
         assert page.build == GOOD
         assert status_of(page.cell) is StatusLabel.PASSES
-    assert "Nothing to do on this build." in client.get(f"{ADDRESS}?build=torch-2.8.0%2Bcu128").text
+    assert "Nothing to do on 2.8.0." in client.get(f"{ADDRESS}?build=torch-2.8.0%2Bcu128").text
 
 
 def test_a_strip_has_a_square_for_every_release_and_what_was_measured_beside_them(client: TestClient) -> None:
@@ -96,7 +117,7 @@ def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, o
     ]
     assert english(strip.sentence) == "passes on 2.8.0, the one with an answer (2.7.1 differs by Python)"
     assert page.build == BAD
-    assert set(page.builds) == {build.id for build in (*BUILDS, *twins[:2])}
+    assert {build.id for build in page.builds} == {build.wheel.id for build in BUILDS}
 
 
 def test_the_build_shown_is_of_the_default_python_where_nothing_else_decides(
@@ -120,7 +141,6 @@ def test_claims_stand_beside_what_was_measured(client: TestClient) -> None:
     text = client.get(ADDRESS).text
     assert "Fixed by #151887." in text
     assert "2025-04-23" in text
-    assert "Measured here" in text
 
 
 def test_evidence_lists_every_measured_cell_newest_release_first(client: TestClient) -> None:
@@ -175,11 +195,8 @@ def test_an_issue_page_takes_five_queries_where_all_that_is_known_is_kept(
 
 
 def test_the_interval_is_told_from_both_sides(client: TestClient) -> None:
-    (span,) = page_of(client).leading[0].history.spans
+    (span,) = page_of(client).strips[0].history.spans
     assert (span.broke_in, span.fixed_in) == ("(2.5.1, 2.7.1]", "(2.7.1, 2.8.0]")
-    text = " ".join(client.get("/issues/pytorch-151589").text.split())
-    assert "2.7.1 or earlier: nothing older passes" in text
-    assert "not yet: 2.7.1, the newest measured, fails" in text
 
 
 def test_a_claim_that_can_be_wrong_is_held_against_what_was_measured(own: TestClient, own_engine: Engine) -> None:
@@ -232,7 +249,7 @@ def test_what_stands_between_backticks_is_code_and_all_else_is_text(own: TestCli
     workaround = Workaround("eager_mask", "Use `g`", "```python\nx\n```", trade)
     given.save(own_engine, [replace(MASK, title=title, workarounds=(workaround, MASK.workarounds[1]))], BUILDS)
     text = own.get(ADDRESS).text
-    assert "<h1>Calling <code>f&lt;b&gt;</code> and *g*</h1>" in text
+    assert '<h1 class="issue-title">Calling <code>f&lt;b&gt;</code> and *g*</h1>' in text
     assert f"<title>{MASK.id}: Calling f&lt;b&gt; and *g* · Known Good</title>" in text
     assert "Costs <code>&lt;i&gt;</code> a lot; a lone ` stays" in text
     assert "Use <code>g</code>" in text
@@ -320,7 +337,7 @@ def test_the_feed_of_the_issue_is_announced_and_linked(client: TestClient) -> No
 
 def test_chinese_readers_get_the_twin_texts_where_there_are_any(client: TestClient) -> None:
     page = page_of(client, f"{ADDRESS}?lang=zh")
-    assert "<h1>create_block_mask 编译失败</h1>" in client.get(f"{ADDRESS}?lang=zh").text
+    assert '<h1 class="issue-title">create_block_mask 编译失败</h1>' in client.get(f"{ADDRESS}?lang=zh").text
     assert page.workarounds[0].title == "不编译"
     assert page.workarounds[1].title == "Change the compiler （暂无中文）"  # noqa: RUF001 - what Chinese readers are told
 
@@ -349,8 +366,6 @@ def test_a_row_that_depends_on_the_vector_isa_says_how_the_classes_differ(own: T
     assert english(page.cell.reason).startswith("on avx2: with every variant (2): 1 of 1")
     text = " ".join(own.get(ADDRESS).text.split())
     assert "By the vector ISA of the CPU: avx2 fails and avx512 passes on 2.7.1." in text
-    assert [strip.hardware for strip in page.leading if strip.history.spans] == [HARDWARE]
-    assert f"{avx512}: passes on all 2 measured." not in text
     chinese = own.get(ADDRESS, headers={"Accept-Language": "zh"}).text
     assert "按 CPU 的向量指令集：avx2 失败，avx512 通过（2.7.1）。" in chinese  # noqa: RUF001 - Chinese
     cell = f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}"

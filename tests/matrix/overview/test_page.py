@@ -96,7 +96,7 @@ def test_a_row_ends_with_the_history_of_all_releases_and_the_number_of_cures(cli
     assert len(page.heads) == 1
     assert (
         english(row_of(page, "pytorch-151290").sentence)
-        == "fails in 2.7.1, fixed in (2.7.1, 2.8.0] · 1 workaround helps"
+        == "fails in 2.7.1, fixed in 2.8.0 · 1 workaround helps"
     )
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from knowngood.ask.front.service import Overview, load_overview, usual_class
 from knowngood.ask.lookup.page import own_environment
 from knowngood.domain.builds.build import Build
-from knowngood.domain.hardware_names import class_named, short_name
+from knowngood.domain.hardware_names import class_named, name_of_class
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.drawing import lifespan_chart
@@ -64,7 +64,7 @@ def _page(
         active=active,
         tending=tending,
         issues=known.issues,
-        names=list(map(short_name, overview.hardware)),
+        names=list(map(name_of_class, overview.hardware)),
         class_of_bars=hardware,
         lifespan_chart=lifespan_chart(context, severe, build=own.build.id if own.build else ""),
         json_address=f"{API}/overview",

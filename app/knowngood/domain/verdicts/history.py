@@ -1,9 +1,9 @@
 """Where a bug came and went along the line of releases, in honest intervals.
 
 An interval joins two builds of one hardware class that were measured, with no pass and no fail between them:
-`fixed in (2.6.0, 2.7.1] (2.7.0 not run)` says that 2.6.0 still failed and 2.7.1 passed, and names every release of the
-catalogue in between, with what it says instead. Only what was measured counts: a cell that is inferred begins and ends
-no interval.
+`fixed after 2.6.0, by 2.7.1 (2.7.0 not run)` says that 2.6.0 still failed and 2.7.1 passed, and names every release of
+the catalogue in between, with what it says instead. Only what was measured counts: a cell that is inferred begins and
+ends no interval.
 
 The line is of the releases of the default index, each with its own Triton. A release answers with any Python; where two
 of its Pythons contradict each other it says nothing, and is named as such.
@@ -107,12 +107,15 @@ class FailingSpan:
 
     @cached_property
     def fix_in_words(self) -> Message | None:
-        """`fixed in (2.8.0, 2.9.1] (2.9.0 not run)`; None where nothing newer passes."""
-        return aside(Message("fixed_in", interval=self.fixed_in), in_words(self.after)) if self.fixed_in else None
+        """`fixed in 2.9.0`; `fixed after 2.8.0, by 2.9.1 (2.9.0 not run)`; None where nothing newer passes."""
+        if self.good_after is None:
+            return None
+        between = Message("fixed_between", after=self.last_bad, by=self.good_after)
+        return aside(between, in_words(self.after)) if self.after else Message("fixed_in", release=self.good_after)
 
     @cached_property
     def sentence(self) -> Message:
-        """`fails up to 2.8.0, fixed in (2.8.0, 2.9.1] (2.9.0 not run)`.
+        """`fails up to 2.8.0, fixed after 2.8.0, by 2.9.1 (2.9.0 not run)`.
 
         What is not known stands behind each part. Inside a run of failures that is the other verdicts and the number of
         releases that were not run: listing their names between failures would only be long.
@@ -123,7 +126,9 @@ class FailingSpan:
         if self.broke_in and (self.before or not fixed):
             later = [Message("later_not_run", n=unrun)] if unrun else []
             newer = [Message("newer_unknown", release=self.last_bad)] if self.after and not fixed else []
-            fails = aside(Message("fails_since", interval=self.broke_in), in_words(self.before), others, later, newer)
+            key = "broke_between" if self.before else "fails_since"
+            since = Message(key, after=self.good_before, by=self.first_bad)
+            fails = aside(since, in_words(self.before), others, later, newer)
         else:
             older = [Message("older_unknown")] if self.before else []
             inside = [Message("inside_not_run", n=unrun)] if unrun else []

@@ -6,9 +6,10 @@ Everything that counts how cells stand (totals, charts, lifespans) counts by `pr
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
+from knowngood.domain.issue import Issue, Workaround
 from knowngood.domain.verdicts.history import FAILING
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
-from knowngood.domain.vocabulary import VERDICTS, StatusLabel
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.vocabulary import VERDICTS, WORKAROUNDS, StatusLabel
 
 # Looking up a member of an enum takes as long as the rest of what is asked of every cell.
 _LABELS = {verdict: StatusLabel(term.label) for verdict, term in VERDICTS.items()}
@@ -21,12 +22,34 @@ def status_of(cell: Cell) -> StatusLabel:
     label = _LABELS[cell.verdict]
     if label is not _FAILS:
         return label
-    if passes_as_reported(cell):
-        return _AS_REPORTED
+    return _AS_REPORTED if passes_as_reported(cell) else help_on(cell)
+
+
+def help_on(cell: Cell) -> StatusLabel:
+    """How a failure stands with its workarounds, whatever kind of failure it is; any other cell as it stands."""
+    if cell.verdict not in FAILING:
+        return _LABELS[cell.verdict]
     verdicts = {workaround.verdict for workaround in cell.workarounds.values()}
     if _EFFECTIVE in verdicts or _IN_PART in verdicts:
         return _WORKAROUND if _EFFECTIVE in verdicts else _PARTIAL
-    return _UNTRIED if is_untried(cell) else label
+    return _UNTRIED if is_untried(cell) else _FAILS
+
+
+_BEST_FIRST = tuple(WORKAROUNDS)
+
+
+def usefulness(finding: WorkaroundFinding) -> tuple[int, bool]:
+    """The sort key of workarounds, the recommended one first: what works on this very build comes before what worked
+    with another Python of it, and that before what helps in part. Between equals the order of the row decides, which
+    lists what costs less first, and of what costs the same that which changes less.
+    """
+    return _BEST_FIRST.index(finding.verdict), bool(finding.ground)
+
+
+def ranked(issue: Issue, cell: Cell) -> list[tuple[Workaround, WorkaroundFinding]]:
+    """The workarounds of which the cell says something, the recommended one first."""
+    found = [(one, cell.workarounds[one.id]) for one in issue.workarounds if one.id in cell.workarounds]
+    return sorted(found, key=lambda pair: usefulness(pair[1]))
 
 
 def passes_as_reported(cell: Cell) -> bool:

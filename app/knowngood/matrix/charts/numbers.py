@@ -242,10 +242,10 @@ BRIEF_WORDS = {
     "all pass": "passes on all {n} that answered",
     "all fail": "fails on all {n} that answered",
     "always": "fails up to {release}",
-    "broke between": "broke in {interval}",
+    "broke between": "broke after {after}, by {by}",
     "broke": "broke {release}",
     "still": "still fails in {release}",
-    "fixed between": "fixed in {interval}",
+    "fixed between": "fixed after {after}, by {by}",
     "fixed": "fixed {release}",
     "helps": "1 workaround",
     "help": "{n} workarounds",
@@ -254,7 +254,7 @@ BRIEF_WORDS = {
 
 
 def history_in_brief(history: History) -> Iterator[Words]:
-    """`broke 2.7.0`, `fixed 2.8.0`; for an interval with unmeasured releases in it, the interval."""
+    """`broke 2.7.0`, `fixed 2.8.0`; where releases in between were not measured, both ends."""
     answered = [release for release in history.releases if release.fails is not None]
     if not answered:
         yield BRIEF_WORDS["no answer"], {}
@@ -273,12 +273,12 @@ def _span_in_brief(span: FailingSpan) -> Iterator[Words]:
     if span.broke_in is None:
         yield BRIEF_WORDS["always"], {"release": span.last_bad}
     elif span.before:
-        yield BRIEF_WORDS["broke between"], {"interval": span.broke_in}
+        yield BRIEF_WORDS["broke between"], {"after": span.good_before, "by": span.first_bad}
     else:
         yield BRIEF_WORDS["broke"], {"release": span.first_bad}
     if span.fixed_in is None:
         yield BRIEF_WORDS["still"], {"release": span.last_bad}
     elif span.after:
-        yield BRIEF_WORDS["fixed between"], {"interval": span.fixed_in}
+        yield BRIEF_WORDS["fixed between"], {"after": span.last_bad, "by": span.good_after}
     else:
         yield BRIEF_WORDS["fixed"], {"release": span.good_after}

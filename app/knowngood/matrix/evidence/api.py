@@ -15,6 +15,7 @@ from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.verdicts.changes import Cause, CellNews
 from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, RunRecord
+from knowngood.domain.verdicts.status import ranked
 from knowngood.domain.verdicts.verdict import Cell, Difference, OfCell, VariantFinding, WorkaroundFinding
 from knowngood.domain.verdicts.workaround_cost import Cost
 from knowngood.matrix.evidence.service import CHANGES_SHOWN, CellEvidence, cell_sentence, load_cell_evidence, timed_of
@@ -121,10 +122,12 @@ class VariantFindingBody(Body):
 class WorkaroundFindingBody(Body):
     """`applies` is false where there is nothing to try on this build: unverified then, and not missing.
 
-    `cost` is null where nothing comparable was measured.
+    `cost` is null where nothing comparable was measured. The recommended workaround stands first.
     """
 
     id: str
+    title: str
+    title_zh: str
     cost: Cost | None
 
 
@@ -162,8 +165,10 @@ def cell_detail(evidence: CellEvidence, now: datetime, news: Iterable[CellNews])
             "sentence": cell_sentence(evidence),
             "caveat": evidence.issue.caveat,
             "findings": [
-                WorkaroundFindingBody(id=id_, cost=costs.get(id_), **vars(finding))
-                for id_, finding in cell.workarounds.items()
+                WorkaroundFindingBody(
+                    id=one.id, title=one.title, title_zh=one.title_zh, cost=costs.get(one.id), **vars(finding)
+                )
+                for one, finding in ranked(evidence.issue, cell)
             ],
             "changes": list(news)[::-1],
             "evidence": evidence.attempts,

@@ -1,4 +1,4 @@
-"""`/issues/{id}`: where it fails, what to do about it on your build, what others claim, and the evidence."""
+"""`/issues/{id}`: whether it fails on your build and what to do about it; then where it fails, and the evidence."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.hardware_classes import isa_of, whole_classes
+from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.issue import Issue, LinkKind
 from knowngood.domain.message import Message, clauses
 from knowngood.domain.verdicts.claims import doubts_about, held_claims
-from knowngood.domain.verdicts.history import History
+from knowngood.domain.verdicts.history import FAILING, History
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import (
     Columns,
     choose_columns,
     fold,
+    helped_elsewhere,
     isa_difference,
     rows_of,
     stale_cells,
     telling_build,
     telling_class,
 )
+from knowngood.domain.verdicts.status import help_on
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.domain.verdicts.workaround_cost import Cost
-from knowngood.matrix.charts.drawing import lifespan_chart
-from knowngood.matrix.charts.numbers import lifespans_by_class
 from knowngood.matrix.evidence.reproduce import Subject, commands
 from knowngood.matrix.evidence.service import how_known
 from knowngood.matrix.issues.cells import make_heads, sections_of, sort_evidence
@@ -42,7 +42,6 @@ from knowngood.store.queries import load_builds
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.html.grid import CellGlyph, Choice, heads_of, squares_of
-from knowngood.web.html.status_labels import whole_word
 from knowngood.web.my_build import remember
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import (
@@ -149,15 +148,17 @@ def issue_page(
     sort: str,
 ) -> dict[str, Any]:
     """Everything templates/issue.html shows. `is_remembered` where the reader chose the build before, on this or
-    another page. `wanted` is the build that the address asks for, `sort` the column of the evidence.
+    another page. `wanted` is the build that the address asks for, `sort` the column of the evidence. `help` says which
+    form the box has that says what to do, `shown` is the workaround in it, and `works_on` where that works, if it was
+    not tried here.
     """
     issue, build, hardware = chosen.issue, chosen.build, chosen.hardware
     builds, cells, cell = known.builds, known.stored(issue.id), known.cell(issue, build, hardware)
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     releases = choose_columns(builds.values(), {measured_cell.build for measured_cell in cells}, Columns.RELEASES)
-    workarounds = workarounds_of(issue, build, cell, context, costs)
+    offered = choose_columns(builds.values(), {measured_cell.build for measured_cell in cells}, Columns.ALL)
+    workarounds, works_on = workarounds_of(issue, build, cell, context, costs), helped_elsewhere(issue, cell, known)
     strips = _strips(context, issue, releases, measured or (hardware,), cells, known)
-    leading = tuple(strip for strip in strips if not isa_of(strip.hardware)) or strips
 
     def address_of(order: str) -> str:
         class_ = hardware if wanted else ""
@@ -166,25 +167,19 @@ def issue_page(
     return {
         "issue": issue,
         "strips": strips,
-        "leading": leading,
         "isas": isa_difference(issue, known),
-        "lifespans": lifespan_chart(
-            context, lifespans_by_class(issue, known, measured or (hardware,)), build=build.id, by_class=True
-        ),
         "build": build,
         "cell": cell,
-        "builds": tuple(
-            column.id
-            for column in choose_columns(
-                builds.values(), {*(measured_cell.build for measured_cell in cells), build.id}, Columns.ALL
-            )
-        )[::-1],
+        "builds": tuple({column.wheel.id: column.wheel for column in (*offered[::-1], build)}.values()),
         "classes": tuple(
-            Choice(class_, issue_address(issue.id, build=wanted, hardware=class_), class_ == hardware)
+            Choice(name_of_class(class_), issue_address(issue.id, build=wanted, hardware=class_), class_ == hardware)
             for class_ in dict.fromkeys([*measured, hardware])
         ),
-        "word": whole_word(cell, issue, known, context.language),
+        "help": help_on(cell),
+        "fix": known.fix_of(issue.id, build, hardware) if cell.verdict in FAILING else None,
         "workarounds": workarounds,
+        "works_on": works_on[1] if works_on else None,
+        "shown": next((one for one in workarounds if not works_on or one.id == works_on[0].id), None),
         "elsewhere": elsewhere_of(issue, build, cell),
         "known": how_known(cell.basis, context.language) if cell.basis else "",
         "claims": held_claims(issue, [(builds[measured_cell.build], measured_cell) for measured_cell in cells]),
@@ -216,8 +211,5 @@ def _strips(
         row = rows[issue.id, hardware]
         squares = squares_of(row, heads, stale_cells(row, known.builds, context.now))
         history = known.history(issue.id, hardware)
-        sentence = clauses([history.sentence, *doubts_about(issue, history)])
-        if len(whole_classes(classes)) > 1:
-            sentence = Message("on_class", hardware=hardware, said=sentence)
-        strips.append(Strip(hardware, history, sentence, squares))
+        strips.append(Strip(hardware, history, clauses([history.sentence, *doubts_about(issue, history)]), squares))
     return tuple(strips)

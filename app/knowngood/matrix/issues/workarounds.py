@@ -9,6 +9,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue, Workaround, arm_inapplicable, variants_of
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.status import usefulness
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict, inferred_from
 from knowngood.domain.verdicts.workaround_cost import Cost, Timed, costs_of
 from knowngood.domain.vocabulary import WORKAROUNDS
@@ -53,16 +54,15 @@ def workarounds_of(
 ) -> tuple[WorkaroundView, ...]:
     """Every workaround that can be tried on this build, with what was measured of it on this cell.
 
-    They stand in the catalogue's order within each verdict.
+    The recommended one is the first.
     """
     took = costs or {}
-    best_first = list(WORKAROUNDS)
     pairs = [
         (workaround, finding)
         for workaround in issue.workarounds
         if (finding := _finding(issue, build, cell, workaround.id)).applies
     ]
-    pairs.sort(key=lambda pair: best_first.index(pair[1].verdict))
+    pairs.sort(key=lambda pair: usefulness(pair[1]))
     return tuple(
         WorkaroundView(
             id=workaround.id,

@@ -15,7 +15,7 @@ from packaging.version import Version
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import SETTLED_DAYS, SETTLED_REPORTS, ReleaseAge
 from knowngood.domain.grouping import grouped
-from knowngood.domain.hardware_names import short_name
+from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.issue import Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import Message, clauses, joined
@@ -253,7 +253,7 @@ def _advise(stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStand
 
 def _unjudged(standing: ReleaseStanding) -> Message:
     of = standing.answers + standing.not_known
-    return Message("known_of", known=standing.known_on_both, of=of, hardware=short_name(standing.hardware))
+    return Message("known_of", known=standing.known_on_both, of=of, hardware=name_of_class(standing.hardware))
 
 
 def _headline(
@@ -263,7 +263,7 @@ def _headline(
     unless = Message("unless_fixes" if fixed > 1 else "unless_fix", n=fixed)
     is_excepted = fixed and advice in {ReleaseAdvice.WAIT, ReleaseAdvice.STAY}
     first = joined("then", [Message(f"advice_{advice}"), *([unless] if is_excepted else [])])
-    judged = tuple(short_name(standing.hardware) for standing in standings if standing.is_judged)
+    judged = tuple(name_of_class(standing.hardware) for standing in standings if standing.is_judged)
     breaks = Message("it_breaks" if broken else "breaks_nothing", n=broken)
     if advice is ReleaseAdvice.INSTALL:
         first = first if len(judged) == len(standings) else Message("advice_install_on", names=judged)

@@ -46,6 +46,14 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "highlight": _fenced}).enable("table")
 
 
+_FOLDERS = re.compile(r"[\w$@.+~-]*(?:/[\w@.+~-]+){2,}(?=/)")
+
+
+def without_folders(line: str) -> str:
+    """A line of a log with the paths in it cut to the names of their files: `…/kernel.cpp:23:23: error`."""
+    return _FOLDERS.sub("\N{HORIZONTAL ELLIPSIS}", line)
+
+
 @lru_cache(maxsize=2048)
 def markdown(text: str) -> Markup:
     """Markdown of a catalogue as HTML. Raw HTML in it is shown as text; the sanitiser stands behind the renderer.

@@ -2,17 +2,14 @@
 symbol and word say.
 """
 
-from collections.abc import Sequence
-
 from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.changes import Cause
-from knowngood.domain.verdicts.history import Release
 from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import concerns_cpu_path, helped_elsewhere
 from knowngood.domain.verdicts.status import failing_variants, passes_as_reported, status_of
 from knowngood.domain.verdicts.verdict import Cell
-from knowngood.domain.vocabulary import ANSWERS, STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
+from knowngood.domain.vocabulary import STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
 from knowngood.serialization.marks import VerdictMark
 from knowngood.web.html.i18n import Language, say
 
@@ -78,13 +75,6 @@ def remarks_in_words(cell: Cell, language: Language) -> tuple[str, ...]:
         word = say(VERDICTS[own.verdict].word, language)
         remarks.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
     return tuple(remarks)
-
-
-def silent_releases(releases: Sequence[Release], language: Language) -> str:
-    """The releases that neither pass nor fail: `2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
-    names = {answer: [release.name for release in releases if release.answer == answer] for answer in ANSWERS}
-    words = {", ".join(of): say(ANSWERS[answer].word, language) for answer, of in names.items() if of}
-    return say("; ", language).join(f"{releases}{say(': ', language)}{word}" for releases, word in words.items())
 
 
 def inferred_word(sign: StatusLabel, ground: str, language: Language) -> str:

@@ -18,7 +18,7 @@ from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
-from knowngood.domain.hardware_names import short_name
+from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import is_stale
@@ -28,7 +28,7 @@ from knowngood.web.errors import NotFound
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import drawn
 from knowngood.web.html.i18n import CATALOGUES
-from knowngood.web.html.markdown import coded, markdown, python, uncoded
+from knowngood.web.html.markdown import coded, markdown, python, uncoded, without_folders
 from knowngood.web.html.status_labels import (
     CAUSES,
     LEGEND,
@@ -36,7 +36,6 @@ from knowngood.web.html.status_labels import (
     bare_word,
     remarks_in_words,
     runs_in_words,
-    silent_releases,
     word_of,
 )
 from knowngood.web.urls import (
@@ -158,20 +157,22 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             notes_address,
             page_of_build,
             run_address,
-            short_name,
+            name_of_class,
             status_of,
             upgrade_address,
             watch_list_address,
         )
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
-    environment.filters |= {function.__name__: function for function in (coded, uncoded, markdown, python)}
     environment.filters |= {
-        function.__name__: function
-        for function in (bare_word, remarks_in_words, runs_in_words, silent_releases, word_of)
+        function.__name__: function for function in (coded, uncoded, markdown, python, without_folders)
+    }
+    environment.filters |= {
+        function.__name__: function for function in (bare_word, remarks_in_words, runs_in_words, word_of)
     }
     environment.filters |= {
         "drawn": drawn,
+        "hardware_words": name_of_class,
         "exact": i18n.exact,
         "duration": i18n.duration,
         "spent": i18n.spent,

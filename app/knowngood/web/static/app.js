@@ -12,7 +12,7 @@ const make = (tag, className, text) => {
 // Copy buttons -------------------------------------------------------------------------------------------------------
 
 const said = document.body.dataset;
-const copyable = "pre.command, .snippet pre, .prose pre";
+const copyable = "pre.command, .snippet pre, .prose pre, .box pre";
 
 function addCopyButtons(root) {
   for (const pre of root.querySelectorAll(copyable)) {
@@ -305,9 +305,10 @@ async function fill(cell) {
   if (shown !== cell) return;
   const parts = [make("p", "", known.reason)];
   if (known.signature_line) parts.push(make("code", "", known.signature_line));
-  const found = (verdict) => known.findings.filter((finding) => finding.verdict === verdict).map((finding) => finding.id);
-  for (const [words, ids] of [[said.cure, found("effective")], [said.partly, found("partial")]]) {
-    if (ids.length) parts.push(make("p", "", `${words}: ${ids.join(", ")}`));
+  const titled = ({ title, title_zh }) => (document.documentElement.lang === "zh" && title_zh) || title;
+  const found = (verdict) => known.findings.filter((finding) => finding.verdict === verdict).map(titled);
+  for (const [words, [first, ...more]] of [[said.cure, found("effective")], [said.partly, found("partial")]]) {
+    if (first) parts.push(make("p", "", `${words}: ${first}${more.length ? ` (+${more.length})` : ""}`));
   }
   if (known.measured_at) parts.push(age(new Date(known.measured_at)));
   card.firstChild.after(...parts);
