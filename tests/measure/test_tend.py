@@ -19,7 +19,7 @@ from tests.workers.registry import MadeWheel, Registry, serve
 
 pytestmark = pytest.mark.timeout(600)
 
-STEPS = ["discover", "wheels", "run", "snapshot", "site"]
+STEPS = ["upstream", "discover", "wheels", "run", "snapshot", "site"]
 PATIENCE_S = 120.0
 
 
@@ -55,7 +55,7 @@ def test_a_round_does_each_step_in_order_and_says_how_it_ended(small: Installati
     done = small.command("tend", "--minutes", "5", **given)
     assert done.returncode == 1, done.stderr
     assert [(line["step"], line["code"]) for line in ended(done.stderr)] == list(
-        zip(STEPS, (0, 1, 0, 0, 0), strict=True)
+        zip(STEPS, (0, 0, 1, 0, 0, 0), strict=True)
     )
     assert '"found_something":["wheels"]' in done.stderr
     assert "torch-9.9.9+mini: the index lists no wheel of torch 9.9.9" in done.stdout

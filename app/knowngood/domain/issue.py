@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -101,6 +101,17 @@ class Link:
         """`pytorch/pytorch#151290` of a thread on GitHub; for anything else its title."""
         match = _THREAD.match(self.url)
         return f"{match[1]}#{match[2]}" if match else self.title
+
+
+@dataclass(frozen=True)
+class Look:
+    """A state of a thread as upstream's API said it on the day `seen`. By its `etag` it can be asked whether that still
+    holds.
+    """
+
+    state: str
+    seen: date
+    etag: str = ""
 
 
 _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/([0-9]+)")
@@ -307,6 +318,16 @@ class Issue:
     # Where it was read, and what `check` warns of in it, are nothing that it says: no part of its revision.
     is_of_team: bool = field(default=False, repr=False)
     warnings: tuple[str, ...] = field(default=(), repr=False)
+
+    def looked_at(self, looks: Mapping[str, Look]) -> "Issue":
+        """With the newest state of each thread, by its address: the row's own word stays where it is no older."""
+        links = (
+            replace(link, state=look.state, seen=look.seen)
+            if (look := looks.get(link.url)) and look.seen > (link.seen or date.min)
+            else link
+            for link in self.links
+        )
+        return replace(self, links=tuple(links))
 
     def arm(self, id_: str) -> Arm:
         return next(arm for arm in self.arms if arm.id == id_)

@@ -564,9 +564,8 @@ SENTENCES: Mapping[str, str] = {
     # What turned.
     "issue": "{issue}: {said}",
     "issues": "{n} issues: {said}",
-    "builds": "{n} builds",
-    "installable_no_more": "{said} can no longer be installed",
-    "installable_again": "{said} can be installed again",
+    "installable_no_more": "{names} can no longer be installed",
+    "installable_again": "{names} can be installed again",
     "on_cells": "{said} on {n} cell(s)",
     "first_measured": "measured for the first time: {said}",
     "workarounds": "{n} workaround(s)",

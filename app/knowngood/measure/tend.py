@@ -23,13 +23,13 @@ from knowngood_workers.dispatch.dispatcher import utc_now
 
 logger = structlog.get_logger(__name__)
 
-STEPS = ("discover", "wheels", "run", "snapshot", "site")
+STEPS = ("upstream", "discover", "wheels", "run", "snapshot", "site")
 _UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
 @command(
-    "Do what is due every day, one step after the other: look for new releases, ask whether every build can still be "
-    "installed, measure what `next` says, write the snapshot and the site.\n\n"
+    "Do what is due every day, one step after the other: read upstream's threads, look for new releases, ask whether "
+    "every build can still be installed, measure what `next` says, write the snapshot and the site.\n\n"
     "A step that fails stops no other. One round ends in 0, in 1 where a step found something (a release, a build that "
     "went), and in 4 where one failed.",
     names("--steps", f"Only these, in the order given; without: {', '.join(STEPS)}."),
@@ -89,6 +89,7 @@ def _pause(every: str) -> timedelta:
 def _commands(folder: Path, minutes: float, hardware: Sequence[str]) -> dict[str, list[str]]:
     where = ["--hardware", ",".join(hardware)] if hardware else []
     return {
+        "upstream": ["discover", "--upstream"],
         "discover": ["discover"],
         "wheels": ["wheels", "--check"],
         "run": ["run", "--next", "--minutes", f"{minutes:g}", *where],

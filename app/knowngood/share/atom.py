@@ -90,9 +90,9 @@ def summary(news: Sequence[BuildCheck | CellTurn]) -> Message:
     """
     checks = [check for check in news if isinstance(check, BuildCheck)]
     if checks:
-        kinds = {"installable_no_more": False, "installable_again": True}
-        told = {key: [check for check in checks if check.is_installable is able] for key, able in kinds.items()}
-        return joined("then", [Message(key, said=_builds(some)) for key, some in told.items() if some])
+        keys = {False: "installable_no_more", True: "installable_again"}
+        names = {key: tuple(each.build for each in checks if each.is_installable is able) for able, key in keys.items()}
+        return joined("then", [Message(key, names=some) for key, some in names.items() if some])
     turns = [turn for turn in news if isinstance(turn, CellTurn)]
     turned = [turn for turn in turns if turn.is_turned]
     cures = [(id_, cure) for turn in turns for id_, cure in turn.workarounds.items()]
@@ -111,12 +111,7 @@ def summary(news: Sequence[BuildCheck | CellTurn]) -> Message:
     return clauses(parts) if parts else Message("workarounds_open")
 
 
-def _builds(checks: Sequence[BuildCheck]) -> Message:
-    names = tuple(check.build for check in checks)
-    return Message("names", names=names) if len(names) <= _NAMED else Message("builds", n=len(names))
-
-
-_NAMED = 4  # workarounds or builds in a title
+_NAMED = 4  # workarounds in a title
 _WORTH_A_TITLE = frozenset(
     {CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.NOW_WORKS, CureNews.NOW_HELPS_IN_PART}
 )

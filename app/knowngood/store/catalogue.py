@@ -9,12 +9,13 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import Issue
+from knowngood.domain.issue import Issue, Look
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import CellKey
 from knowngood.serialization import codec
 from knowngood.store import statements
 from knowngood.store.engine import Session
+from knowngood.store.evidence import documents
 from knowngood.store.evidence.cells import announce, insert_missing, rederive, touch
 from knowngood.store.queries import load_generation
 from knowngood.store.records import CellChange
@@ -41,6 +42,22 @@ def save_catalogue(
     _withdraw(s, builds, changed_builds - {build.id for build in matrix}, cells.c.build)
     announce(s, "catalogue_saved", now, issues=sorted(changed_issues), builds=sorted(changed_builds))
     return rederive(s, _keys_of(s, changed_issues, changed_builds), now)
+
+
+def load_looks(s: Session) -> dict[str, Look]:
+    """The looks at threads, by address."""
+    texts = s.execute(sa.select(issues.c.looks).where(issues.c.looks != "")).scalars()
+    return {url: look for text in texts for url, look in documents.parse_looks(text).items()}
+
+
+def save_looks(s: Session, looks: Mapping[str, Look]) -> None:
+    """Keep looks at threads, by address, with the issues that link to them. What their rows say stays."""
+    touch(s)
+    for row in s.execute(sa.select(issues.c.id, issues.c.doc, issues.c.looks).where(issues.c.is_present)).all():
+        threads = {link.url for link in documents.parse_issue(row.doc).links}
+        kept = documents.parse_looks(row.looks) | {url: looks[url] for url in sorted(threads & looks.keys())}
+        if (text := documents.dump_looks(kept)) != row.looks and kept:
+            s.execute(sa.update(issues).where(issues.c.id == row.id).values(looks=text))
 
 
 def _changed(s: Session, table: sa.Table, docs: dict[str, str]) -> set[str]:

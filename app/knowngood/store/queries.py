@@ -99,17 +99,23 @@ def load_generation(s: Session) -> int:
 
 def load_issues(s: Session) -> tuple[Issue, ...]:
     """The catalogue's issues by id, less those that cannot be read."""
-    rows = s.execute(sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present))
-    readable = unreadable.readable("issues", rows, documents.parse_issue)
+    rows = s.execute(sa.select(issues.c.id, issues.c.doc, issues.c.looks).where(issues.c.is_present))
+    readable = unreadable.readable("issues", ((id_, words) for id_, *words in rows), _issue)
     return tuple(sorted(readable, key=lambda issue: issue.id))
 
 
 def load_issue(s: Session, id_: str) -> Issue:
     """Load an issue. Raises UnknownIssue, also for one that has left the catalogue, and Unreadable."""
-    doc = s.execute(sa.select(issues.c.doc).where(issues.c.id == id_, issues.c.is_present)).scalar_one_or_none()
-    if doc is None:
+    query = sa.select(issues.c.doc, issues.c.looks).where(issues.c.id == id_, issues.c.is_present)
+    words = s.execute(query).one_or_none()
+    if words is None:
         raise UnknownIssue(f'no issue "{id_}" in the catalogue')
-    return unreadable.read("issues", id_, documents.parse_issue, doc)
+    return unreadable.read("issues", id_, _issue, words)
+
+
+def _issue(words: Sequence[str]) -> Issue:
+    """An issue of what its row says, and the looks at its threads."""
+    return documents.parse_issue(*words)
 
 
 def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
@@ -277,14 +283,14 @@ def _difference(attempt: Attempt, cell: str | None) -> Difference | None:
 
 def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] | None:
     docs = s.execute(
-        sa.select(issues.c.doc, builds.c.doc.label("build"))
+        sa.select(issues.c.doc, issues.c.looks, builds.c.doc.label("build"))
         .join_from(issues, builds, builds.c.id == build)
         .where(issues.c.id == issue)
     ).one_or_none()
     if docs is None:
         return None
     return (
-        unreadable.read("issues", issue, documents.parse_issue, docs.doc),
+        unreadable.read("issues", issue, _issue, docs[:2]),
         unreadable.read("builds", build, documents.parse_build, docs.build),
     )
 

@@ -192,7 +192,7 @@ def test_a_poll_of_a_feed_that_has_nothing_new_costs_nothing(client: TestClient,
 
 def test_a_build_that_went_is_told_everywhere_but_of_issues(own: TestClient, own_engine: Engine) -> None:
     with unit_of_work(own_engine) as s:
-        note_checks(s, [BuildCheck(BAD.id, is_installable=False, why="torch was <yanked>")], [], NOON)
+        note_checks(s, [BuildCheck(BAD.id, is_installable=False, why="torch was <yanked>")], NOON)
     (found,) = changes(own)
     assert (found["cause"], found["cells"], found["summary"]) == ("index", [], f"{BAD.id} can no longer be installed")
     assert found["builds"] == [{"build": BAD.id, "is_installable": False, "why": "torch was <yanked>"}]

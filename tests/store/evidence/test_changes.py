@@ -51,12 +51,12 @@ def test_a_run_tells_what_it_changed_why_and_which_workaround_turned(engine: Eng
     )
 
 
-def checked(engine: Engine, *answers: bool | None, by_resolution: bool = False) -> list[list[tuple[str, bool | None]]]:
+def checked(engine: Engine, *answers: bool | None) -> list[list[tuple[str, bool | None]]]:
     """Ask an index once a day, and read what it made news of, newest first."""
     for day, able in enumerate(answers):
         with unit_of_work(engine) as s:
             check = BuildCheck(BUILD.id, able, "" if able else "yanked")
-            note_checks(s, [check], [BUILD.id] if by_resolution else [], NOON + timedelta(days=day))
+            note_checks(s, [check], NOON + timedelta(days=day))
     with reading(engine) as s:
         return [[(check.build, check.is_installable) for check in change.builds] for change in load_checks(s, 100)]
 
@@ -74,13 +74,6 @@ def test_only_a_build_that_went_or_came_back_is_news(engine: Engine, answers: li
     assert checked(engine, *answers) == [[(BUILD.id, able)] for able in news]
     with reading(engine) as s:
         assert [len(load_checks(s, 100, line)) for line in ("2.6", "2.7")] == [len(news), 0]
-
-
-def test_a_listing_does_not_take_back_what_a_resolution_found(engine: Engine) -> None:
-    went = [[(BUILD.id, False)]]
-    assert checked(engine, False, by_resolution=True) == went
-    assert checked(engine, True) == went
-    assert checked(engine, True, by_resolution=True) != went
 
 
 def test_the_same_result_again_is_no_news(engine: Engine) -> None:

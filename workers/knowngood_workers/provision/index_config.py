@@ -232,10 +232,16 @@ def _sources(variables: Mapping[str, str], *, no_index: bool) -> tuple[str, ...]
 
 
 def open_url(
-    url: str, variables: Mapping[str, str], *, headers: Mapping[str, str] = {}, method: str = "GET", timeout_s: float
+    url: str,
+    variables: Mapping[str, str],
+    *,
+    headers: Mapping[str, str] = {},
+    method: str = "GET",
+    timeout_s: float,
+    token: str = "",
 ) -> Any:  # noqa: ANN401 - urllib's own
-    """An address of an index, with the login that stands in it and this machine's certificates. Raises OSError,
-    HTTPException, ValueError.
+    """An address of an index, with the login that stands in it or a token, and this machine's certificates. Raises
+    OSError, HTTPException, ValueError.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -247,6 +253,8 @@ def open_url(
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         # Unredirected: the login is for this host, and a redirect may lead to another.
         request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login).decode()}")
+    if token:
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
     context = ssl.create_default_context(cafile=variables.get("SSL_CERT_FILE") or None)
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Redirects())
     return opener.open(request, timeout=timeout_s)

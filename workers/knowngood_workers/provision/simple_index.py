@@ -101,7 +101,7 @@ class SimpleIndex:
         url = f"{address.rstrip('/')}/{quote(canonicalize_name(project))}/"
         try:
             with self.open(url, {"Accept": _ACCEPT}) as answer:
-                body, kind, place = _limited(answer, _PAGE_BYTES), answer.headers.get_content_type(), answer.url
+                body, kind, place = limited(answer, _PAGE_BYTES), answer.headers.get_content_type(), answer.url
         except urllib.error.HTTPError as error:
             if error.code == _NOT_FOUND:
                 return ()
@@ -115,7 +115,7 @@ class SimpleIndex:
         """The METADATA beside a wheel; None where it is not there after all, or is not what the index says it is."""
         try:
             with self.open(f"{file.url}.metadata", {}) as answer:
-                content = _limited(answer, _METADATA_BYTES)
+                content = limited(answer, _METADATA_BYTES)
         except (OSError, HTTPException, ValueError):
             return None
         if file.metadata and hashlib.sha256(content).hexdigest() != file.metadata:
@@ -147,7 +147,7 @@ class SimpleIndex:
         return printable(hidden, 200) or type(error).__name__
 
 
-def _limited(answer: Any, most: int) -> bytes:  # noqa: ANN401 - urllib's own
+def limited(answer: Any, most: int) -> bytes:  # noqa: ANN401 - urllib's own
     content: bytes = answer.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it sends more than {most >> 20} MB")

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -75,9 +75,11 @@ def _is_past(moment: float) -> bool:
     return monotonic() > moment
 
 
-def keep(checks: Iterable[BuildCheck], resolved: Collection[str]) -> None:
-    """Announce in the store what is news, where there is a store that may be written."""
+def keep(checks: Iterable[BuildCheck]) -> None:
+    """Announce what is news of a listing, where there is a store that may be written. What a resolution finds is not
+    kept: it is not done of every build.
+    """
     settings = read_settings()
     if has_store(settings) and may_write(engine := opened(settings)):
         with unit_of_work(engine) as s:
-            note_checks(s, checks, resolved, datetime.now(UTC))
+            note_checks(s, checks, datetime.now(UTC))

@@ -118,6 +118,7 @@ def _check(resolve: int, backends: str, *, as_json: bool) -> Exit:
 
     builds = sorted(known_here().builds.values(), key=lambda build: build.build_id, reverse=True)
     checks = {check.build: check for check in check_listed(builds, SimpleIndex(read_index(os.environ)), backends)}
+    keep(checks.values())
     chosen = [build for build in builds if checks[build.id].is_installable][:resolve]
     if chosen:
         sys.stderr.write(f"resolving {len(chosen)} of {len(builds)} builds\n")
@@ -127,7 +128,6 @@ def _check(resolve: int, backends: str, *, as_json: bool) -> Exit:
         sys.stdout.write(json.dumps([vars(checks[build.id]) for build in builds], ensure_ascii=False, indent=2) + "\n")
     else:
         sys.stdout.write("\n".join(_check_lines([checks[build.id] for build in builds], counts)) + "\n")
-    keep(checks.values(), [build.id for build in chosen])
     return Exit.FINDING if counts[False] else Exit.OK
 
 

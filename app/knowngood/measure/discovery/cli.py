@@ -1,4 +1,6 @@
-"""`knowngood discover`: which releases of torch and Triton the package index has that the catalogue has not."""
+"""`knowngood discover`: which releases of torch and Triton the package index has that the catalogue has not; and in
+which state upstream's threads are.
+"""
 
 import json
 import os
@@ -12,11 +14,14 @@ import click
 from packaging.version import InvalidVersion, Version
 
 from knowngood.catalogue.loader import CatalogueProblems, read_builds, shipped_catalogue
+from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, PATH, flag, option, text
 from knowngood.domain.builds.build import Build
-from knowngood.domain.errors import BadRequest
+from knowngood.domain.errors import BadRequest, ServerUnusable
+from knowngood.domain.issue import Look
+from knowngood.domain.vocabulary import many
 from knowngood.measure.discovery.catalogue_writer import add_builds, as_toml
 from knowngood.measure.discovery.releases import (
     BuildProposal,
@@ -29,6 +34,11 @@ from knowngood.measure.discovery.releases import (
     releases_of,
     usual_pythons,
 )
+from knowngood.measure.discovery.upstream import read_states, threads_of
+from knowngood.settings import read_settings
+from knowngood.store.catalogue import load_looks, save_looks
+from knowngood.store.engine import reading, unit_of_work
+from knowngood.store.queries import load_issues
 from knowngood_workers.provision.index_config import read_index
 from knowngood_workers.provision.simple_index import SimpleIndex, UnreadableWheel
 
@@ -51,15 +61,23 @@ class Discovery:
 
 
 @command(
-    "Look for new releases of torch and Triton, and print their builds; 0: none, 1: some, 4: the index is unusable.",
+    "Look for new releases of torch and Triton, and print their builds; 0: none, 1: some, 4: the index is unusable.\n\n"
+    "With --upstream read instead whether the threads of all issues are open or closed, by GitHub's API, and keep that "
+    "in the store; what rows say stays. It ends in 1 where a state turned, and in 4 where no thread could be read. A "
+    "token in GITHUB_TOKEN lets it read more at once; GITHUB_API_URL is another server.",
     text("--index", "The index's address; the one that pip and uv use here without.", "URL"),
     option("--file", type=PATH, help="The builds.toml to compare with and write to; the shipped one without."),
     text("--since", "Propose every release from this one on, such as 2.4.", "VERSION"),
+    flag("--upstream", help_="Read the states of upstream's threads instead."),
     flag("--write", help_="Add the builds to the file; its comments and order stay."),
     AS_JSON,
     example="discover --since 2.9 --write --file repros/builds.toml",
 )
-def discover(*, index: str, file: Path | None, since: str, write: bool, as_json: bool) -> Exit:
+def discover(*, index: str, file: Path | None, since: str, upstream: bool, write: bool, as_json: bool) -> Exit:
+    if upstream:
+        if index or file or since or write or as_json:
+            raise BadRequest("--upstream asks no package index, and goes with no other option")
+        return _look_upstream()
     place = file or shipped_catalogue() / "builds.toml"
     try:
         builds = read_builds(place)
@@ -75,6 +93,31 @@ def discover(*, index: str, file: Path | None, since: str, write: bool, as_json:
     else:
         _print(discovery, place, written=write)
     return Exit.FINDING if discovery.is_news else Exit.OK
+
+
+def _look_upstream() -> Exit:
+    engine, answers = opened_with_catalogue(read_settings()), dict[str, Look | str]()
+    with reading(engine) as s:
+        looks, issues = load_looks(s), load_issues(s)
+    threads = threads_of(issues, looks)
+    try:
+        for url, answer in read_states(threads, looks, os.environ, datetime.now(UTC)):
+            answers[url] = answer
+    except ServerUnusable as error:
+        if not answers:
+            raise
+        left = many(len(threads) - len(answers), "thread")
+        click.echo(f"knowngood: {error}; {left} left for the next time", err=True)
+    found = {url: answer for url, answer in answers.items() if isinstance(answer, Look)}
+    with unit_of_work(engine) as s:
+        save_looks(s, found)
+    for url, answer in answers.items():
+        if url not in found:
+            click.echo(f"{threads[url].name} was not read: {answer}", err=True)
+    turned = [url for url, look in found.items() if threads[url].state not in {"", look.state}]
+    click.echo("\n".join(f"{threads[url].name} is {found[url].state} now" for url in turned), nl=bool(turned))
+    click.echo(f"{len(found)} of {many(len(threads), 'thread')} looked at, {len(turned)} turned")
+    return Exit.UNUSABLE if answers and not found else Exit.FINDING if turned else Exit.OK
 
 
 def _version(text: str) -> Version | None:

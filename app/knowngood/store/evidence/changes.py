@@ -57,18 +57,16 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, 
     return whole or news[1:]
 
 
-def note_checks(s: Session, checks: Iterable[BuildCheck], resolved: Collection[str], now: datetime) -> None:
+def note_checks(s: Session, checks: Iterable[BuildCheck], now: datetime) -> None:
     """Announce what is news: a build that could be installed until now, or could not. Where nothing was announced it
-    could. A listing does not take back what a resolution found (`resolved` are the builds of this one).
+    could.
     """
     touch(s)
     told = s.execute(sa.select(events.c.data).where(events.c.kind == CHECKED).order_by(events.c.id)).scalars()
-    last = {data["build"]: data for data in told}
+    last = {data["build"]: data["is_installable"] for data in told}
     for check in checks:
-        was = last.get(check.build, {"is_installable": True, "resolved": False})
-        is_known = check.is_installable is not None and (check.build in resolved or not was["resolved"])
-        if was["is_installable"] is not check.is_installable and is_known:
-            announce(s, CHECKED, now, **vars(check), resolved=check.build in resolved)
+        if check.is_installable not in {None, last.get(check.build, True)}:
+            announce(s, CHECKED, now, **vars(check))
 
 
 def load_checks(s: Session, limit: int, line: str = "") -> tuple[Change, ...]:
@@ -77,15 +75,12 @@ def load_checks(s: Session, limit: int, line: str = "") -> tuple[Change, ...]:
     """
     wanted = [events.c.kind == CHECKED, *([_of_line(s, line)] if line else [])]
     newest = s.execute(sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit))
-    checks = unreadable.readable("events", ((str(row.id), row) for row in newest), _check)
+    rows = ((str(row.id), (row.at, row.data)) for row in newest)
+    checks = unreadable.readable("events", rows, lambda row: (row[0], BuildCheck(**row[1])))
     return tuple(
         Change(f"index {at.isoformat()}", at, Cause.INDEX, "", "", (), tuple(check for _, check in some))
         for at, some in grouped(checks, itemgetter(0)).items()
     )
-
-
-def _check(row: Any) -> tuple[datetime, BuildCheck]:  # noqa: ANN401 - a row of the driver
-    return row.at, BuildCheck(row.data["build"], row.data["is_installable"], row.data["why"])
 
 
 def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int) -> tuple[CellNews, ...]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pydantic import TypeAdapter, ValidationError
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import Issue
+from knowngood.domain.issue import Issue, Look
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.verdict import FLAKY_WORDS, Cell, CellPlace, Verdict, is_flaky
 from knowngood.domain.watch_list import WatchListContent
@@ -21,8 +21,19 @@ CONTENT = TypeAdapter(WatchListContent)
 
 
 @lru_cache(maxsize=4096)  # more than a catalogue has: pages ask for all of it, one after the other
-def parse_issue(doc: str) -> Issue:
-    return codec.ISSUE.validate_json(doc)
+def parse_issue(doc: str, looks: str = "") -> Issue:
+    """`looks` are those at its threads, as `dump_looks` writes them."""
+    issue = codec.ISSUE.validate_json(doc)
+    return issue.looked_at(parse_looks(looks)) if looks else issue
+
+
+def parse_looks(text: str) -> dict[str, Look]:
+    return {url: read_value(Look, fields) for url, fields in json.loads(text or "{}").items()}
+
+
+def dump_looks(looks: Mapping[str, Look]) -> str:
+    """By the threads' addresses."""
+    return json.dumps({url: {**vars(look), "seen": look.seen.isoformat()} for url, look in sorted(looks.items())})
 
 
 @lru_cache(maxsize=512)

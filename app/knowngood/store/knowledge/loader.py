@@ -84,9 +84,10 @@ def load_knowledge(
 
 
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
-    """Revision and issue by id; only what has another revision than before is read."""
-    listed = s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all()
-    revisions = {row.id: row.revision for row in sorted(listed)}
+    """Revision (with the looks at its threads) and issue by id; only what has another revision than before is read."""
+    listed = s.execute(sa.select(issues.c.id, issues.c.revision, issues.c.looks).where(issues.c.is_present)).all()
+    looks = {row.id: row.looks for row in listed}
+    revisions = {row.id: f"{row.revision} {row.looks}" for row in sorted(listed)}
     unchanged = {
         id_: before.knowledge.known.issues[id_]
         for id_, revision in revisions.items()
@@ -95,9 +96,9 @@ def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tup
     query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
     wanted = sorted(revisions.keys() - unchanged.keys())
     read = s.execute(query.where(issues.c.id.in_(wanted)) if unchanged else query) if wanted else ()
-    readable = unchanged | {
-        issue.id: issue for issue in unreadable.readable("issues", read, documents.parse_issue, whole=whole)
-    }
+    words = ((id_, (doc, looks[id_])) for id_, doc in read)
+    parsed = unreadable.readable("issues", words, lambda words: documents.parse_issue(*words), whole=whole)
+    readable = unchanged | {issue.id: issue for issue in parsed}
     return revisions, {id_: readable[id_] for id_ in revisions if id_ in readable}
 
 
