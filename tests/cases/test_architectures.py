@@ -220,10 +220,9 @@ def test_programs_are_told_the_same(client: TestClient, torch: str, *, holds: bo
 
 
 def test_pages_show_what_was_read_and_what_was_not(client: TestClient) -> None:
-    page = client.get("/builds/torch-2.8.0%2Bcu128").text
-    assert "sm_70 sm_75 sm_80 sm_86 sm_90 sm_100 sm_120" in page
-    assert "read in this wheel on 2026-11-21" in page
-    assert "nobody read which GPUs" in client.get("/builds/torch-2.7.1%2Bcu128").text
+    page = client.get("/releases/2.8.0").text
+    assert "sm_70, sm_75, sm_80, sm_86, sm_90, sm_100, sm_120; read in this wheel on 2026-11-21" in page
+    assert "nobody read which GPUs" in client.get("/releases/2.7.1%2Bcu128").text
     assert client.get("/api/v1/builds/torch-2.7.1%2Bcu128").json()["architectures"] is None
     upgrade = client.get("/upgrade?from=2.6.0&hardware=V100").text
     assert "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0+cu128." in upgrade

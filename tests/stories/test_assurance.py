@@ -110,10 +110,6 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
     assert f"Concern the CPU path: see cpu-x86_64 {len(matrix.on_cpu)} issues" in text
     assert "not apply on" not in text
     assert page_at(site, matrix.cpu_address).hardware == HARDWARE
-    build = page_at(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}")
-    on_cpu = next(lines for _, lines, is_on_cpu in build.sections if is_on_cpu)
-    assert len(on_cpu) == len(matrix.on_cpu)
-    assert (StatusLabel.NOT_APPLICABLE, False) not in {(sign, is_on_cpu) for sign, _, is_on_cpu in build.sections}
     markdown = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}").text
     assert f"{len(matrix.on_cpu)} more concern the CPU path: see cpu-x86_64." in markdown
 
@@ -133,7 +129,6 @@ def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart
     "where",
     [
         pytest.param(f"/issues/{MASK.id}?build={BAD_312.id}", id="issue"),
-        pytest.param(f"/builds/{BAD_312.id}", id="build"),
         pytest.param(f"/compare?a={BAD.id}&b={BAD_312.id}", id="compare"),
         pytest.param(f"/upgrade?from={BAD_312.id}&to={GOOD_312.id}&issues={MASK.id}", id="upgrade"),
         pytest.param("/search?q=2.7.1 py312 conflicting declaration shape", id="search"),
@@ -155,10 +150,11 @@ def test_every_page_draws_an_inferred_cell_as_inferred_and_names_its_ground_once
     assert [row for row in rows if row.casefold().count("inferred from") > 1] == []
 
 
-def test_a_build_of_inferred_answers_alone_is_not_called_unmeasured(site: TestClient) -> None:
-    build = words(site, f"/builds/{BAD_312.id}")
-    assert f"inferred from {BAD.id} · evidence" in build
-    assert f"{PAIRS + 1} of {PAIRS + 4} issues measured, 3 inferred" in build
+def test_a_release_page_says_what_is_inferred_in_two_words(site: TestClient) -> None:
+    page = page_at(site, f"/releases/{BAD_312.id}?hardware={HARDWARE}")
+    found = {one.issue: one.inferred_from for one in (*page.broken, *page.failing)}
+    assert found[MASK.id] == "Python 3.11"
+    assert "CPU · from Python 3.11" in words(site, f"/releases/{BAD_312.id}")
 
 
 def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: TestClient) -> None:
@@ -183,24 +179,17 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
     assert [one.rank for one in page.workarounds] == [0, 0, 0]
     said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
     assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
-    sections = {sign: lines for sign, lines, _ in page_at(site, f"/builds/{BAD.id}").sections}
-    assert [one.label for line in sections[StatusLabel.AS_REPORTED] for one in line.partly] == ["eager"]
-    assert "1 passes as reported, and fails in a variant" in words(site, f"/builds/{BAD.id}")
     body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]
     assert (body["verdict"], body["helped"], body["failed"], body["untried"]) == ("partial", ["big"], ["odd"], [])
 
 
 def test_where_the_report_ran_something_else_the_cell_says_both(site: TestClient) -> None:
-    for where in (cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/builds/{BAD.id}"):
+    for where in (cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}"):
         assert "passes as reported, fails in a variant" in words(site, where.replace("+", "%2B")), where
     assert told(site, cell_address(HALF.id, BAD.id))["as_reported"] == "not_affected"
 
 
 def test_what_passes_as_reported_is_counted_and_drawn_apart(site: TestClient) -> None:
-    standing = told(site, f"/overview?build={BAD.wheel.id}".replace("+", "%2B"))["standing"]
-    assert (standing["as_reported"], standing["needs_workaround"], standing["fails"]) == (1, 1, 0)
-    front = words(site, f"/?mine={BAD.wheel.id}".replace("+", "%2B"))
-    assert "1 pass as reported, and fail in a variant" in front
     rate = next(one for one in told(site, "/charts")["classes"] if one["hardware"] == HARDWARE)["pass_rate"]
     assert [one["counts"]["as_reported"] for one in rate] == [1, 0]
     assert '<rect class="variant" x="0.0%"' in site.get(f"/issues/{HALF.id}").text
@@ -210,7 +199,7 @@ def test_what_passes_as_reported_is_counted_and_drawn_apart(site: TestClient) ->
     assert StatusLabel.AS_REPORTED not in {line.sign for line in on_gpu}, "no line where there is none"
 
 
-@pytest.mark.parametrize("where", [cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/builds/{BAD.id}"])
+@pytest.mark.parametrize("where", [cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/releases/{BAD.id}"])
 def test_a_verdict_that_rests_on_one_run_is_marked(site: TestClient, where: str) -> None:
     assert '<span class="beside">1 run</span>' in site.get(where).text
 

@@ -19,7 +19,7 @@ PAGES = {
     "front": f"/?mine={BAD.id}",
     "matrix": MATRIX,
     "issue": "/issues/pytorch-151290",
-    "build": f"/builds/{BAD.id}",
+    "build": f"/releases/{BAD.id}",
     "cell": f"/cells/pytorch-151290/{BAD.id}",
     "compare": f"/compare?a={BAD.id}&b={GOOD.id}",
     "upgrade": f"/upgrade?from={OLD.id}",

@@ -21,7 +21,7 @@ BUILD = "torch-2.7.1%2Bcu126"
 PAGES = (
     *("/", "/my-build", "/matrix", "/charts", "/coverage", "/hygiene", "/quality", "/workers", "/changes", "/signs"),
     "/runs",
-    *("/issues/pytorch-151290", f"/builds/{BUILD}", f"/cells/pytorch-151290/{BUILD}", "/compare?a=2.7.1&b=2.8.0"),
+    *("/issues/pytorch-151290", "/releases/2.7", f"/cells/pytorch-151290/{BUILD}", "/compare?a=2.7.1&b=2.8.0"),
     *(f"/upgrade?from={BUILD}&component=Inductor", f"/errors?issue=pytorch-151290&build={BUILD}", "/api/docs"),
 )
 

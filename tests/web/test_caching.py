@@ -15,7 +15,7 @@ from tests.web import given
 from tests.web.asking import app_over
 from tests.web.given import BAD, DYNAMO, NOW, Asked
 
-PAGES = ["/", MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/runs"]
+PAGES = ["/", MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", "/releases/2.7.1", "/runs"]
 TWINS = [
     "/api/v1/overview",
     "/api/v1/matrix",

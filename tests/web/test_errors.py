@@ -88,7 +88,7 @@ BAD_QUERIES = [
     f"{MATRIX}?issues={'x,' * 6000}",
     "/issues/fla-160?build=torch-",
     "/issues/fla-160?hardware=tpu",
-    "/builds/torch-2.7.1+cu126?hardware=tpu",
+    "/releases/torch-2.7.1+cu126?hardware=tpu",
     "/runs?limit=0",
     "/runs?limit=x",
     "/matrix?hardwre=cpu-x86_64",
@@ -112,7 +112,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size
 
 @given(
     path=st.sampled_from(
-        [MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/api/v1/matrix", "/api/v1/events"]
+        [MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", "/releases/2.7", "/api/v1/matrix", "/api/v1/events"]
     ),
     name=st.sampled_from(
         ["q", "issues", "builds", "component", "verdict", "hardware", "columns", "build", "lang", "run"]

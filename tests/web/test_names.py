@@ -32,7 +32,7 @@ DOORS = [
     "/api/v1/gate?build={}&issues=fla-160",
     "/badge/fla-160.json?build={}",
     "/badge/watchlists/vision-team.json?build={}",
-    "/builds/{}",
+    "/releases/{}",
     "/cells/fla-160/{}",
     "/cells/fla-160/{}/notes",
     "/issues/fla-160?build={}",

@@ -396,7 +396,7 @@ SENTENCES: Mapping[str, str] = {
     "cpu_alone": "none: a wheel for the CPU",
     "cuda_ends": "{name} ends: {found} still has {variant} on PyTorch's own index (claim: {source}; not run here)",
     "code_not_read": "nobody read which GPUs this wheel has code for",
-    "code_for": "code for {names} ({architectures})",
+    "code_for": "code for {names} ({architectures}; read in this wheel on {day})",
     "code_ends": "none for {names}, which {found} had",
     "code_begins": "new since {found}: {names}",
     "same_code": "the same cards as {found}",

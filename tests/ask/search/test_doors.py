@@ -35,7 +35,7 @@ def sent(client: TestClient, text: str) -> tuple[int, str]:
         ("#151290", MASKS),
         ("https://github.com/pytorch/pytorch/pull/151887", MASKS),
         ("151290 on 2.7.1", f"{MASKS}?build=torch-2.7.1%2Bcu126"),
-        ("2.8.0", "/builds/torch-2.8.0%2Bcu128"),
+        ("2.8.0", "/releases/2.8.0"),
         ("H100", "/matrix?hardware=cuda-sm_90"),
         ("2.7.1 -> 2.8.0", "/compare?a=torch-2.7.1%2Bcu126&b=torch-2.8.0%2Bcu128"),
         ("status:affected", "/matrix?q=status%3Aaffected"),
@@ -118,7 +118,7 @@ def test_an_environment_of_no_tested_build_names_those_near(client: TestClient) 
     answer = client.post("/search", content=urlencode({"q": "torch==2.7.3\nnumpy==2.0.0"}), headers=FORM)
     assert answer.status_code == 200
     assert "No build here is this environment" in answer.text
-    assert "/builds/torch-2.7.1%2Bcu126" in answer.text
+    assert "/releases/2.7.1" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store.engine import Engine
 from knowngood.store.knowledge.snapshot import read_shipped
-from knowngood.web.urls import build_address, cell_address, issue_address
+from knowngood.web.urls import cell_address, issue_address
 from tests.web.asking import client_of
 
 KNOWN = read_shipped().knowledge.known
@@ -110,18 +110,18 @@ def addresses() -> list[object]:
         *("/compare", "/compare?a=2.5.1&b=2.11.0&hardware=cuda-sm_90"),
         *("/search", "/search?q=compile+stride", "/search?q=MI300X", "/search?q=%23199999", "/search?q=zzzqqq"),
         *("/errors", "/runs", "/changes", "/watchlists", "/coverage", "/hygiene", "/quality", "/workers", "/signs"),
-        *("/sign-in", "/nothing", "/issues/pytorch-1", "/builds/9.9", "/matrix?hardware=nope", "/matrix?q=foo:bar"),
+        *("/sign-in", "/nothing", "/issues/pytorch-1", "/releases/9.9", "/matrix?hardware=nope", "/matrix?q=foo:bar"),
         *(issue_address(issue) for issue in issues[:4]),
         *(issue_address(cell.issue, build=cell.build, hardware=cell.hardware) for cell in chosen[:2]),
         *(cell_address(*cell.key) for cell in chosen[12:]),
-        *(build_address(build) for build in ("torch-2.7.1+cu126", "torch-2.15.0+cu132")),
+        *("/releases", "/releases/2.15", "/releases/2.13.0", "/releases/2.12.1", "/releases/2.9.0", "/releases/2.7.1%2Bcu128"),
     ]
     later = [
         *("/matrix", "/matrix?sort=severity", "/upgrade?from=2.7.1&component=Inductor", "/compare?a=2.7.1&b=2.8.0"),
         *(issue_address(issue) for issue in issues[4:]),
         *(issue_address(cell.issue, build=cell.build, hardware=cell.hardware) for cell in chosen[2:6]),
         *(cell_address(*cell.key) for cell in chosen[:12]),
-        build_address("torch-2.2.2+cu121"),
+        "/releases/2.2.2",
     ]
     return [*first, *(pytest.param(one, marks=pytest.mark.soak) for one in later if one not in first)]
 

@@ -97,7 +97,7 @@ def _code(build: Build, before: Build | None, known: Known) -> Iterator[Message]
         yield Message("code_not_read")
         return
     cards = _cards(read.architectures)
-    yield Message("code_for", names=tuple(cards), architectures=read.architectures)
+    yield Message("code_for", names=cards, architectures=read.architectures, day=str(read.read_at.date()))
     older = known.wheels.get(before.torch) if before else None
     if older and before:
         lacking, added = _beside(_cards(older.architectures), cards), _beside(cards, _cards(older.architectures))

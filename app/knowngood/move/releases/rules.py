@@ -23,6 +23,7 @@ from knowngood.domain.verdicts.history import is_release, releases_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, families_of, helped_elsewhere
 from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.verdict import Cell
 from knowngood.environments.wheels.claims import WheelClaim
 from knowngood.environments.wheels.table import WheelTable
 from knowngood.gate.renderers.common import snippet_parts
@@ -47,6 +48,8 @@ class ReleaseAdvice(StrEnum):
 class ReleaseIssue:
     """One issue on the classes where it is fixed, broken or failing. It fails `since` a release, or since an older one
     where nothing older is known to pass (`is_since_before`); empty where it is broken by this very release.
+    `runs` is how many attempts its answers rest on at least; `inferred_from` is the CPU, or another Python, where one is
+    inferred.
 
     `workaround` works there, and on `works_on` alone where it was not tried on this release (empty: tried); `snippet`
     is its code. Empty: none is known to work.
@@ -60,6 +63,8 @@ class ReleaseIssue:
     hardware: tuple[str, ...]
     since: str
     is_since_before: bool
+    runs: int
+    inferred_from: str
     workaround: str
     works_on: str
     snippet: str
@@ -183,7 +188,7 @@ def judge_release(
     failing = grouped((pair for each in compared for pair in each.pairs if pair.fails), lambda pair: pair.issue.id)
     age = known.age(build)
     stays = [issue for issue, pairs in broken.items() if any(p.is_grave and not p.has_workaround for p in pairs)]
-    advice, because = _advise(len(stays), age, standings)
+    advice, because = advise(len(stays), age, standings)
     return ReleaseAnswer(
         release=build.build_id.release,
         build=build.id,
@@ -234,7 +239,7 @@ def _of_group(compared: Iterable[Comparison], group: Group) -> Mapping[str, list
     return grouped((pair for each in compared for pair in each.of(group)), lambda pair: pair.issue.id)
 
 
-def _advise(stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStanding]) -> tuple[ReleaseAdvice, Message]:
+def advise(stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStanding]) -> tuple[ReleaseAdvice, Message]:
     """The advice, and the number that decided it beside those of what is fixed and broken."""
     if stays:
         return ReleaseAdvice.STAY, Message("breaks_gravely", n=stays)
@@ -299,11 +304,19 @@ def _issue_of(pairs: Sequence[IssuePair], failing: Build | None, known: Known) -
         hardware=tuple(pair.after.hardware for pair in pairs),
         since=begun[-1].first_bad if begun else "",
         is_since_before=bool(begun) and begun[-1].good_before is None,
+        runs=min(pair.runs if failing is None or pair.group is Group.FIXED else pair.after.runs for pair in pairs),
+        inferred_from=", ".join(dict.fromkeys(_ground(cell, known) for pair in pairs for cell in pair.sides if cell.basis)),
         workaround=workaround.id if workaround else "",
         works_on=works_on,
         snippet=_code(workaround.body) if workaround else "",
         url=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
     )
+
+
+def _ground(cell: Cell, known: Known) -> str:
+    if cell.basis is None or cell.basis.hardware != cell.hardware:
+        return "CPU"
+    return f"Python {known.builds[cell.basis.build].python}"
 
 
 def _helping(pairs: Sequence[IssuePair], known: Known) -> Iterator[tuple[Workaround, str]]:
