@@ -83,7 +83,9 @@ def test_the_last_turn_is_the_newest_release_with_another_answer_than_before(tex
         pytest.param("x.o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 not run)", id="inside the fix"),
         pytest.param("xdo", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 fails differently)", id="otherwise"),
         pytest.param("x?o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 cannot say)", id="in doubt"),
-        pytest.param("x0o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 cannot be built)", id="no such build"),
+        pytest.param(
+            "x0o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 cannot be built)", id="no such build"
+        ),
         pytest.param("x-o", "fails up to 2.1.0, fixed after 2.1.0, by 2.3.0 (2.2.0 does not apply)", id="cannot exist"),
         pytest.param(
             "x.d.d0o",
@@ -97,9 +99,7 @@ def test_the_last_turn_is_the_newest_release_with_another_answer_than_before(tex
             id="many are counted",
         ),
         pytest.param("o.x", "broke after 2.1.0, by 2.3.0 (2.2.0 not run)", id="inside what broke it"),
-        pytest.param(
-            "o.xo", "broke after 2.1.0, by 2.3.0 (2.2.0 not run), fixed in 2.4.0", id="and mended later"
-        ),
+        pytest.param("o.xo", "broke after 2.1.0, by 2.3.0 (2.2.0 not run), fixed in 2.4.0", id="and mended later"),
         pytest.param(
             "o.x.o",
             "broke after 2.1.0, by 2.3.0 (2.2.0 not run), fixed after 2.3.0, by 2.5.0 (2.4.0 not run)",

@@ -13,7 +13,7 @@ from knowngood.web.middleware.headers import CONTENT_SECURITY_POLICY
 from knowngood.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web.asking import page_at
-from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD, SILENT
+from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD
 
 LINE = [OLD, BAD, GOOD]  # the measured releases: another Triton and a CPU wheel are off the line
 

@@ -17,7 +17,7 @@ from knowngood.domain.message import english
 from knowngood.domain.verdicts.matrix import Column
 from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.domain.verdicts.status import Prospect
+from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect
 from knowngood.domain.verdicts.verdict import CellKey
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.matrix.overview.page import Row
@@ -33,7 +33,7 @@ from tests.fixtures.databases import CountStatements, StoreWith
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import app_of, client_of, client_state, page_at
-from tests.web.given import BAD, BUILDS, CPU_ONLY, GOOD, ISSUES, MISMATCHED, NEW, OLD, Asked
+from tests.web.given import BAD, BUILDS, CPU_ONLY, GOOD, ISSUES, MASK, MISMATCHED, NEW, OLD, SILENT, Asked
 
 
 def page_of(client: TestClient, address: str = f"{MATRIX}?columns=releases") -> SimpleNamespace:
@@ -94,10 +94,7 @@ def test_the_first_line_says_what_there_is(client: TestClient) -> None:
 def test_a_row_ends_with_the_history_of_all_releases_and_the_number_of_cures(client: TestClient) -> None:
     page = page_of(client, f"{MATRIX}?builds={BAD.id.replace('+', '%2B')}")
     assert len(page.heads) == 1
-    assert (
-        english(row_of(page, "pytorch-151290").sentence)
-        == "fails in 2.7.1, fixed in 2.8.0 · 1 workaround helps"
-    )
+    assert english(row_of(page, "pytorch-151290").sentence) == "fails in 2.7.1, fixed in 2.8.0 · 1 workaround helps"
 
 
 def test_issues_that_apply_to_no_column_stand_below_with_the_reason(client: TestClient) -> None:
@@ -109,7 +106,7 @@ def test_issues_that_apply_to_no_column_stand_below_with_the_reason(client: Test
 
 def test_another_hardware_class_is_one_link_away(client: TestClient) -> None:
     page = page_of(client)
-    assert [(choice.label, choice.is_chosen) for choice in page.classes] == [(HARDWARE, True), (given.GPU_CLASS, False)]
+    assert [(choice.label, choice.is_chosen) for choice in page.classes] == [("CPU", True), ("H100", False)]
     other = page_of(client, page.classes[1].address)
     assert signs_of(other, "pytorch-151589")[BAD.id] is StatusLabel.FAILS
     assert {row.issue.id for row in other.on_cpu} == {"pytorch-151290", "pytorch-154771", "fla-160"}
@@ -146,7 +143,7 @@ def test_what_does_not_apply_is_counted_nowhere(client: TestClient) -> None:
 
 
 def test_a_folded_group_shows_how_its_rows_stand_in_each_column(client: TestClient) -> None:
-    group = next(group for group in page_of(client).groups if group.name == "Inductor C++")
+    group = next(group for group in page_of(client, BY_COMPONENT).groups if group.name == "Inductor C++")
     assert [re.findall("<title>(.*?)</title>", bar) for bar in group.bars] == [
         ["passes: 1, fails: 1"],
         ["needs a workaround: 1, fails: 1"],
@@ -190,9 +187,26 @@ def test_a_filter_keeps_the_rows_asked_for(client: TestClient, query: str, shown
     assert {row.issue.id for group in page.groups for row in group.rows} == shown
 
 
+def test_a_view_of_what_fails_on_a_build_says_so_in_words_and_counts_what_stands_over_its_column(
+    client: TestClient,
+) -> None:
+    head = next(head for head in page_of(client).heads if head.id == BAD.id)
+    link = html.unescape(re.findall(r'<a class="narrows" href="([^"]+)"', client.get(MATRIX).text)[1])
+    assert link == f"{MATRIX}?fails={head.build.replace('+', '%2B')}"
+    for asked in (link, f"{MATRIX}?fails=2.7.1"):
+        page = page_of(client, asked)
+        over = {line.prospect: line.counts[[one.id for one in page.heads].index(BAD.id)] for line in page.column_totals}
+        assert page.issue_count == sum(over[prospect] for prospect in FAILING_PROSPECTS if prospect in over) == 2
+        text = " ".join(client.get(asked).text.split())
+        assert "2 of 4 issues fail on 2.7.1, CPU; none was left unrun." in text
+        twin = client.get(page.json_address.replace("columns=releases", "columns=measured")).json()
+        assert {issue["id"] for issue in twin["issues"]} == {MASK.id, SILENT.id}
+    assert client.get(f"{MATRIX}?fails=nonsense").status_code == 422
+
+
 def test_a_filter_that_nothing_passes_says_so_and_leads_back(client: TestClient) -> None:
     text = client.get(f"{MATRIX}?q=nothing+like+it&columns=minors").text
-    assert f"No issue matches this filter on {HARDWARE}." in text
+    assert "No issue matches this filter on CPU." in text
     assert f'href="{MATRIX}?columns=minors"' in text
 
 
@@ -206,13 +220,16 @@ def test_the_query_form_keeps_what_it_does_not_show(client: TestClient) -> None:
     }
 
 
+BY_COMPONENT = f"{MATRIX}?columns=releases&sort=component"
+
+
 def anchors(text: str) -> list[str]:
     """Addresses of every link of a page, as a browser reads them."""
     return [html.unescape(found) for found in re.findall(r'<a [^>]*href="([^"]*)"', text)]
 
 
 def test_a_group_is_folded_by_its_link_and_opened_by_it_again(client: TestClient) -> None:
-    opened = next(group for group in page_of(client).groups if group.name == "Inductor C++")
+    opened = next(group for group in page_of(client, BY_COMPONENT).groups if group.name == "Inductor C++")
     assert not opened.fold.is_folded
     address, _, anchor = opened.fold.address.partition("#")
     text = client.get(address).text
@@ -224,12 +241,12 @@ def test_a_group_is_folded_by_its_link_and_opened_by_it_again(client: TestClient
     folded = next(group for group in page.groups if group.name == "Inductor C++")
     assert folded.fold.is_folded
     assert folded.fold.count == 2
-    assert (page.issue_count, page.totals) == (4, page_of(client).totals)
-    assert page_of(client, folded.fold.address) == page_of(client)
+    assert (page.issue_count, page.totals) == (4, page_of(client, BY_COMPONENT).totals)
+    assert page_of(client, folded.fold.address) == page_of(client, BY_COMPONENT)
 
 
 def test_all_groups_are_folded_by_one_link_and_any_one_is_opened_then(client: TestClient) -> None:
-    folded = page_of(client, page_of(client).fold_all.address)
+    folded = page_of(client, page_of(client, BY_COMPONENT).fold_all.address)
     assert all(group.fold.is_folded for group in folded.groups)
     assert folded.fold_all.is_chosen
     one = page_of(client, folded.groups[0].fold.address)
@@ -247,16 +264,16 @@ def large(own_engine: Engine) -> TestClient:
 
 
 def test_a_view_too_large_begins_with_its_later_groups_folded(large: TestClient) -> None:
-    page = page_of(large, f"{MATRIX}?columns=all")
+    page = page_of(large, f"{MATRIX}?columns=all&sort=component")
     assert [group.fold.is_folded for group in page.groups] == [False, False, True, True]
-    assert "begins with its later groups folded" in large.get(f"{MATRIX}?columns=all").text
+    assert "begins with its later groups folded" in large.get(f"{MATRIX}?columns=all&sort=component").text
     assert "begins with its later groups folded" not in large.get(f"{MATRIX}?columns=all&fold=none").text
     assert not any(group.fold.is_folded for group in page_of(large, f"{MATRIX}?columns=all&component=Compiler").groups)
     assert not any(group.fold.is_folded for group in page_of(large, f"{MATRIX}?builds=torch-2.7.0%2Bcu124").groups)
 
 
 def test_any_group_of_a_large_view_is_opened_and_all_of_them(large: TestClient) -> None:
-    page = page_of(large, f"{MATRIX}?columns=all")
+    page = page_of(large, f"{MATRIX}?columns=all&sort=component")
     third = page_of(large, page.groups[2].fold.address)
     assert [group.fold.is_folded for group in third.groups] == [False, False, False, True]
     opened = page_of(large, third.groups[3].fold.address)

@@ -1,11 +1,18 @@
 """The order of rows, and their groups in it."""
 
+from dataclasses import replace
+from datetime import date
+
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.store.engine import Engine
 from knowngood.web.urls import MATRIX
+from tests.make import NOON, make_issue
+from tests.web import given
 from tests.web.asking import page_at
-from tests.web.given import ISSUES
+from tests.web.given import BAD, DYNAMO, GOOD, ISSUES, MASK, NEW, OLD, SILENT, Asked
 
 SEVERITIES = {issue.id: issue.severity.value for issue in ISSUES}
 
@@ -15,17 +22,29 @@ def groups_of(client: TestClient, sort: str) -> dict[str, list[str]]:
     return {group.label: [row.issue.id for row in group.rows] for group in page.groups}
 
 
-def test_rows_stand_by_component_unless_another_order_is_asked_for(client: TestClient) -> None:
-    by_component = groups_of(client, "component")
-    assert list(by_component) == ["Dynamo", "Inductor C++"]
-    page = page_at(client, MATRIX)
-    assert [group.label for group in page.groups] == list(by_component)
-    assert [(one.label, one.is_chosen) for one in page.orders] == [
-        ("component", True),
-        ("severity", False),
-        ("newest change", False),
-        ("id", False),
-    ]
+def test_what_fails_on_the_newest_settled_release_comes_first_wrong_numbers_before_errors(
+    own: TestClient, own_engine: Engine
+) -> None:
+    line = [replace(one, released=date(2024, 1, place)) for place, one in enumerate((OLD, BAD, GOOD), start=1)]
+    young = replace(NEW, released=NOON.date())
+    known = [replace(issue, reported_on=date(2024, 6, 1)) for issue in (MASK, SILENT, DYNAMO)]
+    others = [make_issue(f"toy-{n}", component="Other", reported_on=date(2024, 6, 1)) for n in range(20)]
+    given.save(own_engine, [*known, *others], [*line, young])
+    fails = {MASK.id, SILENT.id}
+    given.run(
+        own_engine,
+        Asked([line[-1], young], NOON, issues=known),
+        lambda spec, arm: (
+            Outcome.MATCH if arm.arm == "baseline" and arm.issue in fails and spec.build.id == GOOD.id else Outcome.PASS
+        ),
+    )
+    page = page_at(own, MATRIX)
+    assert [one.label for one in page.orders if one.is_chosen] == ["what fails"]
+    assert {group.label: [row.issue.id for row in group.rows][:2] for group in page.groups} == {
+        "fail on 2.8.0: wrong numbers, no error": [SILENT.id],
+        "fail on 2.8.0 with an error": [MASK.id],
+        "not known to fail on 2.8.0": [DYNAMO.id, "toy-0"],
+    }
 
 
 def test_by_severity_the_gravest_come_first(client: TestClient) -> None:
@@ -46,7 +65,7 @@ def test_by_id_numbers_count_as_numbers(client: TestClient) -> None:
     assert groups_of(client, "id") == {"all issues": ["fla-160", "pytorch-151290", "pytorch-154771"]}
 
 
-@pytest.mark.parametrize("sort", ["component", "severity", "changed", "id"])
+@pytest.mark.parametrize("sort", ["fails", "component", "severity", "changed", "id"])
 def test_the_twin_sorts_by_the_words_of_the_page(client: TestClient, sort: str) -> None:
     rows = [id_ for ids in groups_of(client, sort).values() for id_ in ids]
     asked = {"sort": sort, "hardware": "cpu-x86_64", "fields": "issue", "issues": ",".join(rows)}

@@ -132,9 +132,7 @@ def test_intervals_and_ranges_are_of_all_that_is_known_whatever_was_selected() -
     whole = extract(*known)
     told = affected(replace(whole, cells=(known[1],)))
     assert told["database_specific"] == affected(whole)["database_specific"]
-    assert told["database_specific"]["history"] == (
-        "broke after 2.5.0, by 2.7.0 (2.6.0 not run), fixed in 2.8.0"
-    )
+    assert told["database_specific"]["history"] == ("broke after 2.5.0, by 2.7.0 (2.6.0 not run), fixed in 2.8.0")
     assert told["database_specific"]["intervals"] == [
         {
             "broke_in": "(2.5.0, 2.7.0]",

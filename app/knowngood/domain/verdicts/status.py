@@ -109,6 +109,11 @@ def prospect_of(cell: Cell) -> Prospect:
     return Prospect.AS_REPORTED if passes_as_reported(cell) else remedy_of(cell)
 
 
+def fails(cell: Cell) -> bool:
+    """Whether it fails, with a workaround or without: what the lines of failures over a column count."""
+    return prospect_of(cell) in FAILING_PROSPECTS
+
+
 def remedy_of(cell: Cell) -> Prospect:
     """The same for advice, to which a failing variant is a failure like any other: it asks whether something helps.
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from knowngood.domain.verdicts.matrix import Columns, stale_cells
 from knowngood.domain.verdicts.verdict import Cell, Verdict
-from knowngood.matrix.overview.row_order import WORST_FIRST, RowOrder, newest_first, number_in
+from knowngood.matrix.overview.row_order import WORST_FIRST, RowOrder, in_order, newest_first, number_in
 from knowngood.matrix.overview.selection import MatrixQuery, Names, Selection, Several, known_classes, select
 from knowngood.matrix.schemas import CellBody, MatrixBody, matrix_body
 from knowngood.store.engine import Session
@@ -128,7 +128,9 @@ def _order(query: MatrixApiQuery, selection: Selection) -> Order[Cell]:
     components = {issue.id: issue.component.casefold() for issue in selection.issues}
     severities = {issue.id: issue.severity.value for issue in selection.issues}
     component: SortKey[Cell] = SortKey(lambda cell: components[cell.issue])
+    ordered = in_order(selection.issues, RowOrder.FAILS, selection.known, selection.classes[0])
     of_rows: dict[str, SortKey[Cell]] = {
+        RowOrder.FAILS: by_rank(lambda cell: cell.issue, [issue.id for _, issue in ordered]),
         RowOrder.COMPONENT: component,
         RowOrder.SEVERITY: by_rank(lambda cell: severities[cell.issue], WORST_FIRST),
         RowOrder.CHANGED: SortKey(

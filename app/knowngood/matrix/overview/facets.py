@@ -19,17 +19,17 @@ _STATUSES = (
     Verdict.NOT_RUN,
 )
 _WORKAROUND_WORDS = {
-    "effective": "one works",
-    "untried": "not tried here",
-    "partial": "one helps in part",
+    "effective": "works",
+    "untried": "not tried",
+    "partial": "in part",
     "not_found": "none found",
 }
 _REPORTED_WORDS = {"yes": "passes as reported"}
-_SILENT_WORDS = {"yes": "wrong numbers without an error"}
+_SILENT_WORDS = {"yes": "wrong numbers, no error"}
 _FACET_WORDS = {
     "severity": "severity",
     "status": "status",
-    "cure": "workarounds",
+    "cure": "workaround",
     "reported": "variants",
     "silent": "silent",
     "component": "component",
@@ -60,11 +60,11 @@ def facets_of(
     """
     components = sorted({issue.component for issue in issues}, key=str.casefold)
     offered = (
+        ("cure", _WORKAROUND_WORDS),
+        ("silent", _SILENT_WORDS),
         ("severity", {severity.value: severity.value for severity in reversed(Severity)}),
         ("status", {verdict.value: VERDICTS[verdict].word for verdict in _STATUSES}),
-        ("cure", _WORKAROUND_WORDS),
         ("reported", _REPORTED_WORDS),
-        ("silent", _SILENT_WORDS),
         ("component", {f"={name}": name for name in components}),
     )
     return {

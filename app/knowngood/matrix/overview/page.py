@@ -17,6 +17,7 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
@@ -46,6 +47,7 @@ from knowngood.matrix.overview.selection import (
     Names,
     Selection,
     Words,
+    builds_or_wheels,
     one_class,
     read_condition,
     select,
@@ -91,7 +93,7 @@ class MatrixPageQuery(MatrixQuery):
     fold: Names
     fold_minors: Names
     view: MatrixView = MatrixView.BY_WIDTH
-    sort: RowOrder = RowOrder.COMPONENT
+    sort: RowOrder = RowOrder.FAILS
 
     def asking(self, **changes: object) -> str:
         """The query string of this view with `changes`; what stands at its default is left out."""
@@ -102,7 +104,7 @@ class MatrixPageQuery(MatrixQuery):
         """The address of the API for the same issues and builds. Folds are for readers: the API has what is behind
         them.
         """
-        names = {"issues", "builds", "python", "component", "verdict", "q"}
+        names = {"issues", "builds", "python", "component", "verdict", "fails", "q"}
         params = self.model_dump(mode="json", exclude_defaults=True, include=names)
         params |= {"hardware": hardware} if self.builds else {"hardware": hardware, "columns": columns.value}
         return f"{API}/{path}?{urlencode(params, doseq=True)}"
@@ -126,12 +128,13 @@ class MatrixPageQuery(MatrixQuery):
             "issues": [],
             "builds": [],
             "python": "",
+            "fails": "",
         }
         return self.model_copy(update=nothing)
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.q or self.component or self.verdict or self.issues or self.builds or self.python)
+        return bool(self.q or self.component or self.verdict or self.issues or self.builds or self.python or self.fails)
 
 
 @dataclass(frozen=True)
@@ -224,9 +227,11 @@ def matrix_page(
     measured, on whatever hardware. `empty` is there where no issue is shown, or none of their cells is known. `own` is
     the column (id) of the reader's own build; empty: there is none.
 
-    `names_python` is False where every column is of the default Python alone. `minors` has the minors of more than one
-    column, by the build (id) at whose head they begin. `build_count` counts columns that are folded away too.
-    `begins_folded`: this view is so large that it has folded groups where its address names no `fold`.
+    `asked` has the numbers behind the sentence on what fails on one build; `ages` those of each column's release.
+    `names_python` is False where every column is of the default Python alone, `names_triton` where each has its own.
+    `minors` has the minors of more than one column, by the build (id) at whose head they begin. `build_count` counts
+    columns that are folded away too. `begins_folded`: this view is so large that it has folded groups where its
+    address names no `fold`.
     """
     (hardware,) = selection.classes
     shown = newest_of(selection.columns, query.fold_minors)
@@ -246,7 +251,10 @@ def matrix_page(
         "heads": heads,
         "minors": _minors(query, selection, heads),
         "build_count": len(selection.columns),
+        "asked": _asked(query, selection, hardware) if query.fails else None,
+        "ages": {column.head.id: selection.known.age(column.head) for column in selection.columns},
         "names_python": any(head.python != DEFAULT_PYTHON for head in heads),
+        "names_triton": any(head.is_mismatched for head in heads),
         "groups": groups,
         "fold_all": _fold_all(context, query, groups, cells),
         "lifespans": _lifespans(context, query, groups, selection.known, hardware, own),
@@ -280,6 +288,18 @@ def matrix_page(
         "json_address": query.at_door("matrix", hardware, _twin(query)),
         "is_large": is_large,
         "begins_folded": cells > MOST_CELLS,
+    }
+
+
+def _asked(query: MatrixPageQuery, selection: Selection, hardware: str) -> dict[str, Any]:
+    """The numbers of a view of what fails on one build: of how many issues, and how many are not known there."""
+    (build,) = builds_or_wheels(selection.looked.builds, [query.fails], "fails")
+    issues = {issue.id: issue for issue in selection.looked.issues}
+    cells = [selection.known.cell(issues[id_], build, hardware) for id_, _ in selection.rows]
+    return {
+        "build": build,
+        "issues": len(cells),
+        "unknown": sum(prospect_of(cell) is Prospect.NOT_KNOWN for cell in cells),
     }
 
 
@@ -493,7 +513,9 @@ def _class_choices(counts: _Counts, shown: str) -> tuple[Choice, ...]:
     classes = dict.fromkeys([*counts.measured, shown])
     return tuple(
         Choice(
-            f"{class_} ({counts.issues(counts.on(class_), class_)})" if counts.query.is_filtered else class_,
+            f"{name_of_class(class_)} ({counts.issues(counts.on(class_), class_)})"
+            if counts.query.is_filtered
+            else name_of_class(class_),
             counts.address(class_),
             class_ == shown,
         )
@@ -504,7 +526,7 @@ def _class_choices(counts: _Counts, shown: str) -> tuple[Choice, ...]:
 def _facets(context: RequestContext, counts: _Counts, hardware: str) -> Mapping[str, Sequence[FacetChip]]:
     selection, query = counts.selection, counts.query
     issues = selection.looked.issues
-    is_plain = not (query.issues or query.component or query.verdict)
+    is_plain = not (query.issues or query.component or query.verdict or query.fails)
 
     def by_cells(condition: AskedQuery) -> int:
         return counts.issues(condition, hardware)

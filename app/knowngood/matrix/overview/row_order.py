@@ -6,13 +6,18 @@ from enum import StrEnum
 
 from packaging.version import Version
 
+from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Severity
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.status import fails
+from knowngood.domain.verdicts.verdict import is_silent
+from knowngood.matrix.charts.numbers import measured_releases
 from knowngood.web.html.i18n import Language, say
 from knowngood.web.pagination import backwards
 
 
 class RowOrder(StrEnum):
+    FAILS = "fails"  # on the newest settled release: wrong numbers first, then errors, then what does not fail there
     COMPONENT = "component"
     SEVERITY = "severity"
     CHANGED = "changed"  # by the newest release at which it came or went
@@ -20,6 +25,7 @@ class RowOrder(StrEnum):
 
 
 ORDER_WORDS: Mapping[RowOrder, str] = {
+    RowOrder.FAILS: "what fails",
     RowOrder.COMPONENT: "component",
     RowOrder.SEVERITY: "severity",
     RowOrder.CHANGED: "newest change",
@@ -29,6 +35,12 @@ ORDER_WORDS: Mapping[RowOrder, str] = {
 WORST_FIRST = tuple(reversed(Severity))
 _ALL = "issues"
 NEVER = "never"
+SILENT, LOUD, REST = "silent", "loud", "rest"
+FAILING_WORDS = {
+    SILENT: "fail on {release}: wrong numbers, no error",
+    LOUD: "fail on {release} with an error",
+    REST: "not known to fail on {release}",
+}
 
 
 def newest_first(release: str) -> object:
@@ -36,11 +48,22 @@ def newest_first(release: str) -> object:
     return backwards(Version(release))
 
 
+def newest_settled(known: Known, hardware: str) -> Build | None:
+    """The newest release that is settled and was measured on a class; where none is settled, the newest measured."""
+    line = [column.cell_build for column in measured_releases(known, [hardware])]
+    settled = [build for build in line if (age := known.age(build)) and age.settled]
+    return (settled or line or [None])[-1]
+
+
 def in_order(issues: Iterable[Issue], order: RowOrder, known: Known, hardware: str) -> list[tuple[str, Issue]]:
     """Sort the issues, each with the name of its group; within a group by id."""
-    named = [(_group(issue, order, known, hardware), issue) for issue in issues]
+    judged = newest_settled(known, hardware) if order is RowOrder.FAILS else None
+    named = [(_group(issue, order, known, hardware, judged), issue) for issue in issues]
     by_id = sorted(named, key=lambda pair: number_in(pair[1].id))
     match order:
+        case RowOrder.FAILS:
+            severe_first = sorted(by_id, key=lambda pair: WORST_FIRST.index(pair[1].severity))
+            return sorted(severe_first, key=lambda pair: [*FAILING_WORDS].index(pair[0].partition(" ")[0]))
         case RowOrder.COMPONENT:
             return sorted(by_id, key=lambda pair: (pair[0].casefold(), pair[1].id))
         case RowOrder.SEVERITY:
@@ -51,8 +74,13 @@ def in_order(issues: Iterable[Issue], order: RowOrder, known: Known, hardware: s
             return by_id
 
 
-def _group(issue: Issue, order: RowOrder, known: Known, hardware: str) -> str:
+def _group(issue: Issue, order: RowOrder, known: Known, hardware: str, judged: Build | None) -> str:
+    """`judged` is the build that the order of what fails goes by."""
     match order:
+        case RowOrder.FAILS:
+            cell = known.cell(issue, judged, hardware) if judged else None
+            kind = REST if cell is None or not fails(cell) else SILENT if is_silent(issue, cell) else LOUD
+            return f"{kind} {judged.build_id.release if judged else ''}".strip()
         case RowOrder.COMPONENT:
             return issue.component
         case RowOrder.SEVERITY:
@@ -65,6 +93,9 @@ def _group(issue: Issue, order: RowOrder, known: Known, hardware: str) -> str:
 
 def group_label(name: str, order: RowOrder, language: Language) -> str:
     match order:
+        case RowOrder.FAILS:
+            kind, _, release = name.partition(" ")
+            return say(FAILING_WORDS[kind], language, release=release) if release else say("all issues", language)
         case RowOrder.COMPONENT:
             return name
         case RowOrder.SEVERITY:

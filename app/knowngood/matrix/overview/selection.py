@@ -17,6 +17,7 @@ from knowngood.domain.issue_selectors import find_issues
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, Columns, choose_columns, families_of, fold, rows_of, unfolded
+from knowngood.domain.verdicts.status import fails
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.query.evaluate import View, columns_left, matching, needs_cells, of_issues
 from knowngood.query.parser import LONGEST as LONGEST_QUERY
@@ -79,6 +80,9 @@ class MatrixQuery(BaseModel):
         WithJsonSchema({"type": "string", "enum": [*Verdict, ""]}),
         Field(description="Only issues with at least one cell of this verdict in the selection; empty means any"),
     ] = None
+    fails: Annotated[
+        Words, Field(description="Only issues that fail on this build, with a workaround or without: `2.13`, or an id")
+    ] = ""
     q: Annotated[
         str,
         Field(
@@ -176,6 +180,11 @@ def selected(
     if needs_cells(condition):
         view, lines = View(ground.chosen, looked.now), ground.lines
         wanted = tuple(matching(condition, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
+    if query.fails:
+        build = builds_or_wheels(looked.builds, [query.fails], "fails")[0]
+        wanted = tuple(
+            issue for issue in wanted if any(fails(looked.known.cell(issue, build, class_)) for class_ in classes)
+        )
     return Selection(
         issues=_with_verdict(wanted, ground.rows, query.verdict),
         chosen=ground.chosen,

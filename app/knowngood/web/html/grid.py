@@ -40,12 +40,13 @@ class TitledIssue:
 
 @dataclass(frozen=True)
 class ColumnHeader:
-    """One column. `label` names it in a word or two where there is no room for a table.
+    """One column. `label` names it in a word or two where there is no room for a table; `build` is that of its cells.
 
     `python` is `3.11`, or `3.11/12` where several share the column; of those that were measured, if any was.
     """
 
     id: str
+    build: str
     address: str
     release: str
     cuda: str
@@ -89,6 +90,7 @@ def _head(column: Column, measured: Collection[str], minor_before: str) -> Colum
     beside = ("" if build.origin == "default" else cuda, triton, python)
     return ColumnHeader(
         id=build.id,
+        build=column.cell_build.id,
         address=page_of_build(column.cell_build),
         release=release,
         cuda=cuda,

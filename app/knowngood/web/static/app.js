@@ -60,7 +60,7 @@ function leaveTabOrder(event) {
   if (event.key !== "Tab") return;
   for (const grid of document.querySelectorAll("[data-grid]:not([data-left])")) {
     grid.dataset.left = "";
-    for (const link of grid.querySelectorAll("tbody a, a.head")) if (link !== grid.stop) link.tabIndex = -1;
+    for (const link of grid.querySelectorAll("tbody a, thead a:not(.turn)")) if (link !== grid.stop) link.tabIndex = -1;
   }
 }
 
