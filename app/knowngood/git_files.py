@@ -44,8 +44,6 @@ def ask_git(option: str, *arguments: str) -> bytes:
     except subprocess.TimeoutExpired:
         raise BadRequest(f"git took more than {_TIMEOUT_S} s for {option}") from None
     if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise BadRequest(
-            f"{option} asks git, which says: {lines[0][:200]} (a shallow clone must fetch a revision first)"
-        )
+        says = (done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"])[0][:200]
+        raise BadRequest(f"{option} asks git, which says: {says} (a shallow clone must fetch a revision first)")
     return done.stdout

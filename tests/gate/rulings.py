@@ -88,7 +88,7 @@ BLOCKED = make_ruling(
         ignored="not used here (ann, until 2026-12-31)",
         why="ignored",
     ),
-    notes=("no hardware class was named: every measured one counts",),
+    notes=("assumed: every measured hardware, the worst counts",),
 )
 UNTESTED = make_ruling(
     *(

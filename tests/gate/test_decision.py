@@ -37,7 +37,7 @@ TOMORROW, YESTERDAY = date(2026, 11, 22), date(2026, 11, 20)
 PASS, WARN, INSUFFICIENT, BLOCK = Effect
 
 
-TAKEN = "taken as Linux x86-64"
+TAKEN = "assumed: taken as Linux x86-64"
 
 
 def only(ruling: Ruling) -> Reason:
@@ -304,9 +304,9 @@ def test_an_assumed_build_is_noted_and_a_policy_may_refuse_it() -> None:
     )
     ruling = ask(make_known(row("o")), resolved=assumed)
     assert ruling.decision is Decision.PASS
-    assert ruling.notes[0] == "the build is assumed to be torch-2.5.1+cu124: the wheel may be any of three"
+    assert ruling.notes[0].startswith("assumed: the wheel may be any of three; taken as Linux x86-64; every measured ")
     bare = ResolvedBuild(TORCH_25.id, "torch 2.5.1", is_assumed=True)
-    assert ask(make_known(row("o")), resolved=bare).notes[0] == "the build is assumed to be torch-2.5.1+cu124"
+    assert ask(make_known(row("o")), resolved=bare).notes[0].startswith("assumed: torch-2.5.1+cu124; taken as")
     blind = ask(make_known(row("?")), resolved=bare, refuse_assumed=True)
     assert blind.why == (
         "the build torch-2.5.1+cu124 is assumed, and the policy refuses assumed builds; "
@@ -386,14 +386,14 @@ def test_an_issue_that_exists_on_none_of_the_classes_is_told_once() -> None:
 
 
 def test_it_says_that_every_measured_class_counts_where_none_was_named() -> None:
-    told = "no hardware class was named: every measured one counts (cpu-x86_64), and the worst wins"
-    assert ask(make_known(row("o"))).notes == (TAKEN, told)
+    told = "every measured hardware, the worst counts (cpu-x86_64)"
+    assert ask(make_known(row("o"))).notes == (f"{TAKEN}; {told}",)
     assert ask(make_known(row("o")), hardware=(HARDWARE,)).notes == (TAKEN,)
 
 
 def test_a_platform_that_is_stated_is_not_taken_for_granted_and_a_policy_may_ask_for_one() -> None:
     here = ResolvedBuild(TORCH_25.id, "torch 2.5.1", platforms={"linux-x86_64": "Linux-6.1-x86_64"})
-    assert TAKEN not in ask(make_known(row("o")), resolved=here).notes
+    assert TAKEN not in str(ask(make_known(row("o")), resolved=here).notes)
     assert ask(make_known(row("o")), resolved=here, refuse_unstated=True).decision is Decision.PASS
     refused = ask(make_known(row("o")), refuse_unstated=True)
     assert (refused.decision, "states no platform" in refused.why) == (Decision.INSUFFICIENT, True)
@@ -404,7 +404,7 @@ def test_with_nothing_measured_at_all_the_answer_is_still_an_answer() -> None:
     assert (ruling.decision, only(ruling).hardware) == (Decision.INSUFFICIENT, "")
     assert only(ruling).evidence_url == "/cells/toy-1/torch-2.5.1%2Bcu124"
     assert only(ruling).why == "not run: nothing was measured here yet"
-    assert ruling.notes[-1] == "no hardware class was named: every measured one counts (none yet), and the worst wins"
+    assert ruling.notes[-1] == f"{TAKEN}; every measured hardware, the worst counts (none yet)"
 
 
 def test_a_slip_in_a_hardware_class_is_told_with_the_classes_that_were_measured() -> None:
@@ -658,7 +658,7 @@ def test_workarounds_of_an_issue_that_nobody_knows_are_noted_the_first_three_wit
     ruling = ask(make_known(row("o")), applied=dict.fromkeys(names, ("eager",)), hardware=(HARDWARE,))
     said = 'applied workarounds: no issue is called "{}" here{}'
     near = "; nearest: toy-1"
-    assert ruling.notes == (TAKEN, *(said.format(name, near if name != "toy4" else "") for name in names))
+    assert ruling.notes == (*(said.format(name, near if name != "toy4" else "") for name in names), TAKEN)
 
 
 # Age
@@ -745,7 +745,7 @@ def test_of_two_ignores_the_longer_one_counts() -> None:
 def test_an_ignore_of_nothing_that_is_known_is_noted() -> None:
     ruling = ask(make_known(row("x")), ignores=(ignore(issue="other-9"),), hardware=(HARDWARE,))
     assert ruling.decision is Decision.BLOCK
-    assert ruling.notes == (TAKEN, 'ignore: no issue is called "other-9" here')
+    assert ruling.notes == ('ignore: no issue is called "other-9" here', TAKEN)
 
 
 def test_an_ignored_issue_is_an_answer_where_it_was_measured_and_none_where_it_was_not() -> None:

@@ -540,8 +540,8 @@ def _variant(
     place = f" and {other} may hold other wheels" if other else ""
     return default, (
         (
-            f"torch {version} is stated without its CUDA variant{place}; taken as the default index's {default} "
-            f"(write torch=={default}, or give pip freeze or a lock file, which pin it)"
+            f"torch {version} is stated without its CUDA variant{place}; taken as the default index's {default}, "
+            "which pip freeze or a lock file pins"
         ),
     )
 

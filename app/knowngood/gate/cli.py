@@ -31,8 +31,8 @@ from knowngood.gate.asking import answer_in, finish
     Name the environment with one of --build, -r, --lock, --here, or - for one of these files from standard input. What
     is to be looked at (--issues, --component, --package, --severity, --watch) takes the place of what the policy
     watches. Where nothing is watched, facts block (no wheel, no code for the GPU, a driver too old, packages that
-    refuse each other) and what fails only since --base warns. The local store answers unless --server or --snapshot is given, together with the results that come with
-    this release; these alone where there is no store.
+    refuse each other), and what fails only since --base warns. The local store answers unless --server or --snapshot is
+    given, together with the results that come with this release; these alone where there is no store.
 
     \b
     Exit codes:
@@ -59,6 +59,7 @@ from knowngood.gate.asking import answer_in, finish
     names("--applied", "Workarounds in place, as ISSUE=WORKAROUND."),
     text("--base", "A build, or a git revision such as origin/main whose file is read, to compare with.", "BASE"),
     flag("--only-new", help_="Let pass what fails on the base too."),
+    flag("--all", "in_full", help_="With the form text: every issue in words; without, as much as fits on a screen."),
     flag("--advisory", help_="Tell all the same, and end 0 in place of 1 and 3."),
     option(
         "--format",
@@ -74,6 +75,7 @@ from knowngood.gate.asking import answer_in, finish
     ANY_SIGNER,
     example="gate -r requirements.txt --issues all --hardware cpu-x86_64",
 )
-def gate(**options: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
+def gate(*, in_full: bool, **options: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
     """Ask, print, and say how to end."""
+    options["form"] = "full" if in_full and options["form"] == "text" else options["form"]
     return finish(answer_in([options["form"]], options), options)

@@ -180,6 +180,7 @@ def decide(question: GateQuestion) -> Ruling:
     counts = Counter(reason.effect for reason in reasons)
     decision = Decision.BLOCK if refusals else _decision(counts, doubts)
     notes = (*_notes(question, refusals), *notes_on_names, *_notes_on_base(question), *question.lost_names())
+    notes = (*notes, *_assumed(question))
     if question.is_unwatched and question.build:
         notes = (_unwatched(question, every), *notes)
     return Ruling(
@@ -227,7 +228,8 @@ def _unwatched(question: GateQuestion, reasons: Iterable[Reason]) -> str:
     failing = {reason.issue for reason in reasons if reason.verdict in FAILURES}
     unknown = {reason.issue for reason in reasons if reason.verdict in UNKNOWN} - failing
     fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
-    return f"{fail}, {len(unknown)} are not known: knowngood env {question.asked_as}; to watch some: --severity high, or [watch] in knowngood.toml"
+    watch = "to watch some: --severity high, or [watch] in knowngood.toml"
+    return f"{fail}, {len(unknown)} are not known: knowngood env {question.asked_as}; {watch}"
 
 
 def _reason(case: Case) -> Reason:
@@ -338,12 +340,8 @@ def _doubts(question: GateQuestion, reasons: Sequence[Reason], *, is_answered: b
 
 def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]:
     resolved, policy = question.resolved, question.policy
-    if resolved.is_assumed and question.build:
-        yield f"the build is assumed to be {question.build.id}" + (f": {resolved.note}" if resolved.note else "")
-    elif resolved.note:
+    if resolved.note and not (resolved.is_assumed and question.build):
         yield resolved.note
-    if question.build and not resolved.platforms:
-        yield english(TAKEN)
     if question.build and resolved.build is None:
         yield (
             f"{resolved.description} is not tested; by the policy {question.build.id}, another variant, answers for it"
@@ -356,9 +354,19 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
     )
     yield from map(english, several_gpus(resolved.gpus))
     yield from built_for_another(question.build, resolved.packages) if question.build else ()
-    if not policy.hardware and question.build:
-        classes = ", ".join(question.classes) or "none yet"
-        yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"
+
+
+def _assumed(question: GateQuestion) -> Iterable[str]:
+    """All that was taken for granted, in one note."""
+    resolved, classes, parts = question.resolved, ", ".join(question.classes) or "none yet", list[str]()
+    if resolved.is_assumed and question.build:
+        parts.append(resolved.note or question.build.id)
+    if question.build and not resolved.platforms:
+        parts.append(english(TAKEN))
+    if question.build and not question.policy.hardware:
+        parts.append(f"every measured hardware, the worst counts ({classes})")
+    if parts:
+        yield f"assumed: {'; '.join(parts)}"
 
 
 def _why(

@@ -63,7 +63,7 @@ def test_the_suite_counts_and_says_what_was_decided() -> None:
     told = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
     assert told["decision"] == "block"
     assert told["known_at"] == "2026-11-21T11:55:00"
-    assert told["note 1"].startswith("no hardware class")
+    assert told["note 1"].startswith("assumed: every measured hardware")
 
 
 @pytest.mark.parametrize(

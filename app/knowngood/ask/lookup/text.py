@@ -16,16 +16,25 @@ from knowngood.domain.vocabulary import many
 from knowngood.gate.decision import Reason
 from knowngood.gate.question import FAILURES, UNKNOWN
 from knowngood.gate.renderers.common import (
+    age_in_words,
     best_workaround,
-    fix_in_words,
     mark_of,
     not_tried,
     one_line,
-    particulars,
+    plain_fix,
+    sign_of,
     snippet_parts,
     wrapped,
 )
-from knowngood.gate.renderers.text import SCREEN, fact_lines, fitting, help_lines, snippet_in_short, workaround_lines
+from knowngood.gate.renderers.text import (
+    SCREEN,
+    fact_lines,
+    fitting,
+    help_lines,
+    note_lines,
+    snippet_in_short,
+    workaround_lines,
+)
 
 _INDENT = "    "
 
@@ -34,12 +43,11 @@ def issue_text(answer: IssueAnswer) -> str:
     """The answer for the environment and what to do there, then what the issue is, and where it fails."""
     issue, ruling = answer.issue, answer.ruling
     lines = [*wrapped(one_line(_issue_first(answer))), *_left(issue)]
-    for reason in ruling.reasons if ruling.build else ():
-        lines += ["", *_reason_lines(reason), *_elsewhere(reason)]
-    lines += ["", *_heading(issue), "", *_summary(issue), "", "Lifespan, by what was measured:", *_lifespan(answer)]
-    if not answer.is_example and ruling.notes:
-        lines += ["", *wrapped(one_line("; ".join(ruling.notes)), "note      ", " " * 10)]
-    return "\n".join([*lines, "", f"Each cell with its reason: knowngood matrix {issue.id}"]) + "\n"
+    for at, reason in enumerate(ruling.reasons if ruling.build else ()):
+        help_ = [*help_lines(reason), *_elsewhere(reason)] if not at or reason.verdict in FAILURES else []
+        lines += ["", *help_, *_grounds(reason)]
+    lines += ["", *_heading(issue), "", *_summary(issue), "", *_lifespan(answer)]
+    return "\n".join([*lines, *([] if answer.is_example else note_lines(ruling.notes)), "Each cell: --json"]) + "\n"
 
 
 def _issue_first(answer: IssueAnswer) -> str:
@@ -56,15 +64,13 @@ def _issue_first(answer: IssueAnswer) -> str:
         is_affected = reason.verdict in FAILURES
         which = "the newest build that is affected" if is_affected else "affected on no measured build; the newest one"
         where = f"{where} ({which}; -r FILE or --build asks about yours)"
-    fix = fix_in_words(reason)
+    fix = plain_fix(reason)
     return f"{word[0].upper()}{word[1:]}{',' if ',' in word else ''} {where}{f'; {fix}' if fix else ''}."
 
 
-def _reason_lines(reason: Reason) -> Iterator[str]:
-    sign, _ = mark_of(reason)
-    yield from wrapped(f"{sign:<3} {' · '.join(particulars(reason))}", later=_INDENT)
-    yield from wrapped(one_line(reason.why), _INDENT, _INDENT)
-    yield from help_lines(reason)
+def _grounds(reason: Reason) -> Iterator[str]:
+    grounds = " · ".join([one_line(reason.why), one_line(reason.hardware), *filter(None, [age_in_words(reason)])])
+    yield from wrapped(f"{sign_of(reason):<3} {grounds}", later=_INDENT)
 
 
 def _elsewhere(reason: Reason) -> Iterator[str]:
@@ -103,19 +109,22 @@ def _summary(issue: Issue) -> Iterator[str]:
 
 
 def _lifespan(answer: IssueAnswer) -> Iterator[str]:
-    for hardware, history in answer.histories.items():
-        yield from wrapped(f"{one_line(hardware)}: {english(history.sentence)}", "  ", _INDENT)
-        for doubt in doubts_about(answer.issue, history):
-            yield from wrapped(one_line(english(doubt)), _INDENT, _INDENT)
+    """One line for all hardware of which the same is known."""
+    said: dict[str, list[str]] = {}
+    for class_, history in answer.histories.items():
+        words = "; ".join(map(english, [history.sentence, *doubts_about(answer.issue, history)]))
+        said.setdefault(words, []).append(class_)
+    for words, classes in said.items():
+        yield from wrapped(one_line(f"{', '.join(classes)}: {words}"), later=_INDENT)
     if not answer.histories:
-        yield "  not measured yet"
+        yield "not measured yet"
 
 
 def environment_text(answer: EnvironmentAnswer, *, in_full: bool = False) -> str:
     """The answer, what it holds for, then what fails, worst first: as much of it as fits on a screen, or all of it."""
     ruling = answer.ruling
     first = [*wrapped(one_line(_first(answer))), "", *_facts_of(answer)]
-    notes = wrapped(one_line("; ".join(ruling.notes)), "note      ", " " * 10)
+    notes = list(note_lines(ruling.notes))
     if not ruling.build or any(refusal.hardware for refusal in ruling.refusals):
         return "\n".join([*first, *notes]) + "\n"
     rest = [*_counted(answer), *notes]
@@ -151,20 +160,20 @@ def _first(answer: EnvironmentAnswer) -> str:
 
 def _in_short(reason: Reason) -> Iterator[str]:
     """The issue, and what to do about it."""
-    sign = "∆" if reason.silent else mark_of(reason)[0]
-    yield from wrapped(f"{sign:<3} {one_line(reason.title)} ({one_line(reason.issue)})", later=_INDENT)
+    yield from wrapped(f"{sign_of(reason):<3} {one_line(reason.title)} ({one_line(reason.issue)})", later=_INDENT)
     helps = best_workaround(reason)
     if helps:
         yield from snippet_in_short(helps.snippet, f"workaround {helps.how}: {helps.title}")
-    elif to_do := [part for part in (not_tried(reason), fix_in_words(reason)) if part]:
+    elif to_do := [part for part in (not_tried(reason), plain_fix(reason)) if part]:
         yield from wrapped("; ".join(to_do), _INDENT * 2, _INDENT * 2)
 
 
 def _counted(answer: EnvironmentAnswer) -> Iterator[str]:
     """The numbers of all that does not fail."""
+    failing = {reason.issue for reason in answer.of(*FAILURES)}
     parts = {
-        "pass": answer.of(Verdict.NOT_AFFECTED),
-        "not known": answer.of(*UNKNOWN),
+        "pass": [reason for reason in answer.of(Verdict.NOT_AFFECTED) if reason.issue not in failing],
+        "not known": [reason for reason in answer.of(*UNKNOWN) if reason.issue not in failing],
         "do not apply, or concern packages that are not known to be here": answer.of(Verdict.NOT_APPLICABLE),
     }
     yield from wrapped(" · ".join(f"{len(_ids(reasons))} {words}" for words, reasons in parts.items() if reasons))
@@ -197,8 +206,8 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[str]:
 
 
 def _failing(reason: Reason) -> Iterator[str]:
-    sign, word = mark_of(reason)
-    yield from wrapped(f"{sign:<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
+    word = mark_of(reason).word
+    yield from wrapped(f"{sign_of(reason):<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
     inferred = "".join(f"inferred from {one_line(ground.build)}" for ground in reason.grounds)
     once = "one run" if reason.runs == 1 else ""
     silent = ": wrong numbers, no error" if reason.silent else ""
@@ -207,7 +216,7 @@ def _failing(reason: Reason) -> Iterator[str]:
     helps = best_workaround(reason)
     to_do = [
         f"workaround {one_line(helps.how)}: {one_line(helps.id)}" if helps else not_tried(reason),
-        fix_in_words(reason),
+        plain_fix(reason),
     ]
     yield from wrapped("; ".join(part for part in to_do if part), _INDENT, _INDENT)
 

@@ -40,6 +40,16 @@ class BuildId:
             parts.append(f"py{self.python.replace('.', '')}")
         return "~".join(parts)
 
+    @property
+    def in_words(self) -> str:
+        """`torch 2.7.1 (CUDA 12.6, Python 3.12)`; the default Python goes without saying, as in the id."""
+        local = self.version.local or ""
+        cuda = f"CUDA {local[2:-1]}.{local[-1]}" if local.startswith("cu") and local[2:].isdecimal() else local
+        triton = f"Triton {self.triton}" if self.triton else ""
+        python = f"Python {self.python}" if self.python != DEFAULT_PYTHON else ""
+        parts = ", ".join(part for part in (cuda, triton, python) if part)
+        return f"torch {self.release}" + (f" ({parts})" if parts else "")
+
     @cached_property
     def apart_from_python(self) -> "BuildId":
         """The same with the default Python: what builds that differ in Python alone have in common."""

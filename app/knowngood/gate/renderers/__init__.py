@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 
 from knowngood.cli.encoding import defused
 from knowngood.gate.decision import Ruling
@@ -23,6 +24,7 @@ class Form(StrEnum):
     GITHUB = "github"
     MARKDOWN = "markdown"
     SUMMARY = "summary"
+    FULL = "full"
 
 
 MEDIA = {
@@ -34,6 +36,7 @@ MEDIA = {
     Form.GITHUB: "text/plain; charset=utf-8",
     Form.MARKDOWN: "text/markdown; charset=utf-8",
     Form.SUMMARY: "text/markdown; charset=utf-8",
+    Form.FULL: "text/plain; charset=utf-8",
 }
 
 _RENDERERS: Mapping[Form, tuple[Callable[..., str], tuple[str, ...]]] = {
@@ -45,6 +48,7 @@ _RENDERERS: Mapping[Form, tuple[Callable[..., str], tuple[str, ...]]] = {
     Form.GITHUB: (answer_github, ("where", "advisory")),
     Form.MARKDOWN: (answer_markdown, ()),
     Form.SUMMARY: (github_summary, ()),
+    Form.FULL: (partial(answer_text, in_full=True), ("where",)),
 }
 """The function of each form, and the options of `render` that it takes beside the base."""
 

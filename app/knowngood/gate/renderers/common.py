@@ -6,14 +6,19 @@ terminal or a parser instead of a reader; each form adds the escapes of its own 
 
 import re
 from collections.abc import Iterable, Iterator
+from shutil import get_terminal_size
 from textwrap import wrap
 from urllib.parse import quote
 
+from knowngood.domain.builds.build import parse_build_id
+from knowngood.domain.errors import UnknownBuild
+from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import STATUSES, WORKAROUNDS, StatusLabel
 from knowngood.gate import rules
 from knowngood.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.gate.policy import Effect
+from knowngood.gate.question import FAILURES, UNKNOWN
 from knowngood.gate.renderers.json import address
 from knowngood.serialization.marks import VerdictMark, in_text
 
@@ -55,8 +60,39 @@ def all_lines(text: str) -> list[str]:
 
 
 def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
-    """Lines of at most 96 columns. Words are never broken: an address or an id stays in one piece."""
-    return wrap(text, 96, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+    """Lines of at most 96 columns, and of no more than the terminal has, with builds and hardware as people name them.
+    Words are never broken: an address or an id stays in one piece.
+    """
+    width = max(_NARROWEST, min(_WIDEST, get_terminal_size((_WIDEST, 0)).columns))
+    indents = {"initial_indent": first, "subsequent_indent": later}
+    return wrap(plain(text), width, **indents, break_long_words=False, break_on_hyphens=False)
+
+
+_NARROWEST, _WIDEST = 40, 96
+_RELEASE, _REST = r"\d+(?:\.\w+)+", r"(?:~[\w.+-]*\w)*"
+_WORDS = ("torch", " on", " to", "[Ff]rom", " of", " are", " is", "index's", "index,")
+_BEHIND = "|".join(f"(?<={word} )" for word in _WORDS)  # of other packages `0.24.1+cu128` is a version too
+_ID = re.compile(
+    rf"(?<![\w=.+/,-])(?<!--build )(?<!--builds )(?<!--hardware )(?:torch-{_RELEASE}(?:\+\w+(?:\.\w+)*)?{_REST}"
+    rf"|(?:^|{_BEHIND}){_RELEASE}\+cu\d+{_REST}"
+    r"|(?P<class>cpu-x86_64|cuda-sm_90)(?:-(?P<isa>avx\w+)|(?!\w))|cuda-(?P<sm>sm_\w+))"
+)
+
+
+def plain(text: str) -> str:
+    """Text with ids as people name what they mean: `torch 2.7.1 (CUDA 12.6)`, `H100`; commands keep them."""
+    return _ID.sub(_name_of, text)
+
+
+def _name_of(id_: re.Match[str]) -> str:
+    if id_["class"] or id_["sm"]:
+        return id_["sm"] or name_of_class(id_[0])
+    try:
+        return parse_build_id("torch-" + id_[0].removeprefix("torch-")).in_words.removeprefix(
+            "" if id_[0].startswith("torch-") else "torch "
+        )
+    except UnknownBuild:
+        return id_[0]
 
 
 def headline(ruling: Ruling) -> str:
@@ -69,14 +105,14 @@ def active_reasons(ruling: Ruling) -> tuple[Reason, ...]:
     return tuple(reason for reason in ruling.reasons if reason.effect is not Effect.PASS) if ruling.build else ()
 
 
-def group_alike(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
+def group_alike(reasons: Iterable[Reason], *, by_issue: bool = False) -> list[tuple[Reason, ...]]:
     """Group the reasons to print together: what was not measured, for the same cause to the same effect. Others stay
-    alone.
+    alone, or with those of the same issue on other hardware.
     """
     groups: dict[object, list[Reason]] = {}
     for place, reason in enumerate(reasons):
         is_alike = reason.measured_at is None and not reason.workarounds
-        key = (reason.effect, reason.verdict, reason.why) if is_alike else place
+        key = (reason.effect, reason.verdict, reason.why) if is_alike else reason.issue if by_issue else place
         groups.setdefault(key, []).append(reason)
     return [tuple(group) for group in groups.values()]
 
@@ -135,6 +171,13 @@ def mark_of(reason: Reason) -> VerdictMark:
             return mark
 
 
+def sign_of(reason: Reason) -> str:
+    """∆ where it fails with wrong numbers and no error, ✕ where it fails otherwise, ? where that is not known."""
+    if reason.verdict in FAILURES:
+        return "∆" if reason.silent else "✕"
+    return "?" if reason.verdict in UNKNOWN else mark_of(reason).sign
+
+
 def age_in_words(reason: Reason) -> str:
     """How fresh the evidence is; empty where there is none."""
     if reason.age_days is None:
@@ -168,6 +211,14 @@ def fix_in_words(reason: Reason) -> str:
     parts = [f"{'first fixed in' if is_sure else 'passes on'} {first}"] if first else []
     parts += [f"the fix came in {interval}"] if interval else []
     return "; ".join([", ".join(parts), *map(one_line, reason.fix_doubts)]) if parts else ""
+
+
+def plain_fix(reason: Reason) -> str:
+    """`fixed in torch 2.8.0`; `torch 2.12.1 passes (2.12.0 not run)` where releases before it were not run."""
+    first, doubts = one_line(reason.first_fixed).partition("+")[0].replace("-", " "), reason.fix_doubts
+    unrun = one_line(reason.fixed_in).partition("] ")[2]
+    says = (f"{first} passes {unrun}" if unrun else f"fixed in {first}") if first else ""
+    return "; ".join(part for part in (says, *map(one_line, doubts)) if part)
 
 
 _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)")

@@ -2,53 +2,62 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from knowngood.domain.message import english
+from knowngood.domain.verdicts.history import listed
 from knowngood.gate.decision import MeasuredWorkaround, Reason, Ruling
+from knowngood.gate.policy import Effect
 from knowngood.gate.renderers.common import (
     EFFECTS,
     active_reasons,
+    age_in_words,
     best_workaround,
     counts_in_words,
-    fix_in_words,
     group_alike,
     headline,
     mark_of,
     one_line,
     other_workarounds,
     particulars,
+    plain_fix,
     plain_passes,
     settled_reasons,
+    sign_of,
     snippet_parts,
     unanswered_issues,
     why_it_passes,
     wrapped,
 )
 from knowngood.gate.renderers.json import address
+from knowngood.serialization.marks import VerdictMark
 
 _INDENT = "    "
 
 
-def answer_text(ruling: Ruling, base: str = "", *, where: str = "") -> str:
-    """The answer, what it holds for, each reason that does something with its workaround, then what passes."""
-    lines = [*wrapped(headline(ruling), later="  "), "", *_facts(ruling, where)]
-    for group in group_alike(active_reasons(ruling)):
-        lines += ["", *(_alike_lines(group) if len(group) > 1 else _reason_lines(group[0], base))]
-    rest = [*_unanswered_lines(ruling), *_settled_lines(ruling), *_plain(ruling)]
-    if rest:
-        lines += ["", *rest]
-    return "\n".join(lines) + "\n"
+def answer_text(ruling: Ruling, base: str = "", *, where: str = "", in_full: bool = False) -> str:
+    """The answer; then each issue that does something with what to do, as many as a screen holds or all; then what
+    passes, what the answer holds for, and what it assumes.
+    """
+    first = wrapped(headline(ruling))
+    last = ["", *_passing(ruling, in_full=in_full), *_facts(ruling, where), *note_lines(ruling.notes)]
+    groups = group_alike(active_reasons(ruling), by_issue=True)
+    blocks = [["", *_issue_lines(group, base, in_full=in_full, is_first=not at)] for at, group in enumerate(groups)]
+    blocks += [list(_settled_lines(reason)) for reason in settled_reasons(ruling)]
+    lines, shown = fitting(blocks, len(blocks) * SCREEN * SCREEN if in_full else SCREEN - len(first) - len(last) - 2)
+    more = ["", f"{len(blocks) - shown} more: --all"] if shown < len(blocks) else []
+    return "\n".join([*first, *lines, *more, *last]) + "\n"
 
 
-def _facts(ruling: Ruling, where: str) -> Iterator[str]:
-    facts = [
-        ("build", ruling.build or "not tested"),
-        ("asked", ruling.asked),
-        ("stated in", f"{where}:{ruling.line}" if where and ruling.line else ""),
-        ("nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""),
-        ("hardware", ", ".join(ruling.hardware)),
-        ("watched", counts_in_words(ruling)),
-        *(("note", note) for note in ruling.notes),
-    ]
-    yield from fact_lines(facts)
+def _facts(ruling: Ruling, where: str) -> list[str]:
+    near = f"nearest tested, not used: {', '.join(ruling.nearest)}" if ruling.nearest else ""
+    place = f"{where}:{ruling.line}" if where and ruling.line else ""
+    parts = (ruling.asked, place, ", ".join(ruling.hardware), counts_in_words(ruling), near)
+    return wrapped(" · ".join(one_line(part) for part in parts if part))
+
+
+def note_lines(notes: Iterable[str]) -> Iterator[str]:
+    """What to know of an answer as a whole, a sentence each; what it assumes comes last."""
+    for note in map(one_line, notes):
+        yield from wrapped(f"{note[:1].upper()}{note[1:]}.", later="  ")
 
 
 def fact_lines(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -57,40 +66,47 @@ def fact_lines(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
             yield from wrapped(one_line(text), f"{name:<10}", " " * 10)
 
 
-def _reason_lines(reason: Reason, base: str) -> Iterator[str]:
-    sign, _ = mark_of(reason)
-    yield from wrapped(f"{sign:<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
-    yield from _indented(" · ".join(particulars(reason)))
-    yield from _indented(f"{EFFECTS[reason.effect]}: {one_line(reason.why)}")
-    yield from help_lines(reason)
-    if reason.upstream:
+def _issue_lines(group: Sequence[Reason], base: str, *, in_full: bool, is_first: bool) -> Iterator[str]:
+    """One issue, on all its hardware: what to do about it, then, of the first one at least, why; or several of which
+    nothing was measured.
+    """
+    reason = group[0]
+    ids = list(dict.fromkeys(one_line(reason.issue) for reason in group))
+    classes = list(dict.fromkeys(one_line(reason.hardware) for reason in group))
+    if len(ids) > 1:
+        named = ", ".join(ids) if in_full else english(listed(ids))
+        why = f"{mark_of(reason).word} ({len(ids)}), {EFFECTS[reason.effect]}: {one_line(reason.why)}"
+        yield from wrapped(f"{sign_of(reason):<3} {why}: {named}", later=_INDENT)
+        return
+    milder = "" if reason.effect is Effect.BLOCK else f", {EFFECTS[reason.effect]}"
+    yield from wrapped(f"{sign_of(reason):<3} {one_line(reason.title)} ({ids[0]}){milder}", later=_INDENT)
+    helps = best_workaround(reason)
+    if in_full:
+        yield from help_lines(reason)
+    elif helps:
+        yield from snippet_in_short(helps.snippet, f"workaround: {helps.title}")
+    record = f"then record it: --applied {ids[0]}={helps.id}" if helps and reason.effect is Effect.BLOCK else ""
+    to_do = (one_line(helps.how.removeprefix("that ")) if helps else "", plain_fix(reason), record)
+    if in_full or is_first or not helps:
+        yield from _indented("; ".join(part for part in (to_do[1:2] if in_full else to_do) if part))
+    marks = [part for part in particulars(reason) if part not in classes] if in_full else [age_in_words(reason)]
+    grounds = (f"{EFFECTS[reason.effect]}: {one_line(reason.why)}", ", ".join(classes), *marks)
+    if in_full or is_first:
+        yield from _indented(" · ".join(part for part in grounds if part))
+    if in_full and reason.upstream:
         yield f"{_INDENT}upstream: {one_line(reason.upstream)}"
-    if reason.evidence_url:
+    if in_full and base and reason.evidence_url:
         yield f"{_INDENT}evidence: {one_line(address(base, reason.evidence_url))}"
 
 
 def help_lines(reason: Reason) -> Iterator[str]:
-    """Lines on the release that fixes it, the workaround to show with its snippet, and the other workarounds."""
-    if fix_in_words(reason):
-        yield from _indented(fix_in_words(reason))
+    """Lines on the workaround to show with its snippet, and the other workarounds."""
     if workaround := best_workaround(reason):
         yield from workaround_lines(workaround, f"workaround {one_line(workaround.how)}, ")
     if other_workarounds(reason):
         yield from _indented(
             f"workarounds: {other_workarounds(reason)}" if workaround is None else other_workarounds(reason)
         )
-
-
-def _alike_lines(group: tuple[Reason, ...]) -> Iterator[str]:
-    """Reasons without a measurement, an issue a line."""
-    first = group[0]
-    sign, word = mark_of(first)
-    yield from wrapped(
-        f"{sign:<3} {word} ({len(group)}), {EFFECTS[first.effect]}: {one_line(first.why)}", later=_INDENT
-    )
-    for reason in group:
-        where = f" on {one_line(reason.hardware)}" if reason.hardware else ""
-        yield from _indented(f"{one_line(reason.issue)}{where} · {one_line(reason.title)}")
 
 
 def _indented(text: str) -> list[str]:
@@ -133,23 +149,16 @@ def fitting(blocks: Iterable[Sequence[str]], room: int) -> tuple[list[str], int]
     return lines, shown
 
 
-def _unanswered_lines(ruling: Ruling) -> list[str]:
-    issues = unanswered_issues(ruling)
-    return (
-        wrapped(f"{'□':<3} watched, without an answer ({len(issues)}): {', '.join(issues)}", later=_INDENT)
-        if issues
-        else []
-    )
+def _settled_lines(reason: Reason) -> list[str]:
+    text = f"{one_line(reason.title)} ({one_line(reason.issue)}): {one_line(reason.hardware)} {why_it_passes(reason)}"
+    return wrapped(f"{mark_of(reason).sign:<3} {text}", later=_INDENT)
 
 
-def _settled_lines(ruling: Ruling) -> Iterator[str]:
-    for reason in settled_reasons(ruling):
-        sign, _ = mark_of(reason)
-        where = f"{one_line(reason.issue)} on {one_line(reason.hardware)}"
-        yield from wrapped(f"{sign:<3} {where} {why_it_passes(reason)}", later=_INDENT)
-
-
-def _plain(ruling: Ruling) -> Iterator[str]:
-    for mark, issues in plain_passes(ruling).items():
-        text = f"{mark.word} ({len(issues)}): {', '.join(map(one_line, issues))}"
-        yield from wrapped(f"{mark.sign:<3} {text}", later=_INDENT)
+def _passing(ruling: Ruling, *, in_full: bool) -> Iterator[str]:
+    """What is watched and has nothing more to tell, by its mark."""
+    unanswered = {VerdictMark("?", "watched, without an answer"): list(unanswered_issues(ruling))}
+    for mark, issues in (unanswered if ruling.build is None else plain_passes(ruling)).items():
+        ids = list(map(one_line, issues))
+        named = ", ".join(ids) if in_full else english(listed(ids))
+        if ids and (in_full or mark.sign in "✓?"):  # the others are counted below
+            yield from wrapped(f"{mark.sign:<3} {mark.word} ({len(ids)}): {named}", later=_INDENT)
