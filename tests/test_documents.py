@@ -1,10 +1,12 @@
 """Links and titles of the repository's documents, and the form of the decisions."""
 
 import re
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "repros" / "README.md"]
@@ -40,6 +42,19 @@ def test_the_decisions_are_few_and_listed_and_those_that_code_cites_are_there() 
     assert 0 < len(DECISIONS) <= 25
     assert sorted(_links(ROOT / "docs" / "decisions" / "README.md")) == [path.name for path in DECISIONS]
     assert set(re.findall(r"docs/decisions/([\w.-]+\w)", code)) <= {path.name for path in DECISIONS}
+
+
+def test_the_readme_is_short_and_its_counts_hold() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    wanted, packages = ["knowngood"], set[str]()
+    for name in wanted:
+        asked = [Requirement(line) for line in requires(name) or ()]
+        new = {one.name.lower() for one in asked if one.marker is None or one.marker.evaluate({"extra": ""})} - packages
+        packages |= new
+        wanted += sorted(new)
+    assert text.count("\n") <= 100
+    assert f"fetches {len(packages)} small packages" in text
+    assert f"a catalogue of {len(list((ROOT / 'repros').glob('*/issue.toml')))} upstream issues" in text
 
 
 def test_the_glossary_is_short_and_has_each_word_once() -> None:
