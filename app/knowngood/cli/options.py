@@ -50,26 +50,26 @@ def _signers(ctx: click.Context, _param: click.Parameter, keys: tuple[str, ...])
     return (UNSIGNED,) if ctx.meta[UNSIGNED] else keys
 
 
-ISSUES = names("--issues", "Ids, repeated or comma-separated; or `all`.")
-BUILDS = names("--builds", "Ids or versions (2.5.1, 2.5.1+cu118), comma-separated; `all`; `default`.")
-HARDWARE = names("--hardware", "Classes, such as cpu-x86_64.")
-AS_JSON = flag("--json", "as_json", help_="For programs.")
+ISSUES = names("--issues", "Ids or numbers of issues, repeated or comma-separated; or `all`.")
+BUILDS = names("--builds", "Builds by id or version (2.5.1, 2.5.1+cu118), comma-separated; `all`; `default`.")
+HARDWARE = names("--hardware", "Hardware classes, such as cpu-x86_64.")
+AS_JSON = flag("--json", "as_json", help_="Print JSON, for programs.")
 FAIL_ON = names("--fail-on", "Verdicts that end in exit code 1, such as affected.")
-DRY_RUN = flag("--dry-run", help_="Tell minutes, downloads and disk, fetch nothing.")
-FORCE = flag("--force", help_="Run again, whatever is known.")
+DRY_RUN = flag("--dry-run", help_="Print minutes, downloads and disk space; fetch and run nothing.")
+FORCE = flag("--force", help_="Run again what is known already.")
 SIZES = option(
     "--sizes/--no-sizes",
     default=True,
-    help="With --dry-run: ask the package index, for 20 s at most, for sizes that are not known here.",
+    help="With --dry-run: ask the package index for unknown sizes, for 20 s at most.",
 )
-SNAPSHOT_FILE = text("--snapshot", "A file made by `knowngood snapshot`, which answers alone.", "FILE")
+SNAPSHOT_FILE = text("--snapshot", "Answer from this file alone, made by `knowngood snapshot`.", "FILE")
 PUBLIC_KEY = option(
     "--public-key",
     "public_keys",
     multiple=True,
     metavar="KEY",
     callback=_signers,
-    help="Who must have signed the snapshot: a key, or a file that holds one.",
+    help="The key that must have signed the snapshot, or a file that holds it.",
 )
 ANY_SIGNER = option(
     "--unsigned",
@@ -77,13 +77,13 @@ ANY_SIGNER = option(
     is_eager=True,
     expose_value=False,
     callback=_remember,
-    help="Take the snapshot whoever signed it.",
+    help="Accept a snapshot of any signer.",
 )
-BUILD = text("--build", "Such as torch-2.6.0+cu124, or 2.6.0.", "BUILD")
-LOCK = text("--lock", "uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, conda's.", "FILE")
-HERE = flag("--here", help_="The Python environment that this runs in.")
-PYTHON = text("--python", "Its Python, such as 3.12, where neither file nor build says it.", "VERSION")
-PLATFORM = text("--platform", "Its platform, such as linux-x86_64 or macos-arm64, where no file says it.", "PLATFORM")
+BUILD = text("--build", "The build, such as torch-2.6.0+cu124, or 2.6.0.", "BUILD")
+LOCK = text("--lock", "A lock file: uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, or conda's.", "FILE")
+HERE = flag("--here", help_="The Python environment that runs this command.")
+PYTHON = text("--python", "The Python, such as 3.12, if neither file nor build states it.", "VERSION")
+PLATFORM = text("--platform", "The platform, such as linux-x86_64 or macos-arm64, if no file states it.", "PLATFORM")
 REQUIREMENTS_FILE = option(
     "-r",
     "--requirements",
@@ -93,7 +93,8 @@ REQUIREMENTS_FILE = option(
 )
 GROUPS = names(
     "--groups",
-    "Extras and groups that are installed, of a pyproject.toml or a lock, or features or environments of pixi; all unless said.",
+    "The extras and groups that are installed, of a pyproject.toml or a lock, or features or environments of pixi. "
+    "Default: all.",
 )
 ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON, PLATFORM)
 """As the gate takes one; `app/knowngood/gate/asking.py` reads them."""
@@ -101,9 +102,9 @@ OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to wr
 SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")
 COMPONENT = names("--component", "Every issue of these components.")
 PACKAGE = names("--package", "Every issue that needs these packages.")
-HOST = option("--host", help="Where to listen; 127.0.0.1 unless set.")
-PORT = option("--port", type=click.IntRange(0, 65535), help="8000 unless set.")
-NODE_IP = text("--node-ip", "This machine's address as the others reach it; found without it.", "IP")
+HOST = option("--host", help="The address to listen on. Default: 127.0.0.1.")
+PORT = option("--port", type=click.IntRange(0, 65535), help="The port to listen on. Default: 8000, or KNOWNGOOD_PORT.")
+NODE_IP = text("--node-ip", "The address at which other machines reach this one. Default: found out.", "IP")
 FORMS = click.Choice(("text", "json", "markdown"))
 AS_FORMAT_JSON = flag("--json", "as_json", help_="The same as --format json.")
 WATCH = names("--watch", "Names of watch lists.")

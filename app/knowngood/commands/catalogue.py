@@ -20,8 +20,8 @@ from knowngood.settings import read_settings
 
 @command(
     "Validate the whole catalogue at once; problems and warnings come with file and line.",
-    argument("folders", "Folders of issues; the shipped ones without a word.", nargs=-1, type=PATH),
-    flag("--strict", help_="End in 1 where there are warnings that no waiver answers, too."),
+    argument("folders", "Folders of issues. Default: the shipped ones.", nargs=-1, type=PATH),
+    flag("--strict", help_="End in 1 also for warnings without a waiver."),
     example="check repros",
 )
 def check(folders: Sequence[Path], *, strict: bool) -> Exit:
@@ -64,9 +64,13 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     option(
         "--kind",
         type=click.Choice(("message", "wrong_result", "signal", "hang")),
-        help="How it fails, where that is known: the scaffold is written for it.",
+        help="How it fails, if known; the scaffold is written for it.",
     ),
-    option("--folder", type=PATH, help="Where the issue's folder goes; the first of KNOWNGOOD_CATALOGUE, else repros."),
+    option(
+        "--folder",
+        type=PATH,
+        help="The parent of the issue's folder. Default: the first of KNOWNGOOD_CATALOGUE, else repros.",
+    ),
     example='new-issue pytorch-151290 --title "Softmax over a mask dies" --kind signal',
 )
 def new_issue(id_: str, title: str, kind: str | None, folder: Path | None) -> None:

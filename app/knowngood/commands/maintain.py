@@ -35,7 +35,7 @@ def migrate() -> None:
 
 
 @command(
-    "Derive every verdict anew from stored evidence, without running anything, and tell what came out differently.",
+    "Derive every verdict again from stored evidence, without running anything, and print what changed.",
     AS_JSON,
     example="reclassify",
 )
@@ -62,10 +62,10 @@ _DAYS = click.FloatRange(min=0)
 
 
 @command(
-    "Remove what nothing counts on any more. Evidence that counts stays, however old.",
+    "Remove old evidence that no longer counts. Evidence that counts stays, however old.",
     option("--older-than", type=_DAYS, default=90, help="Days after which superseded attempts and history go."),
     option("--logs-older-than", type=_DAYS, default=30, help="Days after which their logs go."),
-    flag("--dry-run", help_="Tell what would go, and remove nothing."),
+    flag("--dry-run", help_="Print what would be removed, and remove nothing."),
     AS_JSON,
     example="prune --older-than 30 --dry-run",
 )

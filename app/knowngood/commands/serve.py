@@ -45,10 +45,10 @@ _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
 
 @command(
-    "Serve the dashboard and the API.",
+    "Serve the pages and the API.",
     HOST,
     PORT,
-    option("--processes", type=click.IntRange(1, 64), help="How many answer side by side; 1 unless set."),
+    option("--processes", type=click.IntRange(1, 64), help="How many server processes. Default: 1."),
     example="serve --host 0.0.0.0 --processes 4",
 )
 def serve(host: str | None, port: int | None, processes: int | None) -> None:

@@ -55,7 +55,7 @@ def create(name: str, scope: Sequence[str], expires: str) -> None:
 
 
 @command(
-    "All tokens there ever were, without their secrets.",
+    "Print all tokens ever made, without their secrets.",
     AS_JSON,
     example="token list",
 )

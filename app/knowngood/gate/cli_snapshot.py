@@ -20,7 +20,7 @@ _KEY = "snapshot-key.pem"
 @command(
     "Write what the gate knows to a signed file; `gate --snapshot FILE` answers from it without a server.",
     OUTPUT,
-    option("--key", type=FILE, help="Signs it; one in the data folder unless said, made the first time."),
+    option("--key", type=FILE, help="The key that signs it. Default: one in the data folder, made the first time."),
     example="snapshot -o knowngood.snapshot",
 )
 def snapshot(output: Path, key: Path | None) -> None:

@@ -33,16 +33,16 @@ from knowngood.web.parameter_validation import first_moment, last_moment
 _SHOWN = 20
 
 
-_WHY = "Why, in one line: it stands beside every attempt and in the audit log."
+_WHY = "The reason, in one line, which every attempt and the audit log show."
 _DRY_RUN = flag("--dry-run", help_="Say what would change, and change nothing.")
 
 
 @command(
-    "Keep all results of a worker in a span of time from counting. They stay visible; every cell follows at once.",
+    "Void all results of a worker in a span of time: they stay visible and no longer count.",
     text("--machine", "The digest of a machine, as /workers shows it.", "DIGEST"),
     text("--token", "The name or kg_... of the token that results came through."),
-    text("--from", "A day (its beginning, UTC) or 2026-11-20T12:00:00Z; without: ever.", "TIME", "since"),
-    text("--to", "A day (its end, UTC) or a time; without: now.", "TIME", "until"),
+    text("--from", "A day (its beginning, UTC) or 2026-11-20T12:00:00Z. Default: the first result.", "TIME", "since"),
+    text("--to", "A day (its end, UTC) or a time. Default: now.", "TIME", "until"),
     option(
         "--clock",
         type=click.Choice(("measured", "received")),
@@ -81,7 +81,7 @@ def void(
 
 
 @command(
-    "Let what was voided count again: every cell is then as it would be had it never been said.",
+    "Let voided results count again: every cell is as it was without the void.",
     argument("id_", "As `knowngood void --list` shows it.", metavar="ID", type=click.IntRange(min=1)),
     option("--reason", required=True, help=_WHY),
     _DRY_RUN,
@@ -160,7 +160,7 @@ def _fields(entry: Void) -> dict[str, object]:
 
 
 @command(
-    "Where upstream's word and the measurements drift apart; ends in 1 where there is anything.",
+    "List where upstream and the measurements disagree; ends in 1 if there is anything.",
     ISSUES,
     AS_JSON,
     example="hygiene --issues pytorch-151290",

@@ -12,7 +12,7 @@ _SIGNS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "bad": "[red]✕[/]"}
 
 
 @command(
-    "Say whether this machine is able, and what to do where it is not.",
+    "Say whether this machine can measure, and what to do if not.",
     AS_JSON,
     example="doctor",
 )

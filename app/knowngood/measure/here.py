@@ -63,10 +63,10 @@ class Here:
 
 
 @command(
-    "Run the catalogue inside a Python environment as it is: what fails there, and what helps there.",
-    text("--python", "The interpreter of the environment; this very one unless said.", "PROGRAM"),
+    "Run the catalogue inside a Python environment as it is, and print what fails there and what helps.",
+    text("--python", "The interpreter of the environment. Default: the one that runs this command.", "PROGRAM"),
     ISSUES,
-    flag("--force", help_="Run again, whatever is known of this environment."),
+    flag("--force", help_="Run again what is known of this environment already."),
     AS_JSON,
     FAIL_ON,
     example="here --python .venv/bin/python",

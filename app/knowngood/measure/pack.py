@@ -27,13 +27,15 @@ from knowngood_workers.provision.uv_cli import Installer
     option("-o", "--output", type=PATH, required=True, help="The pack's folder: new, or a pack to extend."),
     BUILDS,
     ISSUES,
-    option("--python", metavar="VERSION", help="The Python there, such as 3.12; the builds' own unless said."),
-    text("--platform", "The machine there.", default="manylinux_2_28_x86_64"),
-    text("--part-size", "The most a part may have: 60M, 2G.", "SIZE", default="1G"),
+    option(
+        "--python", metavar="VERSION", help="The Python of that machine, such as 3.12. Default: that of each build."
+    ),
+    text("--platform", "The platform of that machine.", default="manylinux_2_28_x86_64"),
+    text("--part-size", "The largest part: 60M, 2G.", "SIZE", default="1G"),
     option(
         "--exclude-installed",
         type=FILE_HERE,
-        help="What is installed there (`pip freeze`): its wheels stay out.",
+        help="The `pip freeze` of that machine: these wheels are left out.",
     ),
     example="pack -o pack --builds 2.6.0 --issues all",
 )

@@ -21,10 +21,10 @@ from knowngood.settings import read_settings
 
 
 @command(
-    "Ask cells with an answer, drawn by chance, once more; ends in 1 where a verdict changed.",
-    option("--cells", type=click.IntRange(min=1), default=200, help="How many cells to ask once more."),
-    text("--seed", "The same seed draws the same cells; printed."),
-    text("--python", "Ask what the default Python said on this one, such as 3.12.", "VERSION"),
+    "Measure a random sample of answered cells again; ends in 1 if a verdict changed.",
+    option("--cells", type=click.IntRange(min=1), default=200, help="How many cells to measure again."),
+    text("--seed", "The seed of the sample; it is printed, and the same one draws the same cells."),
+    text("--python", "Measure the cells of the default Python on this one, such as 3.12.", "VERSION"),
     BUILDS,
     ISSUES,
     HARDWARE,

@@ -61,11 +61,11 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @command(
-    "Run what is not known yet, store the evidence, print the matrix; without a word default builds, all issues.",
+    "Run what is not known yet, store the evidence, and print the matrix. Default: the default builds, all issues.",
     BUILDS,
     ISSUES,
     HARDWARE,
-    option("--repeat", type=click.IntRange(1, 100), default=1, help="Answers wanted of every arm."),
+    option("--repeat", type=click.IntRange(1, 100), default=1, help="How many answers each arm needs."),
     flag(
         "--confirm",
         help_="Only of cells with an answer, what their claims rest on: two attempts, three on both sides of a change, "
@@ -74,16 +74,16 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     FORCE,
     flag(
         "--where-affected",
-        help_="Workarounds only on the builds where their issue is seen: a fraction of the arms.",
+        help_="Run workarounds only on builds where their issue fails: a fraction of the arms.",
     ),
-    flag("--no-workarounds", help_="Controls and baselines alone: whether the issue is there."),
-    flag("--next", "next_up", help_="What `next` says is worth most, in that order."),
-    option("--minutes", type=MINUTES, default=60, help="With --next: how long it may take."),
+    flag("--no-workarounds", help_="Run controls and baselines only: is the issue there?"),
+    flag("--next", "next_up", help_="Run what `next` proposes, in its order."),
+    option("--minutes", type=MINUTES, default=60, help="With --next: how many minutes it may take."),
     DRY_RUN,
     SIZES,
     option("--pack", type=_FOLDER, help="Run what this pack holds, without network."),
-    names("--python", "Interpreters whose own torch is used as it is: a column of the catalogue."),
-    option("-o", "--output", type=FILE, help="Write the results as a bundle; with --pack always."),
+    names("--python", "Interpreters whose own torch, a build of the catalogue, is used as it is."),
+    option("-o", "--output", type=FILE, help="Write the results as a bundle; --pack always does."),
     AS_JSON,
     FAIL_ON,
     example="run --builds 2.6.0 --issues pytorch-151290",

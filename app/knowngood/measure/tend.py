@@ -33,11 +33,13 @@ _UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(d
     "A step that fails stops no other. One round ends in 0, in 1 where a step found something (a release, a build that "
     "went), and in 4 where one failed.",
     names("--steps", f"Only these, in the order given; without: {', '.join(STEPS)}."),
-    text("--every", "Go on until stopped, a round each 30min, 24h or 7d; one round without.", "TIME"),
-    option("--minutes", type=MINUTES, default=60, help="How long measuring is planned to take; stopped at twice that."),
+    text("--every", "Repeat until stopped, every 30min, 24h or 7d. Default: one round.", "TIME"),
+    option("--minutes", type=MINUTES, default=60, help="How many minutes to measure by plan; stopped at twice that."),
     HARDWARE,
-    option("-o", "--output", type=PATH, help="Where snapshot and site go; `published` in the data folder unless said."),
-    flag("--dry-run", help_="Say what it would do and when each was last done, and do nothing."),
+    option(
+        "-o", "--output", type=PATH, help="The folder for snapshot and site. Default: `published` in the data folder."
+    ),
+    flag("--dry-run", help_="Print what it would do and when each was last done, and do nothing."),
     example="tend --every 24h --minutes 120 -o /srv/knowngood",
 )
 def tend(

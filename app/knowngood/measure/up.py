@@ -42,11 +42,11 @@ from knowngood_workers.dispatch.dispatcher import utc_now
 
 
 @command(
-    "Migrate, load catalogue and shipped results, serve the dashboard, then measure the default set here, live.",
+    "Serve the pages with the results of this release, then measure the default set on this machine, live.",
     HOST,
     PORT,
     BUILDS,
-    flag("--once", help_="End when everything is measured, instead of serving on."),
+    flag("--once", help_="End when everything is measured, instead of serving until Ctrl-C."),
     example="up --port 8080",
 )
 def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool) -> None:

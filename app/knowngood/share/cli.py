@@ -36,8 +36,8 @@ _CLASHES_SHOWN = 20
 
 
 @command(
-    "Take in bundles of results; a second time changes nothing. Ends in 4 where something else stands here under a "
-    "number than what they say.",
+    "Import bundles of results; importing twice changes nothing. Ends in 4 if an attempt here has the same number and "
+    "other contents.",
     argument("files", "Bundles of results.", nargs=-1, required=True, type=FILE_HERE),
     example="import knowngood-results.jsonl.gz",
 )
@@ -108,7 +108,7 @@ _NOT_TAKEN = frozenset({413, 422})
 
 
 @command(
-    "Send bundles of results to a server. What it has already it knows, so this may be broken off and begun again.",
+    "Send bundles of results to a server. It recognises what it has, so this may be interrupted and started again.",
     argument("files", "Bundles of results, such as `run -o` and packs write.", nargs=-1, required=True, type=PATH),
     option("--server", required=True, metavar="URL", help="Such as https://knowngood.example.org."),
     option(

@@ -37,11 +37,11 @@ _UNSEEN_GPUS = (
     "Say of one issue what it is, where it fails and is fixed, and what helps in your environment.\n\n"
     "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, if that has torch; else the "
     "newest build that is affected. Ends in 3 where the environment that is named is no tested build.",
-    argument("issue", "Its id or number, owner/repo#NUMBER, or the address of its report."),
+    argument("issue", "The issue: its id or number, owner/repo#NUMBER, or the address of its report."),
     *ENVIRONMENT,
     HARDWARE,
     AS_JSON,
-    flag("--script", "as_script", help_="Its script alone, as one file: knowngood issue ID --script > repro.py."),
+    flag("--script", "as_script", help_="Print its script alone, as one file: knowngood issue ID --script > repro.py."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
     ANY_SIGNER,
@@ -78,7 +78,7 @@ def issue(
     argument("files", "Files, as -r and --lock take one.", nargs=-1, metavar="[FILE]..."),
     *ENVIRONMENT,
     HARDWARE,
-    flag("--all", "in_full", help_="Every issue, with its workaround; without, as much as fits on a screen."),
+    flag("--all", "in_full", help_="Print every issue with its workaround, not only what fits on a screen."),
     AS_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
@@ -127,7 +127,7 @@ def _several(files: Sequence[str], knowledge: Knowledge, environment: dict[str, 
 
 
 @command(
-    "Find issues, builds and hardware by whatever names them, as the box on every page does.\n\n"
+    "Find issues, builds and hardware by any of their names, as the box on every page does.\n\n"
     "An issue in any notation (#151290, pytorch/pytorch#151290, an address), a version, hardware by its name (H100), "
     "words of a title or a message, also misspelt, or a query.",
     argument(

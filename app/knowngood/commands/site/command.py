@@ -43,8 +43,8 @@ _MARKED = "Made by `knowngood site`, which puts a new site in the place of this 
 
 
 @command(
-    "Write the pages as files, with the data as JSON beside them, to be opened from disk or served by any host.\n\n"
-    "Without a store they tell the results that come with this release, else the store's together with these. A site "
+    "Write the pages as files, with the data as JSON, to be opened from disk or served by any host.\n\n"
+    "They show the results of this release, together with those of the local store if there is one. A site "
     "that was made before is replaced; any other folder has to be empty.",
     option("-o", "--output", type=PATH, required=True, help="The folder to write."),
     example="site -o public",

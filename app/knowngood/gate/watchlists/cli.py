@@ -27,7 +27,7 @@ _OWNER = text("--owner", "The token's name that may change it over the network; 
 
 
 @command(
-    "Keep a list under this name; one that is there gets a new version with exactly this.",
+    "Save a list under this name; an existing one gets a new version with exactly these.",
     argument("name", "Such as vision-team."),
     ISSUES,
     names("--components", "Such as Dynamo."),
@@ -53,7 +53,7 @@ def add(
 
 
 @command(
-    "Take lists from a repository's file: all of them, or none where one has a problem.",
+    "Import the lists of a repository's file: all of them, or none if one has a problem.",
     argument("file", "A TOML file with tables [watchlists.NAME], or a policy file.", type=PATH),
     text("--name", "Only this list; for a policy file, what its [watch] is to be called.", "NAME"),
     _OWNER,
@@ -70,7 +70,7 @@ def import_command(file: Path, name: str, owner: str) -> None:
 
 
 @command(
-    "All watch lists with what they name.",
+    "Print all watch lists and what they name.",
     AS_JSON,
     example="watch list",
 )

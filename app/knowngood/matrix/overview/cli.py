@@ -30,14 +30,17 @@ from knowngood.query.cli import read_query_option
 
 
 @command(
-    "Print what is known now: a table of signs, or of one ISSUE each cell with its reason.",
+    "Print all results as a table of signs, or each cell of one ISSUE with its reason.",
     argument(
-        "issue", "Its id or number, owner/repo#NUMBER, or the address of its report.", default="", metavar="[ISSUE]"
+        "issue",
+        "The issue: its id or number, owner/repo#NUMBER, or the address of its report.",
+        default="",
+        metavar="[ISSUE]",
     ),
     ISSUES,
     BUILDS,
     HARDWARE,
-    text("--query", "Issues and columns, as in the box of the matrix page."),
+    text("--query", "A query for issues and columns, as in the box of the matrix page."),
     AS_JSON,
     FAIL_ON,
     SNAPSHOT_FILE,

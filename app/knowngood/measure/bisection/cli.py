@@ -57,7 +57,7 @@ CODES = {
 
 
 @command(
-    "Find the build that broke an issue, or mended it, in few jobs; 1: not monotone, 3: nothing to find.",
+    "Find the build that broke or fixed an issue, in few jobs; ends in 1 if not monotone, in 3 with nothing to find.",
     argument("issue", "The issue's id."),
     option(
         "--from",
@@ -67,11 +67,11 @@ CODES = {
         help="One end: a build's id, or a version of torch such as 2.4.1.",
     ),
     option("--to", required=True, metavar="BUILD", help="The other end, on the same line of builds."),
-    text("--hardware", "One class; without, the first where the issue can be.", "CLASS"),
-    text("--python", "The Python of every build of the line, such as 3.12.", "VERSION"),
-    flag("--full", help_="Ask every build that is not known, instead of halving."),
-    flag("--confirm", help_="Ask stored sides of the change for what confirming it needs."),
-    flag("--dry-run", help_="Tell what is known and which job would be first."),
+    text("--hardware", "One hardware class. Default: the first where the issue can exist.", "CLASS"),
+    text("--python", "The Python of all builds on the line, such as 3.12.", "VERSION"),
+    flag("--full", help_="Measure every build that is not known, instead of bisecting."),
+    flag("--confirm", help_="Measure stored sides of the change again, as often as confirming it needs."),
+    flag("--dry-run", help_="Print what is known and which job would be first."),
     SIZES,
     AS_JSON,
     example="bisect pytorch-151290 --from 2.4.1 --to 2.7.0 --dry-run",

@@ -65,8 +65,8 @@ class Discovery:
     "With --upstream read instead whether the threads of all issues are open or closed, by GitHub's API, and keep that "
     "in the store; what rows say stays. It ends in 1 where a state turned, and in 4 where no thread could be read. A "
     "token in GITHUB_TOKEN lets it read more at once; GITHUB_API_URL is another server.",
-    text("--index", "The index's address; the one that pip and uv use here without.", "URL"),
-    option("--file", type=PATH, help="The builds.toml to compare with and write to; the shipped one without."),
+    text("--index", "The address of the index. Default: the one that pip and uv use here.", "URL"),
+    option("--file", type=PATH, help="The builds.toml to compare with and write to. Default: the shipped one."),
     text("--since", "Propose every release from this one on, such as 2.4.", "VERSION"),
     flag("--upstream", help_="Read the states of upstream's threads instead."),
     flag("--write", help_="Add the builds to the file; its comments and order stay."),

@@ -26,9 +26,9 @@ from knowngood_workers.host.machine_info import describe_machine
 
 @command(
     "Say what to measure next, in order and with reasons; `run --next` does it.",
-    option("--minutes", type=MINUTES, default=60, help="How long it may take."),
-    names("--hardware", "Classes; this machine's own without."),
-    flag("--offline", help_="Ask no package index: sizes as far as they are known here."),
+    option("--minutes", type=MINUTES, default=60, help="How many minutes it may take."),
+    names("--hardware", "Hardware classes. Default: those of this machine."),
+    flag("--offline", help_="Do not ask the package index for sizes."),
     AS_JSON,
     example="next --minutes 30",
 )

@@ -27,7 +27,7 @@ _STDOUT = Path("-")
 
 
 @command(
-    "Write evidence to a bundle that another installation imports, or the matrix in the words of other tools.",
+    "Write evidence to a bundle that another installation imports, or the matrix in a format of other tools.",
     option(
         "-o",
         "--output",
@@ -39,7 +39,7 @@ _STDOUT = Path("-")
     ISSUES,
     BUILDS,
     HARDWARE,
-    text("--origin", "How a bundle names this store to whoever imports it.", default="knowngood"),
+    text("--origin", "The name of this store in the bundle.", default="knowngood"),
     flag("--all", "everything", help_="Into a bundle: superseded attempts too."),
     example="export --format csv -o matrix.csv",
 )
