@@ -151,8 +151,8 @@ def test_every_page_draws_an_inferred_cell_as_inferred_and_names_its_ground_once
 
 
 def test_a_release_page_says_what_is_inferred_in_two_words(site: TestClient) -> None:
-    page = page_at(site, f"/releases/{BAD_312.id}?hardware={HARDWARE}")
-    found = {one.issue: one.inferred_from for one in (*page.broken, *page.failing)}
+    page = told(site, f"/releases/{BAD_312.id}?hardware={HARDWARE}")
+    found = {one["issue"]: one["inferred_from"] for one in (*page["broken"], *page["failing"])}
     assert found[MASK.id] == "Python 3.11"
     assert "CPU · from Python 3.11" in words(site, f"/releases/{BAD_312.id}")
 

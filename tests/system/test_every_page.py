@@ -85,13 +85,14 @@ def test_every_page_is_found(opened: Opened) -> None:
         "/changes",
         "/charts",
         "/coverage",
+        "/releases",
         "/hygiene",
         "/quality",
         "/watchlists",
         "/signs",
         "error",
     }
-    about = {"/issues/{issue}", "/builds/{build}", "/cells/{issue}/{build}", "/attempts/{attempt}", "/runs/{run}"}
+    about = {"/issues/{issue}", "/releases/{release}", "/cells/{issue}/{build}", "/attempts/{attempt}", "/runs/{run}"}
     assert set(opened.addresses) >= always
     assert (set(opened.addresses) >= about) is (opened.notebook.name != "empty")
 

@@ -222,6 +222,7 @@ def _known(client: TestClient) -> dict[str, str]:
             found["attempt"] = next((one["id"] for one in attempts if one["outcome"] == "match"), attempts[0]["id"])
     if builds:
         found["build"] = next((one["id"] for one in builds if one["id"] == BAD.id), builds[0]["id"])
+        found["release"] = found["build"]
     if runs:
         found["run"] = runs[0]["id"]
     if lists:

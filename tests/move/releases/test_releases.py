@@ -168,7 +168,11 @@ def test_a_workaround_of_another_release_is_not_said_to_work_here(own: TestClien
     newer = replace(GOOD, released=date(2025, 8, 1))
     given.save(own_engine, given.ISSUES, [BAD, newer])
     given.run(own_engine, Asked([BAD], NOON))
-    given.run(own_engine, Asked([newer], NOON, wanted=given.PlanRequest(workarounds=False)), lambda spec, arm: given.outcome_of(replace(spec, build=BAD), arm))
+    given.run(
+        own_engine,
+        Asked([newer], NOON, wanted=given.PlanRequest(workarounds=False)),
+        lambda spec, arm: given.outcome_of(replace(spec, build=BAD), arm),
+    )
     (mask,) = (one for one in own.get("/api/v1/releases/2.8.0").json()["failing"] if one["issue"] == "pytorch-151290")
     assert (mask["workaround"], mask["works_on"]) == ("eager_mask", "2.7.1")
     assert "not tried here; works on 2.7.1" in own.get("/releases/2.8.0").text

@@ -5,7 +5,7 @@ from dataclasses import replace
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, reading, unit_of_work
-from knowngood.store.evidence.attempt_codec import load_glances, load_installed, load_timed
+from knowngood.store.evidence.attempt_codec import load_glances, load_timed
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 
@@ -42,12 +42,3 @@ def test_only_passes_are_timed(engine: Engine) -> None:
     given_results(engine, Outcome.MATCH)
     with reading(engine) as s:
         assert "baseline" not in {one.arm for one in load_timed(s, ISSUE.id, BUILD.id, HARDWARE)}
-
-
-def test_attempts_without_an_environment_tell_of_none(engine: Engine) -> None:
-    """Those of the others are shown on a build's page: tests/matrix/issues/test_build_page.py."""
-    given_run(engine, [ISSUE], [BUILD])
-    given_results(engine, Outcome.PASS)
-    with reading(engine) as s:
-        ids = [one.id for one in load_glances(s, ISSUE.id, 10)]
-        assert [load_installed(s, of) for of in ([], ["nothing-like-it"], ids)] == [None, None, None]

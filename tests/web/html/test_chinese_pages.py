@@ -114,7 +114,14 @@ def addresses() -> list[object]:
         *(issue_address(issue) for issue in issues[:4]),
         *(issue_address(cell.issue, build=cell.build, hardware=cell.hardware) for cell in chosen[:2]),
         *(cell_address(*cell.key) for cell in chosen[12:]),
-        *("/releases", "/releases/2.15", "/releases/2.13.0", "/releases/2.12.1", "/releases/2.9.0", "/releases/2.7.1%2Bcu128"),
+        *(
+            "/releases",
+            "/releases/2.15",
+            "/releases/2.13.0",
+            "/releases/2.12.1",
+            "/releases/2.9.0",
+            "/releases/2.7.1%2Bcu128",
+        ),
     ]
     later = [
         *("/matrix", "/matrix?sort=severity", "/upgrade?from=2.7.1&component=Inductor", "/compare?a=2.7.1&b=2.8.0"),

@@ -1,4 +1,4 @@
-"""What a stranger has to know first: one value for `/` and `/api/v1/overview`."""
+"""The front page for a stranger: one value for `/` and `/api/v1/overview`."""
 
 from dataclasses import dataclass
 from datetime import date, datetime

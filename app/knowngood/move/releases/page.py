@@ -7,7 +7,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from starlette.convertors import Convertor, register_url_convertor
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.history import is_release
@@ -21,21 +20,6 @@ from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import API, page_of_build, release_address
 
 router = APIRouter(include_in_schema=False)
-
-
-class _Release(Convertor[str]):
-    """A part of a path that is a release: `2.15`, `2.15.0`."""
-
-    regex = r"[0-9]+\.[0-9]+(?:\.[0-9]+)?"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("release", _Release())
 
 
 @router.get("/releases")
@@ -82,9 +66,12 @@ def _page(
     )
 
 
-@router.get("/{release:release}")
-def short_address(release: str) -> Response:
-    return RedirectResponse(release_address(release), HTTPStatus.PERMANENT_REDIRECT)
+def short_address(request: Request) -> Response:
+    return RedirectResponse(f"/releases{request.url.path}", HTTPStatus.PERMANENT_REDIRECT)
+
+
+for path in ("/{major:int}.{minor:int}", "/{major:int}.{minor:int}.{patch:int}"):
+    router.add_route(path, short_address, include_in_schema=False)
 
 
 @router.get("/builds/{build}")

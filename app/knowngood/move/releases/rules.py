@@ -48,8 +48,8 @@ class ReleaseAdvice(StrEnum):
 class ReleaseIssue:
     """One issue on the classes where it is fixed, broken or failing. It fails `since` a release, or since an older one
     where nothing older is known to pass (`is_since_before`); empty where it is broken by this very release.
-    `runs` is how many attempts its answers rest on at least; `inferred_from` is the CPU, or another Python, where one is
-    inferred.
+    `runs` is how many attempts its answers rest on at least; `inferred_from` is the CPU, or another Python, where an
+    answer is inferred.
 
     `workaround` works there, and on `works_on` alone where it was not tried on this release (empty: tried); `snippet`
     is its code. Empty: none is known to work.
@@ -294,6 +294,7 @@ def _issue_of(pairs: Sequence[IssuePair], failing: Build | None, known: Known) -
     issue, cell = pairs[0].issue, pairs[0].after
     spans = known.telling_history(issue, cell.hardware)[0].spans if failing else ()
     begun = [span for span in spans if failing and span.begins <= failing.build_id.public_version]
+    grounds = (_ground(other, known) for pair in pairs for other in pair.sides if other.basis)
     workaround, works_on = next(_helping(pairs, known), (None, ""))
     return ReleaseIssue(
         issue=issue.id,
@@ -305,7 +306,7 @@ def _issue_of(pairs: Sequence[IssuePair], failing: Build | None, known: Known) -
         since=begun[-1].first_bad if begun else "",
         is_since_before=bool(begun) and begun[-1].good_before is None,
         runs=min(pair.runs if failing is None or pair.group is Group.FIXED else pair.after.runs for pair in pairs),
-        inferred_from=", ".join(dict.fromkeys(_ground(cell, known) for pair in pairs for cell in pair.sides if cell.basis)),
+        inferred_from=", ".join(dict.fromkeys(grounds)),
         workaround=workaround.id if workaround else "",
         works_on=works_on,
         snippet=_code(workaround.body) if workaround else "",

@@ -1,7 +1,6 @@
 """Stored attempts as domain values, and what they mean: reading rows of evidence back and judging them."""
 
 import zlib
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -19,11 +18,10 @@ from knowngood.domain.verdicts.verdict import Judged
 from knowngood.domain.verdicts.workaround_cost import Timed
 from knowngood.serialization import codec
 from knowngood.serialization.bounds import LOG_LIMIT_BYTES
-from knowngood.serialization.lock_keys import InstalledEnvironment
 from knowngood.store import statements, unreadable
 from knowngood.store.engine import Session
 from knowngood.store.statements import is_of
-from knowngood.store.tables import attempts, builds, environments, logs
+from knowngood.store.tables import attempts, builds, logs
 
 _CUT = "\n[... {} bytes left out ...]\n"
 
@@ -273,18 +271,3 @@ def _timed(row: Any) -> Timed:  # noqa: ANN401 - a row of the driver
     record = codec.RECORD.validate_json(row.record)
     is_forked = FORKED in record.sandbox
     return Timed(row.arm, row.variant, row.machine, row.lock_digest, is_forked, record.own_s, record.peak_bytes)
-
-
-def load_installed(s: Session, of: Collection[str]) -> InstalledEnvironment | None:
-    """The environment that most of these attempts ran in. None where none of them is known, or none had one.
-
-    Of all attempts of a build it would be asked 76 ms long of 4,843 (2026-11-21): no index leads from a build to them.
-    """
-    used = s.execute(
-        sa.select(attempts.c.lock_digest).where(attempts.c.id.in_(sorted(of)), attempts.c.lock_digest != "")
-    )
-    counted = Counter(used.scalars())
-    most = min(counted, key=lambda digest: (-counted[digest], digest), default="")
-    query = sa.select(environments.c.imported, environments.c.packages).where(environments.c.lock_digest == most)
-    row = s.execute(query).one_or_none()
-    return InstalledEnvironment(most, row.packages, row.imported) if row else None
