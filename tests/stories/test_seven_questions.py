@@ -121,6 +121,20 @@ def test_a_build_a_gpu_and_a_component_lead_to_the_next_build_and_the_note(reade
     assert reader.actions <= 4
 
 
+def test_the_form_asks_for_a_build_a_gpu_a_component_and_a_package_at_once(reader: Reader) -> None:
+    page = reader.page
+    reader.click(page.get_by_role("link", name="Upgrade", exact=True).first)
+    page.get_by_label("You are on").fill("2.5.1")
+    page.get_by_label("Hardware").select_option("H100")
+    page.get_by_label("What you use").fill("flex_attention, torch_xla")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("with torch-xla")
+    expect(page.locator(".kicker")).to_contain_text("FlexAttention, torch-xla")
+    expect(page.locator(".kicker")).to_contain_text("H100")
+    expect(page.locator(".lead")).to_contain_text("There is no torch-xla for torch 2.10 and newer")
+    assert reader.actions + len(["the GPU is chosen", "Enter"]) <= 4
+
+
 def test_a_build_and_a_component_lead_to_the_next_build_and_the_note(reader: Reader) -> None:
     reader.ask("2.5.1 cpu inductor")
     page = reader.page

@@ -6,7 +6,7 @@ from datetime import date
 from html import unescape
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -23,7 +23,7 @@ from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.wording import COLUMN_WORDS
 from knowngood.store.engine import Engine
 from tests.fixtures.databases import CountStatements
-from tests.make import HARDWARE
+from tests.make import HARDWARE, make_issue
 from tests.web import given
 from tests.web.asking import client_of, values_of
 from tests.web.given import BAD, CPU_ONLY, DYNAMO, GOOD, GPU_ONLY, MASK, MISMATCHED, NEW, OLD, SILENT
@@ -266,11 +266,43 @@ def test_what_cannot_be_understood_is_refused_by_its_name(client: TestClient, qu
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, field), refused.text
 
 
-@pytest.mark.parametrize("name", ["CPU", "H100", HARDWARE])
-def test_the_form_keeps_hardware_as_it_was_named(client: TestClient, name: str) -> None:
-    page = client.get(f"{EVERYTHING}&hardware={name}").text
+@pytest.mark.parametrize(("named", "shown"), [("CPU", "CPU"), ("H200", "H200"), (HARDWARE, "CPU")])
+def test_the_form_keeps_hardware_as_people_name_it(client: TestClient, named: str, shown: str) -> None:
+    page = client.get(f"{EVERYTHING}&hardware={named}").text
     form = page[page.index('name="hardware"') :]
-    assert re.findall(r"<option selected>([^<]+)", form[: form.index("</select>")]) == [name]
+    assert re.findall(r"<option[^>]* selected>([^<]+)", form[: form.index("</select>")]) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("uses", "asks"),
+    [
+        ("inductor_c++", {"component": ["Inductor C++"]}),
+        ("Dynamo, torch_xla", {"component": ["Dynamo"], "package": ["torch-xla"], "has": ["torch-xla"]}),
+        ("dynamo + torch_xla==2.7.0", {"component": ["Dynamo"], "package": ["torch-xla"], "has": ["torch-xla==2.7.0"]}),
+        ("#151290; wrong BMM", {"issues": [MASK.id, SILENT.id]}),
+        ("torchvision==0.22.1", {"has": ["torchvision==0.22.1"]}),
+    ],
+)
+def test_a_line_of_what_one_uses_leads_to_the_question_that_it_is(
+    own: TestClient, own_engine: Engine, uses: str, asks: dict[str, list[str]]
+) -> None:
+    xla = replace(make_issue("xla-1", component="PyTorch/XLA"), requires=Requires(package="torch-xla"))
+    given.save(own_engine, [*given.ISSUES, xla], given.BUILDS)
+    asked = own.get("/upgrade", params={"from": "2.7.1", "hardware": "H100", "uses": uses}, follow_redirects=False)
+    assert asked.status_code == 303
+    assert parse_qs(urlsplit(asked.headers["location"]).query) == {"from": ["2.7.1"], "hardware": ["H100"], **asks}
+    assert own.get(asked.headers["location"]).status_code == 200
+
+
+@pytest.mark.parametrize(("uses", "says"), [("dinamo", "nearest: Dynamo"), ("pytorch", "issues; write more of one")])
+def test_what_names_nothing_or_too_much_is_refused_with_what_was_written(
+    own: TestClient, own_engine: Engine, uses: str, says: str
+) -> None:
+    given.save(own_engine, [*given.ISSUES, *(make_issue(f"pytorch-{n}") for n in range(20))], given.BUILDS)
+    refused = own.get("/upgrade", params={"from": "2.7.1", "uses": uses})
+    assert refused.status_code == 422
+    assert says in refused.text
+    assert f'name="uses" value="{uses}"' in refused.text
 
 
 def test_a_list_names_the_classes_that_count_and_all_can_be_asked_for(client: TestClient) -> None:

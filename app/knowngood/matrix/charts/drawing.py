@@ -109,9 +109,8 @@ def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> dict[str, A
                 top -= height
                 boxes.append(box(SIGNS[prospect], at, count, top, height))
         x, width = place(at, count)
-        if tally.rate is not None:
-            figure = percent(tally.rate) if is_enough(tally) else f"{tally.counts[Prospect.PASSES]}/{tally.answered}"
-            texts.append(Text(figure, round(x + width / 2, 3), round(top - 5, 2), is_strong=is_enough(tally)))
+        if tally.rate is not None and is_enough(tally):
+            texts.append(Text(percent(tally.rate), round(x + width / 2, 3), round(top - 5, 2), is_strong=True))
         places.append(
             Place(
                 _tally_words(context, tally),
@@ -126,7 +125,7 @@ def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> dict[str, A
         "title": context.say("Pass rate by release, {hardware}", hardware=pass_rate.hardware),
         "about": context.say(
             "Issues by how they stand on each release. The figure above a bar is the share that passes, in percent of "
-            "those with an answer; where fewer than half have one, how many of how many."
+            "those with an answer; where fewer than half have one there is none."
         ),
         "height": BAR_HEIGHT + 2 * TEXT_HEIGHT,
         "line": BAR_HEIGHT + TEXT_HEIGHT,

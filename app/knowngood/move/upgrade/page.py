@@ -9,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.platforms import LINUX
@@ -31,6 +31,7 @@ from knowngood.move.upgrade.request import (
     relevant_packages,
     start_name,
     start_of,
+    with_uses,
 )
 from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
@@ -66,7 +67,16 @@ RequestedPage = Annotated[UpgradeRequest, Depends(_request_of_page)]
 
 
 @router.get(UPGRADE)
-def upgrade(context: Context, request: RequestedPage) -> Response:
+def upgrade(context: Context, request: RequestedPage, uses: Annotated[str, Query(max_length=2000)] = "") -> Response:
+    """`uses` is a line of the form: it leads to the address of what is named in it."""
+    if uses.strip():
+        knowledge = context.state.knowledge.now().knowledge
+        try:
+            return see_other(f"{UPGRADE}{with_uses(uses, request, knowledge).asking()}")
+        except BadField as error:
+            near = error.nearest
+            return _page(context, request, knowledge, problem=error.problem, nearest_words=near, uses=uses)
+
     def show(knowledge: Knowledge) -> Response:
         try:
             advice = advice_on(request, knowledge, context.state) if request.start.strip() else None
@@ -144,10 +154,12 @@ def _page(
     *,
     problem: str = "",
     nearest: Sequence[str] = (),
+    nearest_words: Sequence[str] = (),
     environment: str = "",
+    uses: str = "",
 ) -> Response:
-    """There is no advice while no build is named, or where the question has a `problem`; `nearest` may have been meant,
-    and `environment` was pasted.
+    """There is no advice while no build is named, or where the question has a `problem`; `nearest` builds, or words of
+    what one `uses`, may have been meant, and `environment` was pasted.
     """
     builds = sorted(knowledge.known.builds.values(), key=lambda build: build.build_id, reverse=True)
     return context.page(
@@ -162,7 +174,9 @@ def _page(
         ),
         problem=problem,
         nearest=[Choice(name, f"{UPGRADE}{request.asking(start=name)}", is_chosen=False) for name in nearest],
+        nearest_words=nearest_words,
         environment=environment,
+        uses=uses or ", ".join((*request.component, *request.package, *request.issues)),
         ways=_ways(context, request, knowledge.known, builds) if context.is_file else None,
         ranking=RANKING_WORDS,
         weighing=WEIGHING_WORDS,

@@ -2,9 +2,11 @@
 alike.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from packaging.utils import canonicalize_name
@@ -13,10 +15,10 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import find_build, find_build_or_wheel, read_build_name
 from knowngood.domain.builds.packages import concerns, named_by
 from knowngood.domain.builds.platforms import TAKEN, parse_platform, platform_of_gpus, why_not_tested
-from knowngood.domain.errors import NotTested, OtherPython, UnknownBuild
+from knowngood.domain.errors import NotTested, OtherPython, UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
 from knowngood.domain.issue import Issue, parse_capability
-from knowngood.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
+from knowngood.domain.issue_selectors import Watch, find_issues, is_all, nearest, read_severity, watched_issues
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.domain.message import Message, clauses, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
@@ -25,6 +27,7 @@ from knowngood.environments.wheels.refusals import refused_pairs
 from knowngood.environments.wheels.table import wheels_of
 from knowngood.gate.policy import Policy, filled
 from knowngood.gate.request import WATCHED, BadField, about
+from knowngood.matrix.overview.selection import speaks_of
 from knowngood.move.upgrade.candidates import ENOUGH, UpgradeQuestion
 from knowngood.move.upgrade.constraints import (
     Constraints,
@@ -75,7 +78,7 @@ class UpgradeRequest:
 
     @property
     def is_constrained(self) -> bool:
-        named = (self.python, self.cuda, self.driver, self.hardware, self.pin, self.severity, self.has, self.enough)
+        named = (self.python, self.cuda, self.driver, self.pin, self.severity, self.has, self.enough)
         return any(named)
 
     def asking(self, **changes: object) -> str:
@@ -84,6 +87,50 @@ class UpgradeRequest:
         named = {"from": request.pop("start"), **request, "is_whole": ""}
         parameters = {name: value for name, value in named.items() if value}
         return f"?{urlencode(parameters, doseq=True)}" if parameters else ""
+
+
+def with_uses(text: str, request: UpgradeRequest, knowledge: Knowledge) -> UpgradeRequest:
+    """The request with what is named in one line besides: components, packages, and issues by any of their names or by
+    words of their titles. Raises BadField.
+    """
+    issues = knowledge.known.issues
+    components = {_key(issue.component): issue.component for issue in issues.values()}
+    packages = {_key(name): name for name in _known_packages(knowledge)}
+    named: dict[str, list[str]] = {
+        name: [*getattr(request, name)] for name in ("component", "package", "has", "issues")
+    }
+    for words in filter(None, map(str.strip, _BETWEEN_USES.split(text))):
+        key = _key(words.partition("==")[0])
+        if key in components:
+            named["component"].append(components[key])
+        elif package := packages.get(key):
+            named["has"].append(f"{package}=={words.partition('==')[2]}".removesuffix("=="))
+            named["package"] += [package] if any(issue.requires.package == package for issue in issues.values()) else []
+        else:
+            named["issues"] += _issues_named(words, knowledge)
+    return replace(request, **{name: tuple(dict.fromkeys(values)) for name, values in named.items()})
+
+
+_BETWEEN_USES = re.compile(r"[,;\n]|\s\+\s")
+_MOST_BY_WORDS = 10
+
+
+def _key(text: str) -> str:
+    """`flex_attention` is FlexAttention, `torch_xla` torch-xla."""
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
+def _issues_named(words: str, knowledge: Knowledge) -> list[str]:
+    issues = knowledge.known.issues
+    with suppress(UnknownIssue):
+        return [issue.id for issue in find_issues([words], issues)]
+    found = [issue.id for issue in issues.values() if speaks_of(issue, words)]
+    if not found:
+        names = {issue.component for issue in issues.values()} | _known_packages(knowledge)
+        raise BadField("uses", f'"{words[:80]}" is no component, package or issue here', nearest(words, names))
+    if len(found) > _MOST_BY_WORDS:
+        raise BadField("uses", f'"{words[:80]}" is in the titles of {len(found)} issues; write more of one', found[:3])
+    return found
 
 
 class UntestedStart(BadField, NotTested):
@@ -197,10 +244,14 @@ def relevant_packages(packages: Mapping[str, str], knowledge: Knowledge) -> tupl
     """Select the packages of an environment that some issue concerns, or that are made for one torch: what `has` may
     name.
     """
-    concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
+    relevant = _known_packages(knowledge)
+    return has_of({name: packages[name] for name in packages if name in relevant})
+
+
+def _known_packages(knowledge: Knowledge) -> set[str]:
+    concerned = {issue.requires.package for issue in knowledge.known.issues.values()} - {""}
     claimed = {companion.package for build in knowledge.known.builds.values() for companion in build.companions}
-    table = wheels_of(knowledge.known).packages
-    return has_of({name: packages[name] for name in packages if name in concerned | claimed | {*table}})
+    return concerned | claimed | {*wheels_of(knowledge.known).packages}
 
 
 def has_of(packages: Mapping[str, str]) -> tuple[str, ...]:
