@@ -30,7 +30,8 @@ _FAILED = re.compile(
 _COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information|^[| ]*NVIDIA-SMI \d", re.MULTILINE)
 _LISTED = re.compile(
     r"^\[\[packages?\]\]|^[ \t]*Package[ \t]+Version\b|^[# \t]*Name[ \t]+Version[ \t]+Build\b|"
-    r"^dependencies:|^[ \t]*\"_meta\":|^\[(?:pypi-)?dependencies\]|^[ \t]*-[ \t](?:conda|pypi): |^(?:FROM|RUN|from|run)[ \t]\S",
+    r"^dependencies:|^[ \t]*\"_meta\":|^\[(?:pypi-)?dependencies\]|"
+    r"^[ \t]*-[ \t](?:conda|pypi): |^(?:FROM|RUN|from|run)[ \t]\S",
     re.MULTILINE,
 )
 _PIN = re.compile(

@@ -111,9 +111,10 @@ def _exported_pins(source: Source, line: int, text: str) -> Iterable[PinnedPacka
     return _pins(match["name"], match["version"], match["build"], "", line)
 
 
-_OF_ENVIRONMENT = re.compile(r"  ([\w-]{1,80}):")
-_OF_PLATFORM = re.compile(r"      ((?:linux|osx|win|noarch)[\w-]{0,40}):")
-_LOCKED = re.compile(r"      - (conda|pypi): (\S{1,2000})")
+_LOCKED = re.compile(
+    r"  (?P<name>[\w-]{1,80}):|      (?P<platform>(?:linux|osx|win)[\w-]{0,40}):|"
+    r"      - (?P<kind>conda|pypi): (?P<place>\S{1,2000})"
+)
 
 
 def read_pixi_lock(source: Source, python: str) -> StatedEnvironment:
@@ -121,28 +122,22 @@ def read_pixi_lock(source: Source, python: str) -> StatedEnvironment:
     environments are what `groups` names. It is written in lines of one form: YAML of its size takes seconds.
     """
     refuse_long_lines(source)
-    places: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
-    name = platform = ""
+    found, name, platform = list[tuple[str, str, int, str, str]](), "", ""
     for line, text in enumerate(source.text.split("\n"), 1):
-        if text == "packages:":
-            break
-        if match := _OF_ENVIRONMENT.fullmatch(text):
-            name = match[1]
-        elif match := _OF_PLATFORM.fullmatch(text):
-            platform = match[1]
-        elif match := _LOCKED.fullmatch(text):
-            places.setdefault((name, platform), []).append((line, match[1], match[2]))
-            if len(places[name, platform]) > MOST_PACKAGES:
-                raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-    chosen = source.chosen(name for name, _ in places)
-    of = {platform for name, platform in places if canonical(name) in chosen}
-    ours = _LINUX if _LINUX in of or not of else min(of)
+        if match := _LOCKED.fullmatch(text):
+            name, platform = canonical(match["name"] or name), match["platform"] or platform
+            found += [(name, platform, line, match["kind"], match["place"])] if match["place"] else []
+    if len(found) > MOST_PACKAGES:
+        raise source.wrong(found[MOST_PACKAGES][2], f"is beyond the {MOST_PACKAGES} packages that are read")
+    chosen = source.chosen(name for name, *_ in found)
+    of = sorted({platform for name, platform, *_ in found if name in chosen})
+    ours = _LINUX if _LINUX in of else "".join(of[:1])
     pins: list[PinnedPackage] = []
-    for (name, platform), packages in places.items():
-        for line, kind, place in packages if canonical(name) in chosen and platform == ours else ():
-            found = find_pin(place, line=line)
-            pins.extend(_explicit_pins(source, line, place) if kind == "conda" else [found] if found else [])
-    stated = {found: ours} if (found := platform_of(ours)) and len(of) == 1 else {}
+    for name, platform, line, kind, place in found:
+        if name in chosen and platform == ours:
+            pin = find_pin(place, line=line) if kind == "pypi" else None
+            pins += _explicit_pins(source, line, place) if kind == "conda" else [pin] if pin else []
+    stated = {platform_of(ours): ours} if len(of) == 1 else {}
     return replace(_with_python("pixi.lock", source, python, pins), platforms=stated)
 
 
@@ -158,15 +153,12 @@ def read_pixi(source: Source, python: str) -> StatedEnvironment:
     specs, pins = list[Spec](), list[PinnedPackage]()
     for table in tables:
         for name, asked in _asked(table, "dependencies"):
-            build = asked.text("build")
-            wanted = f"{name} {asked.text('version')}" + (f"[build='{build}']" if build else "")
-            specs.append(read_spec(wanted, asked.text("channel"), source, 0))
-            pins += specs[-1].pins
+            build = f"[build='{asked.text('build')}']" if asked.text("build") else ""
+            specs.append(read_spec(f"{name} {asked.text('version')}{build}", asked.text("channel"), source, 0))
         for name, asked in _asked(table, "pypi-dependencies"):
-            match = re.fullmatch(r"={2,3} ?([\w.!+]{1,80})", asked.text("version").strip())
-            place = asked.text("url") or asked.text("path") or (asked.text("git") and f"git+{asked.text('git')}")
-            version, index = match[1] if match else "", address(asked.text("index"))
-            pins.append(PinnedPackage(canonical(name), version, address(place), index))
+            exact = re.fullmatch(r"={2,3} ?([\w.!+]{1,80})", asked.text("version").strip())
+            pins.append(PinnedPackage(canonical(name), exact[1] if exact else "", index=address(asked.text("index"))))
+    pins += [pin for spec in specs for pin in spec.pins]
     if len(pins) > MOST_PACKAGES:
         raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
     pythons = pythons_of(

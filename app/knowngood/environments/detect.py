@@ -71,7 +71,8 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
         file, line = next(iter(environment.unread.items()))
         raise source.wrong(
             line,
-            f'includes "{file}", which is not here; give one list with everything in it (pip freeze, or uv pip compile)',
+            f'includes "{file}", which is not here; give one list with everything in it '
+            "(pip freeze, or uv pip compile)",
         )
     return replace(environment, platforms={**platforms_in(source.text), **environment.platforms})
 

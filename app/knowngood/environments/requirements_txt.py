@@ -1,12 +1,11 @@
 """`pip freeze` and requirements.txt, `pip list` as a table and as JSON, and the `pip install` of a Dockerfile."""
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from knowngood.environments.python_markers import narrow, of_wheel, pythons_of, state
-from knowngood.environments.resolve import PinnedPackage, StatedEnvironment, index_of_variant
+from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
 from knowngood.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -121,76 +120,47 @@ def read_lines(
     return replace(state(kind, pins, pythons, tuple(dict.fromkeys(indexes))), unread=unread)
 
 
-_BASE = re.compile(r"FROM (?:--\S{1,100} )?(?P<image>\S{1,300})", re.IGNORECASE)
 _VALUES = re.compile(r"(?:ARG|ENV) (.{1,4000})", re.IGNORECASE)
 _VALUE = re.compile(r"(?<!\S)(\w{1,80})[= ]\"?([\w.+:/-]{1,60})(?=[\"\s]|$)")
 _NAMED = re.compile(r"\$\{?(\w{1,80})(?::-([\w.+:/-]{1,60}))?\}?")
 _INSTALL = re.compile(r"\bpip3?(?:\.\d{1,2})? install\b([^;&|]*)")
-_PYTHON_IMAGE = re.compile(r"(?:\S*/)?python:(3\.\d{1,2})\b")
-_WISH = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?\s*(?:[=<>!~@;].*)?")
-_OF_BACKEND = "torch-backend"
-_WITH_VALUE = {
-    *_INDEXES, *_SHORT.values(), "constraint", "build-constraint", "target", "timeout", "retries", "platform", "python",
-    "python-version", "implementation", "abi", "root", "prefix", "src", "proxy", "cert", "trusted-host", "cache-dir",
-    "progress-bar", "no-binary", "only-binary", "index", "default-index", "index-strategy", "upgrade-strategy",
-    "root-user-action", "config-settings", "global-option", "extra", "group", "t", "p", "d", _OF_BACKEND,
-}  # fmt: skip
+_PYTHON_IMAGE = re.compile(r"^FROM (?:--\S{1,100} )?(?:\S{1,100}/)?python:(3\.\d{1,2})\b", re.IGNORECASE)
+_KEPT_OPTION = re.compile(
+    r"(?<!\S)(?:--(?:extra-index-url|index-url|default-index|index|find-links)|-[if])[= ][\"']?([^\s\"']+)|"
+    r"(?<!\S)(?:--requirement[= ]|-r ?)[\"']?([^\s\"']+)"
+)
+_WISH = re.compile(r"(?P<name>[A-Za-z][\w.-]*(?:\[[\w,-]*\])?)(?:[=<>!~@;].*)?")
 
 
 def read_dockerfile(source: Source, python: str) -> StatedEnvironment:
-    """Read what the `pip install` commands of a Dockerfile ask for; its base image says the Python where it is one of
-    Python's own. What no ARG or ENV of the file decides is left out, and never guessed for torch.
+    """Read what the `pip install` commands of a Dockerfile ask for, and the Python of a base image that is Python's
+    own. A version that no ARG or ENV of the file says is left open.
     """
     if len(source.text) > _MOST_CHARACTERS:
         raise source.wrong(0, f"has {len(source.text)} characters; a Dockerfile of at most {_MOST_CHARACTERS} is read")
     refuse_long_lines(source)
-    values: dict[str, str] = {}
-    images, lines = dict[str, int](), list[tuple[int, str]]()
+    values, pythons, lines = dict[str, str](), set[str](), list[tuple[int, str]]()
     for line, text in _logical_lines(source):
         if given := _VALUES.match(text):
             values |= _VALUE.findall(given[1])
-        elif base := _BASE.match(text):
-            images[_filled(base["image"], values)] = line
-        elif not text.startswith("#"):
-            lines += [(line, wish) for match in _INSTALL.finditer(text) for wish in _wishes(_filled(match[1], values))]
-    of_torch = (line for line, wish in lines if "$" in wish and wish.startswith("torch="))
-    if line := next(of_torch, 0):
-        raise source.wrong(line, "installs a torch whose version the file does not say; give pip freeze of the image")
-    pythons = {match[1] for image in images if (match := _PYTHON_IMAGE.match(image))}
+            continue
+        filled = _NAMED.sub(lambda match, values=values: values.get(match[1]) or match[2] or match[0], text)
+        pythons |= {*_PYTHON_IMAGE.findall(filled)}
+        commands = () if text.startswith("#") else _INSTALL.findall(filled)
+        lines += [(line, wish) for arguments in commands for wish in _wishes(arguments)]
     stated = f"=={pythons.pop()}.*" if len(pythons) == 1 else ""
-    read = read_lines(
-        source, pythons_of(stated, stated=python, source=source), [each for each in lines if "$" not in each[1]]
-    )
-    if not read.all_of("torch") and (image := next((image for image in images if "torch" in image), "")):
-        raise source.wrong(
-            images[image], f'installs no torch; that of "{show(image)}" is not known here: give pip freeze of the image'
-        )
+    read = read_lines(source, pythons_of(stated, stated=python, source=source), lines)
     return replace(read, kind="Dockerfile", is_whole=False)
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    return _NAMED.sub(lambda match: values.get(match[1]) or match[2] or match[0], text)
-
-
 def _wishes(arguments: str) -> Iterator[str]:
-    """The requirements and indexes among the arguments of pip or uv."""
-    try:
-        words = iter(shlex.split(arguments))
-    except ValueError:  # a quotation without its end
-        words = iter(arguments.split())
-    for word in words:
-        option, _, value = word.lstrip("-").partition("=")
-        if not word.startswith("-"):
-            yield from [word] if _WISH.fullmatch(word) or _PLACE.match(word) else []
-        elif _SHORT.get(option, option) in _WITH_VALUE:
-            value = value or next(words, "")
-            name = _SHORT.get(option, option)
-            if name == _OF_BACKEND and value != "auto":
-                yield f"--extra-index-url {index_of_variant(value)}"
-            elif name in {*_INDEXES, "index", "default-index"}:
-                yield f"--extra-index-url {value}"
-            elif name == "requirement":
-                yield f"-r {value}"
+    """The requirements, indexes and included files among the arguments of pip or uv."""
+    for index, file in _KEPT_OPTION.findall(arguments):
+        yield f"-r {file}" if file else f"--extra-index-url {index}"
+    for word in re.sub(r"[\"']", " ", _KEPT_OPTION.sub(" ", arguments)).split():
+        wish = _WISH.fullmatch(word)
+        if wish or _PLACE.match(word):
+            yield wish["name"] if wish and "$" in word else word
 
 
 def _logical_lines(source: Source) -> Iterator[tuple[int, str]]:

@@ -116,9 +116,9 @@ class ResolvedBuild:
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
     `gpus` and `driver` are the environment's. `platforms` are those that were stated, with the words that do (none: it
-    is taken as Linux x86-64). `python` is the stated one. `torch` names the torch that is asked about as `resolve_build` takes it; empty where a
-    version does not say all that decided. `refusals` are facts of wheels for which it cannot be installed, or not be imported, as
-    it is stated: `no_wheel`, `pair_refused`.
+    is taken as Linux x86-64). `python` is the stated one. `torch` names the torch that is asked about, as
+    `resolve_build` takes it; empty where a version does not say all that decided. `refusals` are facts of wheels for
+    which it cannot be installed, or not be imported, as it is stated: `no_wheel`, `pair_refused`.
     """
 
     build: str | None
@@ -241,10 +241,10 @@ def _name_in_address(stated: StatedEnvironment) -> str:
 
 def _next_step(stated: StatedEnvironment) -> Iterator[Message]:
     """What to ask where a machine is stated, and no torch."""
-    if not stated.all_of(_TORCH) and (stated.gpus or stated.driver):
-        options = [f'--gpu "{stated.gpus[0]}"'] if stated.gpus else []
-        options += [f"--driver {stated.driver}"] if stated.driver else []
-        yield Message("torch_of_machine", command=f"knowngood wheels torch {' '.join(options)}")
+    options = "".join(f' --gpu "{gpu}"' for gpu in stated.gpus[:1])
+    options += f" --driver {stated.driver}" if stated.driver else ""
+    if options and not stated.all_of(_TORCH):
+        yield Message("torch_of_machine", command=f"knowngood wheels torch{options}")
 
 
 def _refusals(stated: StatedEnvironment, platforms: Mapping[str, str], catalogue: _Catalogue) -> Iterator[Message]:

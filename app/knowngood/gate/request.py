@@ -168,9 +168,7 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
     if not request.build and request.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
     if request.groups and request.environment is None:
-        raise BadField(
-            "groups", "names extras and groups of a file; give a pyproject.toml or a lock as the environment"
-        )
+        raise BadField("groups", "names extras and groups of a file; give one as the environment")
     policy = _policy(request, knowledge)
     resolved, base = _resolved(request, knowledge, policy)
     named = policy.hardware or resolved.gpus  # the GPUs that a pasted environment names are the hardware asked about

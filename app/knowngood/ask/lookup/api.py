@@ -1,15 +1,17 @@
 """`/api/v1/environment`: what `knowngood env` says of an environment whose versions an address names."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from knowngood.ask.lookup.service import EnvironmentAnswer, EnvironmentDocument, answer_environment, document_of
+from knowngood.ask.lookup.service import EnvironmentAnswer, answer_environment
 from knowngood.domain.builds.build_names import read_build_name
 from knowngood.domain.hardware_names import hardware_named
 from knowngood.environments.source import show
+from knowngood.gate.renderers import MEDIA, Form
+from knowngood.gate.renderers.json import dumped
 from knowngood.gate.request import AttachedFile, BadField, GateRequest, about
 from knowngood.matrix.overview.selection import Names, Words
 from knowngood.move.upgrade.constraints import read_driver
@@ -22,8 +24,6 @@ _PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]{0,80}(?:==[\w.!+-]{1,60})?", re.ASCII)
 
 class EnvironmentQuery(BaseModel):
     """An environment by its versions alone: no path, no host, no index."""
-
-    model_config = ConfigDict(extra="ignore")
 
     build: Annotated[Words, Field(description="The build id, or the version of torch: 2.7.1+cu126")] = ""
     python: Annotated[Words, Field(description="3.12; empty: as the build says, else open")] = ""
@@ -43,25 +43,24 @@ class EnvironmentQuery(BaseModel):
             name = read_build_name(self.build)
         with about("driver"):
             driver = read_driver(self.driver)
+        if bad := next((package for package in self.has if not _PACKAGE.fullmatch(package)), ""):
+            raise BadField("has", f'"{show(bad)}" is no package; write xformers or xformers==0.0.31.post1')
+        named = {text: hardware_named(text) for text in self.hardware}
+        gpus = [gpu.name for gpu in named.values() if gpu and gpu.name != gpu.hardware]
         lines = [f"PyTorch version: {name.torch}", *([f"Nvidia driver version: {driver}"] if driver else [])]
-        lines += [f"[pip3] triton=={name.triton}"] if name.triton else []
-        for package in self.has:
-            if not _PACKAGE.fullmatch(package):
-                raise BadField("has", f'"{show(package)}" is no package; write xformers or xformers==0.0.31.post1')
-            lines += [f"[pip3] {package}"] if "==" in package else []
-        named = [hardware_named(text) for text in self.hardware]
-        gpus = [gpu.name for gpu in named if gpu and gpu.name != gpu.hardware]
-        are_gpus = len(gpus) == len(self.hardware)
-        lines += [f"GPU {at}: {gpu}" for at, gpu in enumerate(gpus)] if are_gpus else []
+        lines += [f"GPU {at}: {gpu}" for at, gpu in enumerate(gpus)]
+        lines += [f"[pip3] {package}" for package in [f"triton=={name.triton}" if name.triton else "", *self.has]]
         return GateRequest(
             environment=AttachedFile("\n".join(lines)),
             python=self.python or name.python or "",
             platform=self.platform,
-            hardware=() if are_gpus else tuple(self.hardware),
+            hardware=tuple(self.hardware) if len(gpus) < len(named) else (),
         )
 
 
-@router.get("/environment", response_model=EnvironmentDocument)
+@router.get("/environment", response_model=dict[str, Any])
 def environment(context: Context, query: Annotated[EnvironmentQuery, Query()]) -> Response:
-    """What is known of an environment: which tested build it is, what fails there, worst first, and what wheels say."""
-    return context.answer_from(lambda _: context.json(document_of(query.answer(context))))
+    """What is known of an environment, as `knowngood env --json` has it: which tested build it is, what fails there,
+    worst first, and what wheels say.
+    """
+    return context.answer_from(lambda _: context.ruling(dumped(query.answer(context).document), MEDIA[Form.JSON], {}))

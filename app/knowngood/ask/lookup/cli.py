@@ -1,12 +1,11 @@
 """`knowngood issue`, `find` and `env`."""
 
-import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from knowngood.ask.lookup.service import IssueAnswer, answer_environment, answer_issue, document_of
+from knowngood.ask.lookup.service import IssueAnswer, answer_environment, answer_issue
 from knowngood.ask.lookup.text import environment_text, issue_text, query_of, search_text
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import SearchAnswer, SearchIndex, search
@@ -22,7 +21,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.environments.installed import state_here
 from knowngood.environments.running_hardware import hardware_here
 from knowngood.gate.asking import environment_of, is_stated
-from knowngood.gate.renderers.json import as_json
+from knowngood.gate.renderers.json import dumped
 from knowngood.gate.request import GateRequest, read_request
 from knowngood.query.cli import read_query_option
 from knowngood.store.knowledge.model import Knowledge
@@ -66,7 +65,7 @@ def issue(
     is_named = is_stated(environment)
     is_asked = is_named or any(pin.name == "torch" for pin in state_here().pins)
     answer = answer_issue(entry, _request(environment) if is_asked else None, knowledge, now)
-    sys.stdout.write(_dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer))
+    sys.stdout.write(dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer))
     return Exit.OK if answer.ruling.build or not is_named else Exit.INSUFFICIENT
 
 
@@ -101,29 +100,26 @@ def env(
         return _several(files, knowledge, environment, as_json=as_json)
     environment["requirements"] = files[0] if files else environment["requirements"]
     answer = answer_environment(_request(environment), knowledge, datetime.now(UTC))
-    sys.stdout.write(_dumped(document_of(answer)) if as_json else environment_text(answer, in_full=in_full))
+    sys.stdout.write(dumped(answer.document) if as_json else environment_text(answer, in_full=in_full))
     return Exit.OK if answer.ruling.build else Exit.INSUFFICIENT
 
 
 def _several(files: Sequence[str], knowledge: Knowledge, environment: dict[str, Any], *, as_json: bool) -> Exit:
     """Answer for each file; one that cannot be read takes nothing from the others."""
-    from knowngood.ask.lookup.several import NamedEnvironment, several_text, with_destination, worst_first
+    from knowngood.ask.lookup.several import Row, row_of, several_text, worst_first
 
-    now, every = datetime.now(UTC), list[NamedEnvironment]()
+    now, found = datetime.now(UTC), list[Row]()
     for file in dict.fromkeys(files):
         try:
             answer = answer_environment(_request({**environment, "requirements": file}), knowledge, now)
-            every.append(with_destination(NamedEnvironment(file, answer), knowledge, environment["hardware"]))
+            found.append(row_of(file, answer, knowledge, environment["hardware"]))
         except BadRequest as error:
-            every.append(NamedEnvironment(file, None, getattr(error, "message", str(error))))
-    listed = [
-        {"file": named.file, "problem": named.problem, "go_to": named.go_to}
-        | (vars(document_of(named.answer)) if named.answer else {})
-        for named in worst_first(every)
-    ]
-    sys.stdout.write(_dumped(listed) if as_json else several_text(every))
-    codes = {named.code for named in every}
-    return next(code for code in (Exit.USAGE, Exit.INSUFFICIENT, Exit.OK) if code in codes)
+            found.append({"file": file, "problem": getattr(error, "message", str(error))})
+    rows = worst_first(found)
+    sys.stdout.write(dumped(rows) if as_json else several_text(rows))
+    if any("problem" in row for row in rows):
+        return Exit.USAGE
+    return Exit.OK if all(row["build"] for row in rows) else Exit.INSUFFICIENT
 
 
 @command(
@@ -146,7 +142,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
     if as_json:
         from knowngood.matrix.schemas import issues_body
 
-        sys.stdout.write(_dumped({**issues_body(issues).model_dump(mode="json"), "search": answer}))
+        sys.stdout.write(dumped({**issues_body(issues).model_dump(mode="json"), "search": answer}))
     else:
         sys.stdout.write(search_text(answer, issues, known, text))
     return Exit.USAGE if answer.note.key == "unreadable_query" else Exit.OK
@@ -201,8 +197,3 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
             if reason.elsewhere
         ],
     }
-
-
-def _dumped(body: object) -> str:
-    text = json.dumps(body, default=as_json, ensure_ascii=False, indent=2)
-    return text.encode("utf-8", "replace").decode() + "\n"

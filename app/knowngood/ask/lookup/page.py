@@ -4,6 +4,7 @@ What is pasted is held by its request alone. The address of an answer names vers
 driver, the platform, and the packages that issues or wheels are about.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Response
 
 from knowngood.ask.lookup.api import EnvironmentQuery
-from knowngood.ask.lookup.service import EnvironmentAnswer, EnvironmentCounts, answer_environment, help_of
+from knowngood.ask.lookup.service import EnvironmentAnswer, answer_environment, help_of
 from knowngood.ask.lookup.several import upgrade_request
 from knowngood.domain.builds.platforms import LINUX, platform_words
 from knowngood.domain.grouping import grouped
@@ -72,9 +73,7 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
     request = upgrade_request(answer, knowledge, query.hardware)
     stated = {name: getattr(request, name) for name in ("python", "platform", "hardware", "driver", "has")}
     lost = {fact.name.partition(" ")[0] for fact in answer.facts if fact.holds is False} & {*resolved.packages}
-    is_whole = len(resolved.platforms) <= 1 and all(
-        f"{name}=={resolved.packages[name]}" in request.has for name in lost
-    )
+    is_whole = len(resolved.platforms) <= 1 and lost <= {has.partition("==")[0] for has in request.has}
     asked = urlencode({name: value for name, value in {"build": resolved.torch, **stated}.items() if value}, doseq=True)
     return {
         "link": EnvironmentQuery(build=resolved.torch, **stated),
@@ -99,7 +98,7 @@ def _code_of(workaround: MeasuredWorkaround) -> str:
     return next(code, workaround.title)
 
 
-def own_environment(context: RequestContext) -> tuple[str, EnvironmentCounts] | None:
+def own_environment(context: RequestContext) -> tuple[str, Mapping[str, int]] | None:
     """The address of the environment that the reader chose, with what fails there; None where they chose none that is
     tested.
     """

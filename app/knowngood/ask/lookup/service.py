@@ -4,10 +4,10 @@ is no second rule for it.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 from packaging.version import Version
 
@@ -28,10 +28,9 @@ from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.wheels.answer import find_wheel
 from knowngood.environments.wheels.refusals import is_made_for, newest_beside, torch_bounds
 from knowngood.environments.wheels.table import WheelTable, wheels_of
-from knowngood.gate.decision import Reason, Refusal, Ruling, decide
+from knowngood.gate.decision import Reason, Ruling, decide
 from knowngood.gate.question import FAILURES, UNKNOWN, GateQuestion
 from knowngood.gate.request import GateRequest, read_question
-from knowngood.serialization.message_field import MessageField
 from knowngood.store.knowledge.model import Knowledge
 
 
@@ -54,30 +53,9 @@ class WheelFact:
     """
 
     name: str
-    says: MessageField
+    says: Message
     holds: bool | None
     fix: str = ""
-
-
-@dataclass(frozen=True)
-class EnvironmentCounts:
-    """Issues, each counted once. Of those that are `failing`: `silent` give wrong numbers without an error; `works` have
-    a workaround that works here, `untried` one that was not tried here, `partial` one that helps in part, and for
-    `unhelped` none was found. `run` answers were run on the hardware that was named, the others on the CPU. `on_cpu`
-    more fail for code that is compiled for the CPU.
-    """
-
-    failing: int
-    silent: int
-    works: int
-    untried: int
-    partial: int
-    unhelped: int
-    passing: int
-    not_known: int
-    run: int
-    from_cpu: int
-    on_cpu: int
 
 
 @dataclass(frozen=True)
@@ -103,60 +81,51 @@ class EnvironmentAnswer:
         workaround.
         """
         worst = {reason.issue: reason for reason in reversed(self.of(*FAILURES))}
-        return tuple(sorted(worst.values(), key=_first_to_do))
-
-    @cached_property
-    def counts(self) -> EnvironmentCounts:
-        helped = Counter(map(help_of, self.failing))
-        passing, unknown = ({reason.issue for reason in self.of(*verdicts)} for verdicts in _OTHERS)
-        answers = {reason.issue: reason for reason in self.of(*FAILURES, Verdict.NOT_AFFECTED)}.values()
-        run = sum(all(ground.hardware == reason.hardware for ground in reason.grounds) for reason in answers)
-        return EnvironmentCounts(
-            failing=len(self.failing),
-            silent=sum(reason.silent for reason in self.failing),
-            **{name: helped[label] for name, label in _HELPED.items()},
-            passing=len(passing - {reason.issue for reason in self.failing}),
-            not_known=len(unknown - {reason.issue for reason in self.failing}),
-            run=run,
-            from_cpu=len(answers) - run,
-            on_cpu=self.on_cpu,
+        return tuple(
+            sorted(
+                worst.values(),
+                key=lambda one: (not one.silent, -SEVERITY_RANK[one.severity], not has_workaround(one), one.issue),
+            )
         )
 
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """Numbers of issues, each counted once. Of those that are `failing`: `silent` give wrong numbers without an
+        error, and by what is known to help each is one of `works` (here), `untried` (here), `partial` and `unhelped`.
+        `run` answers were run on the hardware that was named, the others are `from_cpu`. `on_cpu` more fail for code
+        that is compiled for the CPU.
+        """
+        helped = Counter(map(help_of, self.failing))
+        answers = {reason.issue: reason for reason in self.of(*FAILURES, Verdict.NOT_AFFECTED)}
+        run = sum(all(one.hardware == reason.hardware for one in reason.grounds) for reason in answers.values())
+        failing = {reason.issue for reason in self.failing}
+        return {
+            "failing": len(failing),
+            "silent": sum(reason.silent for reason in self.failing),
+            **{name: helped[label] for name, label in _HELPED.items()},
+            "passing": len({reason.issue for reason in self.of(Verdict.NOT_AFFECTED)} - failing),
+            "not_known": len({reason.issue for reason in self.of(*UNKNOWN)} - failing),
+            "run": run,
+            "from_cpu": len(answers) - run,
+            "on_cpu": self.on_cpu,
+        }
 
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentDocument:
-    """An environment as JSON: the gate's document about all issues, without a decision, which would need a policy.
-
-    `concerned` are the packages that some issue concerns, `holding` those that hold torch back, with what they ask for.
-    """
-
-    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}
-
-    asked: str
-    build: str | None
-    nearest: tuple[str, ...]
-    hardware: tuple[str, ...]
-    notes: tuple[str, ...]
-    refusals: tuple[Refusal, ...]
-    known_at: datetime | None
-    reasons: tuple[Reason, ...]
-    pythons: tuple[str, ...]
-    is_assumed: bool
-    packages: Mapping[str, str]
-    concerned: Mapping[str, str]
-    holding: Mapping[str, str]
-    facts: tuple[WheelFact, ...]
-    counts: EnvironmentCounts
+    @property
+    def document(self) -> dict[str, Any]:
+        """Its JSON: the gate's document about all issues, without a decision, which would need a policy."""
+        names = ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
+        return {
+            **{name: getattr(self.ruling, name) for name in names},
+            "pythons": self.resolved.pythons,
+            "is_assumed": self.resolved.is_assumed,
+            "packages": self.resolved.packages,
+            "concerned": self.packages,
+            "holding": self.holding,
+            "facts": self.facts,
+            "counts": self.counts,
+        }
 
 
-def document_of(answer: EnvironmentAnswer) -> EnvironmentDocument:
-    own = {field.name for field in fields(EnvironmentDocument)}
-    values = {**vars(answer.resolved), **vars(answer.ruling), "facts": answer.facts, "counts": answer.counts}
-    values |= {"packages": answer.resolved.packages, "concerned": answer.packages, "holding": answer.holding}
-    return EnvironmentDocument(**{name: value for name, value in values.items() if name in own})
-
-
-_OTHERS = ((Verdict.NOT_AFFECTED,), UNKNOWN)
 _HELPED = {
     "works": StatusLabel.WORKAROUND,
     "untried": StatusLabel.UNTRIED,
@@ -167,16 +136,12 @@ _HELPED = {
 
 def help_of(reason: Reason) -> StatusLabel:
     """What helps against a failure, as the status that it would have if it always failed."""
-    verdicts = {workaround.verdict for workaround in reason.workarounds}
-    if WorkaroundVerdict.EFFECTIVE in verdicts:
+    if has_workaround(reason):
         return StatusLabel.WORKAROUND
     if reason.works_on or reason.sign is StatusLabel.UNTRIED:
         return StatusLabel.UNTRIED
-    return StatusLabel.PARTIAL if WorkaroundVerdict.PARTIAL in verdicts else StatusLabel.FAILS
-
-
-def _first_to_do(reason: Reason) -> tuple[bool, int, bool, str]:
-    return (not reason.silent, -SEVERITY_RANK[reason.severity], not has_workaround(reason), reason.issue)
+    is_partial = any(workaround.verdict == WorkaroundVerdict.PARTIAL for workaround in reason.workarounds)
+    return StatusLabel.PARTIAL if is_partial else StatusLabel.FAILS
 
 
 def answer_issue(issue: Issue, wanted: GateRequest | None, knowledge: Knowledge, now: datetime) -> IssueAnswer:
@@ -217,54 +182,47 @@ def answer_environment(request: GateRequest, knowledge: Knowledge, now: datetime
 
 def _failing_on_cpu(question: GateQuestion) -> set[str]:
     """The issues that fail on the CPU, where a question is about GPUs alone."""
-    named = question.policy.hardware
-    if not (question.build and named and CPU_CLASS in question.known.hardware) or CPU_CLASS in named:
+    named, known = question.policy.hardware, question.known
+    if not (question.build and named and CPU_CLASS in known.hardware) or CPU_CLASS in named:
         return set()
     ruling = decide(replace(question, policy=replace(question.policy, hardware=(CPU_CLASS,))))
-    return {
-        reason.issue
-        for reason in ruling.reasons
-        if reason.verdict in FAILURES and not question.known.issues[reason.issue].is_smoke
-    }
+    failing = {reason.issue for reason in ruling.reasons if reason.verdict in FAILURES}
+    return {issue for issue in failing if not known.issues[issue].is_smoke}
 
 
 def _facts(question: GateQuestion, python: str, gpus: Sequence[str]) -> Iterator[WheelFact]:
     """What is refused first, then what is known to hold. `gpus` are the words for the hardware."""
     resolved, known, table = question.resolved, question.known, wheels_of(question.known)
-    torch = read_build_name(resolved.build or resolved.torch).torch if resolved.build or resolved.torch else None
+    if not (named := resolved.build or resolved.torch):
+        return
+    torch, wheel = read_build_name(named).torch, known.builds.get(resolved.build or "")
     for fact in resolved.refusals:
-        name = str(fact.values.get("name", f"torch {torch}"))
-        yield WheelFact(name, fact.values["said"], holds=False, fix=_fix(fact, name, torch, python, table))
-    for class_ in question.policy.hardware:
+        name = str(fact.values.get("name", f"torch {torch.public}"))
+        yield WheelFact(name, fact.values["said"], holds=False, fix=_fix(name, torch, python, table))
+    for class_ in (class_ for class_ in question.policy.hardware if class_.startswith("cuda-")):
         gpu = next((gpu for gpu in gpus if class_named(gpu, known.hardware) == class_), class_)
-        wheel = known.builds.get(resolved.build or "")
-        if not class_.startswith("cuda-") or not torch:
-            continue
         serves = known.serves(wheel, class_) if wheel else None
-        against = known.against(wheel, class_) if serves is not True else None
-        yield WheelFact(gpu, against or Message("has_code"), holds=serves if against else True)
+        yield WheelFact(gpu, Message("has_code") if serves else known.against(wheel, class_) or NOTHING, holds=serves)
         if resolved.driver and wheel and serves is not False:
-            runs = driver_runs(wheel, resolved.driver)
-            says = Message("driver_runs", found=wheel.cuda or "-") if runs else driver_objection(wheel, resolved.driver)
-            yield WheelFact(f"driver {resolved.driver}", says or NOTHING, holds=runs)
-    if torch and not set(resolved.platforms) <= {LINUX}:
+            says = driver_objection(wheel, resolved.driver) or Message("driver_runs", found=wheel.cuda or "-")
+            yield WheelFact(f"driver {resolved.driver}", says, holds=driver_runs(wheel, resolved.driver))
+    if not set(resolved.platforms) <= {LINUX}:
         found = find_wheel("torch", torch.public, python, next(iter(resolved.platforms)), table)
         yield from [WheelFact("wheel", found.why, holds=True)] if found.exists else []
-    elif torch:
-        for package, version in resolved.packages.items():
-            if is_made_for(package, version, torch, python, table):
-                yield WheelFact(f"{package} {version}", Message("goes_with_torch", torch=str(torch)), holds=True)
+        return
+    for package, version in resolved.packages.items():
+        if is_made_for(package, version, torch, python, table):
+            yield WheelFact(f"{package} {version}", Message("goes_with_torch", torch=str(torch)), holds=True)
 
 
-def _fix(fact: Message, name: str, torch: Version | None, python: str, table: WheelTable) -> str:
-    if not torch:
-        return ""
-    if fact.key == "pair_refused":
-        package = name.partition(" ")[0]
-        fitting = newest_beside(package, torch, python, table)
-        return f"pip install {package}=={fitting}" if fitting else ""
-    changes = find_wheel("torch", torch.public, python, LINUX, table).changes
-    return changes[0].command if changes else ""
+def _fix(name: str, torch: Version, python: str, table: WheelTable) -> str:
+    """The command that installs what goes with this torch; of torch itself the nearest that there is."""
+    package, _, _ = name.partition(" ")
+    if package == "torch":
+        changes = find_wheel(package, torch.public, python, LINUX, table).changes
+        return changes[0].command if changes else ""
+    fitting = newest_beside(package, torch, python, table)
+    return f"pip install {package}=={fitting}" if fitting else ""
 
 
 def _worst_first(reason: Reason) -> tuple[bool, int, bool, bool, str, str]:

@@ -148,7 +148,7 @@ def _first(answer: EnvironmentAnswer) -> str:
         return f"{refused}. {untested}" if refused else untested
     if any(refusal.hardware for refusal in ruling.refusals):
         return f"{refused}. Nothing is known to run on this GPU."
-    failing, unknown = answer.failing, answer.counts.not_known
+    failing, unknown = answer.failing, answer.counts["not_known"]
     sentence = f"no known issue fails here, and {unknown} are not known"
     if failing:
         silent = sum(reason.silent for reason in failing)

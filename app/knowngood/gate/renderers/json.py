@@ -22,6 +22,12 @@ def dump_decision(ruling: Ruling, base: str = "") -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def dumped(body: object) -> str:
+    """An answer that holds parts of a ruling, for people to read too."""
+    text = json.dumps(body, default=as_json, ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "replace").decode() + "\n"
+
+
 def as_json(value: object, base: str = "") -> Any:  # noqa: ANN401 - whatever JSON is made of
     """A part of a ruling as `json.dumps` takes it, for its `default`."""
     if isinstance(value, datetime):
