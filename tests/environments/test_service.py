@@ -91,8 +91,11 @@ def led(reader: TestClient, path: str, **form: str) -> dict[str, str]:
 def test_a_pasted_environment_is_the_same_build_at_every_door(
     reader: TestClient, text: str, build: str, gpu: str
 ) -> None:
-    searched = led(reader, "/search", q=text)
-    assert (searched["mine"], searched.get("gpu", "")) == (build, gpu)
+    url = reader.get("/api/v1/search", params={"q": text}).json()["hits"][0]["url"]
+    assert url == asking("/environment", build=build, hardware=gpu)
+    page = reader.post("/search", data={"q": text}, follow_redirects=True)
+    assert page.url.path == "/environment"
+    assert f"--base {build}" in page.text
 
     reader.post("/my-build", data={"environment": text})
     assert (reader.cookies["build"].strip('"'), reader.cookies.get("hardware", "")) == (build, gpu)
@@ -107,8 +110,11 @@ def test_a_pasted_environment_is_the_same_build_at_every_door(
 def test_what_is_no_build_is_refused_in_the_same_words_at_every_door(
     reader: TestClient, text: str, why: str, near: str
 ) -> None:
+    page = reader.post("/search", data={"q": text}, follow_redirects=True)
+    assert why in unescape(page.text)
+    assert quote(near) in page.text.replace("+", "%2B")
     said = []
-    for path, field in (("/search", "q"), ("/my-build", "environment"), ("/upgrade", "environment")):
+    for path, field in (("/my-build", "environment"), ("/upgrade", "environment")):
         answer = reader.post(path, data={field: text})
         said.append(unescape(re.findall(r'<p class="banner"[^>]*>([^<]+)', answer.text)[0]))
         page = answer.text.replace("+", "%2B")

@@ -193,7 +193,7 @@ def read_poetry_lock(source: Source, data: Table, python: str) -> StatedEnvironm
     pythons = pythons_of(data.table("metadata").text("python-versions"), stated=python, source=source)
     named = [(table, checked_name(table.text("name"), table)) for table in data.tables("package")]
     names = [*data.table("extras").values, *chain.from_iterable(table.texts("groups") for table, _ in named)]
-    chosen = [_MAIN, *source.chosen(name for name in names if name != _MAIN)]
+    chosen = {_MAIN, *source.chosen(name for name in names if name != _MAIN)} if source.groups else set[str]()
     pins = (
         (_poetry_pin(table, name), on)
         for table, name in named
@@ -203,13 +203,13 @@ def read_poetry_lock(source: Source, data: Table, python: str) -> StatedEnvironm
 
 
 def _poetry_markers(table: Table, chosen: Collection[str]) -> list[str]:
-    """One marker for all groups of a package, or one for each: any of those that are installed will do."""
-    groups = table.texts("groups")
-    if groups and not {*map(canonical, groups)} & {*chosen}:
+    """One marker for all groups of a package, or one for each: any of the `chosen` ones will do (none: any at all)."""
+    groups = {*map(canonical, table.texts("groups"))}
+    if groups and chosen and not groups & {*chosen}:
         return []
     if isinstance(table.values.get("markers"), dict):
         markers = table.table("markers")
-        return [markers.text(group) for group in markers.values if canonical(group) in chosen]
+        return [markers.text(group) for group in markers.values if not chosen or canonical(group) in chosen]
     return [table.text("markers")]
 
 

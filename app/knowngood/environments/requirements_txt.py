@@ -1,7 +1,7 @@
 """`pip freeze` and requirements.txt, `pip list` as a table and as JSON, and the `pip install` of a Dockerfile."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from knowngood.environments.python_markers import narrow, of_wheel, pythons_of, state
@@ -144,13 +144,17 @@ def read_dockerfile(source: Source, python: str) -> StatedEnvironment:
         if given := _VALUES.match(text):
             values |= _VALUE.findall(given[1])
             continue
-        filled = _NAMED.sub(lambda match, values=values: values.get(match[1]) or match[2] or match[0], text)
+        filled = _filled(text, values)
         pythons |= {*_PYTHON_IMAGE.findall(filled)}
         commands = () if text.startswith("#") else _INSTALL.findall(filled)
         lines += [(line, wish) for arguments in commands for wish in _wishes(arguments)]
     stated = f"=={pythons.pop()}.*" if len(pythons) == 1 else ""
     read = read_lines(source, pythons_of(stated, stated=python, source=source), lines)
     return replace(read, kind="Dockerfile", is_whole=False)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return _NAMED.sub(lambda match: values.get(match[1]) or match[2] or match[0], text)
 
 
 def _wishes(arguments: str) -> Iterator[str]:

@@ -326,8 +326,8 @@ def resolve_build(
     other = why_not_tested(platforms or {})
     resolved = ResolvedBuild(None, question.description, (quoted(other),)) if other else _settle(question, catalogue)
     refusals = tuple(_no_wheel(torch, question.pythons, platforms or {}, catalogue))
-    stated = {"torch": name.text.partition("~py")[0], "python": known or ""}
-    return replace(resolved, platforms=platforms or {}, refusals=refusals, **stated)
+    resolved = replace(resolved, platforms=platforms or {}, refusals=refusals)
+    return replace(resolved, torch=name.text.partition("~py")[0], python=known or "")
 
 
 def _describe_name(name: BuildName, python: str) -> str:

@@ -165,8 +165,7 @@ class Table:
 
     def texts(self, key: str) -> list[str]:
         value = self.values.get(key, [])
-        is_list = isinstance(value, list) and len(value) <= MOST_PACKAGES
-        if not (is_list and all(isinstance(text, str) for text in value)):
+        if not (isinstance(value, list) and len(value) <= MOST_PACKAGES and all(isinstance(one, str) for one in value)):
             raise self.wrong(f"{key} is no list of texts; write the file anew with its tool")
         return list(value)
 

@@ -101,24 +101,25 @@ def test_a_pasted_error_is_explained_where_it_was_pasted(client: TestClient) -> 
 @pytest.mark.parametrize("text", [FREEZE, COLLECTED])
 def test_a_pasted_environment_leads_to_its_build(client: TestClient, text: str) -> None:
     status, address = sent(client, text)
-    assert status == 303
-    assert address.startswith("/?mine=torch-2.7.1%2Bcu126")
-    assert ("gpu=H100" in address) is (text == COLLECTED)
+    assert (status, address) == (307, "/environment")
+    page = client.post("/environment", content=urlencode({"q": text}), headers=FORM)
+    assert page.headers["cache-control"] == "no-store"
+    assert 'href="/environment?build=2.7.1%2Bcu126' in page.text
+    assert ("hardware=H100" in page.text) is (text == COLLECTED)
 
 
 def test_of_several_gpus_in_a_pasted_environment_the_worst_counts_and_is_named(client: TestClient) -> None:
     several = f"{COLLECTED}GPU 1: NVIDIA GeForce RTX 5090\n"
-    answer = client.post("/search", content=urlencode({"q": several}), headers=FORM, follow_redirects=False)
-    assert answer.status_code == 200
-    assert "Several kinds of GPU are named (H100, RTX 5090), and the worst counts: RTX 5090." in answer.text
-    assert 'href="/?mine=torch-2.7.1%2Bcu126&amp;gpu=RTX+5090"' in answer.text
+    answer = client.get("/api/v1/search", params={"q": several}).json()
+    assert answer["note"] == "Several kinds of GPU are named (H100, RTX 5090), and the worst counts: RTX 5090."
+    assert answer["hits"][0]["url"] == "/environment?build=torch-2.7.1%2Bcu126&hardware=RTX+5090"
 
 
 def test_an_environment_of_no_tested_build_names_those_near(client: TestClient) -> None:
-    answer = client.post("/search", content=urlencode({"q": "torch==2.7.3\nnumpy==2.0.0"}), headers=FORM)
+    answer = client.post("/environment", content=urlencode({"q": "torch==2.7.3\nnumpy==2.0.0"}), headers=FORM)
     assert answer.status_code == 200
-    assert "No build here is this environment" in answer.text
-    assert "/releases/2.7.1" in answer.text
+    assert "no tested build is this environment" in answer.text
+    assert "/environment?build=torch-2.7.1%2Bcu126" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def environment(context: Context, query: Annotated[EnvironmentQuery, Query()]) -
 
 @router.post(ENVIRONMENT)
 def pasted_environment(context: Context, form: Form) -> Response:
-    return uncached(_page(context, EnvironmentQuery(), form.get("q", "")))
+    return uncached(_page(context, EnvironmentQuery(hardware=[], has=[]), form.get("q", "")))
 
 
 def _page(context: RequestContext, query: EnvironmentQuery, text: str = "") -> Response:
@@ -112,4 +112,4 @@ def own_environment(context: RequestContext) -> tuple[str, Mapping[str, int]] | 
 
 def _own(context: RequestContext) -> EnvironmentQuery:
     mine = context.mine
-    return EnvironmentQuery(build=mine.build, hardware=[mine.hardware] if mine.hardware else [])
+    return EnvironmentQuery(build=mine.build, hardware=[mine.hardware] if mine.hardware else [], has=[])

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from packaging.version import Version
 
 from knowngood.domain.builds.architectures import driver_objection, driver_runs
 from knowngood.domain.builds.build_names import read_build_name
-from knowngood.domain.builds.platforms import LINUX
+from knowngood.domain.builds.platforms import LINUX, PLATFORMS
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import ALL, SEVERITY_RANK
@@ -27,7 +27,7 @@ from knowngood.domain.vocabulary import StatusLabel
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.wheels.answer import find_wheel
 from knowngood.environments.wheels.refusals import is_made_for, newest_beside, torch_bounds
-from knowngood.environments.wheels.table import WheelTable, wheels_of
+from knowngood.environments.wheels.table import PYTHONS, WheelTable, wheels_of
 from knowngood.gate.decision import Reason, Ruling, decide
 from knowngood.gate.question import FAILURES, UNKNOWN, GateQuestion
 from knowngood.gate.request import GateRequest, read_question
@@ -175,7 +175,7 @@ def answer_environment(request: GateRequest, knowledge: Knowledge, now: datetime
         {name: packages[name] for name in sorted(concerned)},
         torch_bounds(packages, python, wheels_of(known)),
         replace(ruling, reasons=tuple(sorted(reasons, key=_worst_first))),
-        tuple(_facts(question, python, [*question.resolved.gpus, *request.hardware])),
+        tuple(_facts(question, python if python in PYTHONS else "", [*question.resolved.gpus, *request.hardware])),
     )
     return replace(answer, on_cpu=len(_failing_on_cpu(question) - {reason.issue for reason in answer.failing}))
 
@@ -198,7 +198,7 @@ def _facts(question: GateQuestion, python: str, gpus: Sequence[str]) -> Iterator
     torch, wheel = read_build_name(named).torch, known.builds.get(resolved.build or "")
     for fact in resolved.refusals:
         name = str(fact.values.get("name", f"torch {torch.public}"))
-        yield WheelFact(name, fact.values["said"], holds=False, fix=_fix(name, torch, python, table))
+        yield WheelFact(name, cast("Message", fact.values["said"]), holds=False, fix=_fix(name, torch, python, table))
     for class_ in (class_ for class_ in question.policy.hardware if class_.startswith("cuda-")):
         gpu = next((gpu for gpu in gpus if class_named(gpu, known.hardware) == class_), class_)
         serves = known.serves(wheel, class_) if wheel else None
@@ -206,12 +206,12 @@ def _facts(question: GateQuestion, python: str, gpus: Sequence[str]) -> Iterator
         if resolved.driver and wheel and serves is not False:
             says = driver_objection(wheel, resolved.driver) or Message("driver_runs", found=wheel.cuda or "-")
             yield WheelFact(f"driver {resolved.driver}", says, holds=driver_runs(wheel, resolved.driver))
-    if not set(resolved.platforms) <= {LINUX}:
-        found = find_wheel("torch", torch.public, python, next(iter(resolved.platforms)), table)
+    platform = next(iter(resolved.platforms), LINUX)
+    if platform != LINUX and platform in PLATFORMS:
+        found = find_wheel("torch", torch.public, python, platform, table)
         yield from [WheelFact("wheel", found.why, holds=True)] if found.exists else []
-        return
     for package, version in resolved.packages.items():
-        if is_made_for(package, version, torch, python, table):
+        if platform == LINUX and is_made_for(package, version, torch, python, table):
             yield WheelFact(f"{package} {version}", Message("goes_with_torch", torch=str(torch)), holds=True)
 
 
