@@ -17,6 +17,7 @@ from knowngood.ask.lookup.service import EnvironmentAnswer, answer_environment, 
 from knowngood.ask.lookup.several import upgrade_request
 from knowngood.domain.builds.platforms import LINUX, platform_words
 from knowngood.domain.grouping import grouped
+from knowngood.domain.hardware_names import name_of_class
 from knowngood.gate.decision import MeasuredWorkaround
 from knowngood.gate.renderers.common import best_workaround, snippet_parts
 from knowngood.gate.request import AttachedFile, BadField, GateRequest
@@ -84,6 +85,7 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
         "wheel": knowledge.known.builds.get(resolved.build or ""),
         "issues": knowledge.known.issues,
         "builds": knowledge.known.builds,
+        "classes": list(map(name_of_class, answer.ruling.hardware)),
         "help_of": help_of,
         "best_of": lambda reason: best_workaround(reason) or reason.elsewhere,
         "code_of": _code_of,
