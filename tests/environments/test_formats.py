@@ -103,6 +103,12 @@ def test_a_stated_python_decides_between_the_versions_of_a_lock(python: str, bui
     assert resolve(stated, NAMES, TESTED, WHEELS).build == build
 
 
+def test_requirements_that_a_tool_calls_a_lock_are_requirements() -> None:
+    content = (FILES / "uv-compile-requirements.txt").read_bytes()
+    stated = read_environment("requirements.lock", content)
+    assert (stated.kind, stated.pins) == ("requirements.txt", recorded("uv-compile-requirements.txt").pins)
+
+
 def test_a_lock_for_other_pythons_than_the_stated_one_is_refused() -> None:
     with pytest.raises(BadEnvironment, match=r"uv.lock: is for Python >=3.11, <3.13, and Python 3.13 was stated"):
         read_environment("uv.lock", (FILES / "uv.lock").read_bytes(), python="3.13")

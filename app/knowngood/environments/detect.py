@@ -109,7 +109,8 @@ def _read_by_content(source: Source, python: str) -> StatedEnvironment:
     for is_so, read in _BY_CONTENT:
         if is_so(source):
             return read(source, python)
-    if source.name.lower().endswith((".toml", ".lock")):
+    is_pinned = _PINNED.search(source.text)  # requirements.lock of Rye and of pip-compile
+    if source.name.lower().endswith(".toml" if is_pinned else (".toml", ".lock")):
         raise source.wrong(
             0,
             "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock), and no "
@@ -159,6 +160,7 @@ def _has_in_metadata(data: Table, key: str) -> bool:
 
 _BUILT = re.compile(r"^[ \t]*FROM[ \t]+\S+|^[ \t]*RUN[ \t]+(?:.*\s)?pip3?[ \t]+install\b", re.MULTILINE)
 _PIXI = re.compile(r"^\[(?:feature\.[\w-]{1,80}\.)?(?:pypi-)?dependencies\]", re.MULTILINE)
+_PINNED = re.compile(r"^[A-Za-z0-9][\w.-]{0,80}(?:\[[\w,. -]{0,80}\])?==\d", re.MULTILINE)
 _PIXI_LOCK = re.compile(r"^environments:[ \t]*\n", re.MULTILINE)
 # In this order: a list of conda's may hold what looks like another format further down.
 _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
