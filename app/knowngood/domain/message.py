@@ -284,6 +284,11 @@ SENTENCES: Mapping[str, str] = {
     "pair_refused": "{name} {said}",
     "beside_torch": "{wanted}, and torch is {torch}",
     "asks_for": "asks for torch{specifier}",
+    "holds_torch": "{name} asks for torch{specifier}",
+    "resolves_to_newest": "for {where} uv takes torch {torch} beside these packages, the newest there is",
+    "resolves_to_older": "for {where} uv takes torch {torch} beside these packages, not {newest}, and says nothing "
+    "of it: {said}",
+    "resolves_to_nothing": "for {where} these packages cannot be installed together with any torch: {said}",
     "built_for": "was built for torch {torch}, by its own name",
     "release_allows": "{name} allows it",
     "wheel_yanked": "Its authors took it back: {reason}",

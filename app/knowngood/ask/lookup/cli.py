@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,19 @@ from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import knowledge_here, known_here
 from knowngood.cli.lazy import command
-from knowngood.cli.options import ANY_SIGNER, AS_JSON, ENVIRONMENT, HARDWARE, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag
+from knowngood.cli.options import (
+    ANY_SIGNER,
+    AS_JSON,
+    ENVIRONMENT,
+    HARDWARE,
+    PUBLIC_KEY,
+    RESOLVE,
+    SNAPSHOT_FILE,
+    argument,
+    flag,
+)
+from knowngood.domain.builds.build import DEFAULT_PYTHON
+from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
@@ -78,6 +91,7 @@ def issue(
     *ENVIRONMENT,
     HARDWARE,
     flag("--all", "in_full", help_="Print every issue with its workaround, not only what fits on a screen."),
+    RESOLVE,
     AS_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
@@ -88,6 +102,7 @@ def env(
     *,
     files: Sequence[str],
     in_full: bool,
+    resolve: bool,
     as_json: bool,
     snapshot: str,
     public_keys: Sequence[str],
@@ -100,6 +115,13 @@ def env(
         return _several(files, knowledge, environment, as_json=as_json)
     environment["requirements"] = files[0] if files else environment["requirements"]
     answer = answer_environment(_request(environment), knowledge, datetime.now(UTC))
+    if resolve:
+        from knowngood.environments.wheels.resolution import torch_beside
+
+        resolved, build = answer.resolved, knowledge.known.builds.get(answer.ruling.build or "")
+        python = build.python if build else resolved.python or DEFAULT_PYTHON
+        found = torch_beside(resolved.packages, python, next(iter(resolved.platforms), LINUX))
+        answer = replace(answer, resolution=found)
     sys.stdout.write(dumped(answer.document) if as_json else environment_text(answer, in_full=in_full))
     return Exit.OK if answer.ruling.build else Exit.INSUFFICIENT
 

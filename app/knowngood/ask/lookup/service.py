@@ -18,7 +18,7 @@ from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import ALL, SEVERITY_RANK
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.message import NOTHING, Message
+from knowngood.domain.message import NOTHING, Message, english
 from knowngood.domain.verdicts.history import History
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import telling_build, telling_class
@@ -63,6 +63,7 @@ class EnvironmentAnswer:
     """An environment, and the issues on it, worst first: `ruling` has the reasons. `packages` are those of it that some
     issue concerns, with their versions; `holding` those that hold torch back, with what they ask for (`==2.7.1`).
     `on_cpu` counts the issues that fail on the CPU alone, where the question is about GPUs.
+    `resolution` says which torch comes with all of them, where an index was asked.
     """
 
     resolved: ResolvedBuild
@@ -71,6 +72,7 @@ class EnvironmentAnswer:
     ruling: Ruling
     facts: tuple[WheelFact, ...] = ()
     on_cpu: int = 0
+    resolution: Message | None = None
 
     def of(self, *verdicts: Verdict) -> tuple[Reason, ...]:
         return tuple(reason for reason in self.ruling.reasons if reason.verdict in verdicts)
@@ -121,6 +123,7 @@ class EnvironmentAnswer:
             "packages": self.resolved.packages,
             "concerned": self.packages,
             "holding": self.holding,
+            "resolution": english(self.resolution) or None,
             "facts": self.facts,
             "counts": self.counts,
         }

@@ -201,6 +201,7 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[str]:
         ("nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""),
         ("packages", named if resolved.packages else ""),
         ("held by", "; ".join(held)),
+        ("by uv", one_line(english(answer.resolution))),
     ]
     yield from fact_lines(facts)
 

@@ -6,29 +6,26 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from time import monotonic
 
 from knowngood.ask.wheels.rules import DEFAULT_ORIGIN, check_build, listing_of
 from knowngood.cli.context import opened
 from knowngood.cli.knowledge import has_store
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import IndexUnusable
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.verdicts.outcome import TroubleCode
+from knowngood.environments.wheels.resolution import RESOLUTION_S, TRIPLES, patient
 from knowngood.settings import read_settings
 from knowngood.store.engine import may_write, unit_of_work
 from knowngood.store.evidence.changes import note_checks
 from knowngood_workers.provision.provisioner import choose_cache
 from knowngood_workers.provision.resolver import ProvisionFailure, Resolver
 from knowngood_workers.provision.simple_index import SimpleIndex
-from knowngood_workers.provision.uv_cli import Cancelled, Installer, ProcessObserver
-
-RESOLUTION_S = 120
-"""The longest that one dry resolution may take; a second is usual (2026-11-29)."""
+from knowngood_workers.provision.uv_cli import Cancelled, Installer
 
 _SAYS_NO = frozenset({TroubleCode.NO_BUILD, TroubleCode.WRONG_BUILD})
 
@@ -55,13 +52,11 @@ def check_resolved(builds: Iterable[Build]) -> Iterator[BuildCheck]:
     """Resolve each as it is provisioned, with numpy and setuptools of its date. Nothing is installed or kept."""
     with tempfile.TemporaryDirectory(prefix="knowngood-") as scratch:
         installer = Installer(choose_cache(Path(scratch), os.environ), Path(scratch))
-        resolver = Resolver(Path(scratch) / "locks", installer, "x86_64-manylinux_2_28")
+        resolver = Resolver(Path(scratch) / "locks", installer, TRIPLES[LINUX])
         for build in builds:
-            observer = ProcessObserver(is_cancelled=partial(_is_past, monotonic() + RESOLUTION_S))
+            request = EnvironmentRequest(build.id, (), (), mutates=False)
             try:
-                resolver.resolve(
-                    build, EnvironmentRequest(build.id, (), (), mutates=False), Path(sys.executable), observer
-                )
+                resolver.resolve(build, request, Path(sys.executable), patient())
             except ProvisionFailure as failure:
                 is_no = failure.trouble.code in _SAYS_NO
                 yield BuildCheck(build.id, False if is_no else None, failure.trouble.sentence)
@@ -69,10 +64,6 @@ def check_resolved(builds: Iterable[Build]) -> Iterator[BuildCheck]:
                 yield BuildCheck(build.id, None, f"its resolution took longer than {RESOLUTION_S} s")
             else:
                 yield BuildCheck(build.id, is_installable=True)
-
-
-def _is_past(moment: float) -> bool:
-    return monotonic() > moment
 
 
 def keep(checks: Iterable[BuildCheck]) -> None:

@@ -23,6 +23,7 @@ from knowngood.cli.options import (
     PATH,
     PLATFORM,
     PUBLIC_KEY,
+    RESOLVE,
     SEVERITY,
     SNAPSHOT_FILE,
     WATCH,
@@ -77,6 +78,7 @@ _HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H10
         help="The percentage of what does not fail there that must be known to pass; 80.",
     ),
     text("--to", "The candidate that the note is for; the recommended one without.", "BUILD"),
+    RESOLVE,
     option("--format", "form", type=FORMS, default="text", help="Markdown is the note for a pull request."),
     AS_FORMAT_JSON,
     SNAPSHOT_FILE,
@@ -103,6 +105,7 @@ def upgrade(
     has: Names,
     enough: int | None,
     to: str,
+    resolve: bool,
     form: str,
     as_json: bool,
     snapshot: str,
@@ -132,7 +135,7 @@ def upgrade(
     )
     if requirements:
         request = _from_environment(request, _environment_in(requirements, python, groups, platform, ground.knowledge))
-    sys.stdout.write(_render(_advice(request, ground), "json" if as_json else form, to))
+    sys.stdout.write(_render(_advice(request, ground, resolve=resolve), "json" if as_json else form, to))
 
 
 def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> UpgradeRequest:
@@ -155,8 +158,14 @@ def note_here(
     return _note(_advice(request, ground_here(snapshot, public_keys, quietly=True)), "")
 
 
-def _advice(request: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
-    return advise(read_upgrade(request, ground.knowledge, recorded_here(ground)), ground.knowledge.known)
+def _advice(request: UpgradeRequest, ground: Ground, *, resolve: bool = False) -> UpgradeAdvice:
+    question = read_upgrade(request, ground.knowledge, recorded_here(ground))
+    if resolve:
+        from knowngood.environments.wheels.resolution import torch_beside
+
+        found = torch_beside(request.packages or {}, question.start.python, LINUX)
+        question = replace(question, notes=(found, *question.notes))
+    return advise(question, ground.knowledge.known)
 
 
 def _environment_in(file: Path, python: str, groups: Names, platform: str, knowledge: Knowledge) -> ResolvedBuild:

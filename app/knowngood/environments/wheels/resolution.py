@@ -1,0 +1,89 @@
+"""The torch that an installer would take beside some packages: asked of uv's resolver and the package index of this
+machine, as if it were installed. Nothing is built, installed or kept.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+from knowngood.domain.builds.platforms import LINUX, WINDOWS, platform_words
+from knowngood.domain.errors import BadRequest, IndexUnusable
+from knowngood.domain.message import Message, Quoted
+from knowngood_workers.provision.provisioner import choose_cache
+from knowngood_workers.provision.resolver import trouble_of
+from knowngood_workers.provision.uv_cli import Cancelled, Fault, Installer, InstallerFailed, ProcessObserver
+
+TRIPLES = {
+    LINUX: "x86_64-manylinux_2_28",
+    "linux-aarch64": "aarch64-manylinux_2_28",
+    "macos-arm64": "aarch64-apple-darwin",
+    "macos-x86_64": "x86_64-apple-darwin",
+    WINDOWS: "x86_64-pc-windows-msvc",
+}
+"""The platforms as uv calls them."""
+
+RESOLUTION_S = 120
+"""The longest that one dry resolution may take; a second is usual (2026-11-29)."""
+
+_OF_TORCH = re.compile(r"torch|triton|cuda-.*|nvidia-.*")  # they move with it
+_TORCH = re.compile(r"^torch==(\S+)", re.MULTILINE)
+_HOLDS = re.compile(r"([\w.-]+?)(?:[=<>!~]=?\S*)? depends? on torch([=<>!~]\S*?)(?=,? |\.?$)")
+
+
+def patient() -> ProcessObserver:
+    """Ends a resolution that takes longer than RESOLUTION_S."""
+    return ProcessObserver(is_cancelled=partial(_is_past, monotonic() + RESOLUTION_S))
+
+
+def _is_past(moment: float) -> bool:
+    return monotonic() > moment
+
+
+def torch_beside(packages: Mapping[str, str], python: str, platform: str) -> Message:
+    """The torch that would come with packages, by canonical name with their versions (empty: any), and the one that
+    holds it back where it is not the newest. Raises IndexUnusable, and BadRequest where no package is known.
+    """
+    pins = {name: version.partition("+")[0] for name, version in packages.items() if not _OF_TORCH.fullmatch(name)}
+    wanted = [f"{name}=={version}" if version else name for name, version in pins.items()]
+    if not wanted:
+        raise BadRequest("--resolve asks which torch comes beside other packages; give a file that names some")
+    where = f"Python {python} on {platform_words(platform)}"
+    newest = torch = why = ""
+    with tempfile.TemporaryDirectory(prefix="knowngood-") as scratch:
+        resolve = partial(_resolve, Path(scratch), python, platform)
+        try:
+            newest = resolve("torch")
+            torch = resolve("torch", *wanted)
+            if torch != newest:
+                resolve(f"torch>{torch}", *wanted)  # fails, and says which package is in the way
+        except InstallerFailed as failed:
+            if failed.fault is not Fault.UNSATISFIABLE or (failed.is_doubtful and not newest):
+                raise IndexUnusable(trouble_of(failed).sentence) from None
+            why = str(failed)
+        except Cancelled:
+            raise IndexUnusable(f"a resolution took longer than {RESOLUTION_S} s") from None
+    if not torch:
+        return Message("resolves_to_nothing", where=where, said=Quoted(why))
+    if torch == newest:
+        return Message("resolves_to_newest", torch=torch, where=where)
+    held = _HOLDS.search(why)
+    said: Message | Quoted = Quoted(why)
+    if held:
+        said = Message("holds_torch", name=f"{held[1]} {pins.get(held[1], '')}".strip(), specifier=held[2])
+    return Message("resolves_to_older", torch=torch, newest=newest, where=where, said=said)
+
+
+def _resolve(scratch: Path, python: str, platform: str, *requirements: str) -> str:
+    """The version of torch among what these resolve to. Raises InstallerFailed, Cancelled."""
+    source = scratch / "requirements.in"
+    source.write_text("\n".join(requirements), encoding="utf-8")
+    options = ("-q", "--no-header", "--no-annotate", "--only-binary", ":all:", "--python", sys.executable)
+    target = ("--python-version", python, "--python-platform", TRIPLES[platform])
+    installer = Installer(choose_cache(scratch, os.environ), scratch)
+    found = _TORCH.search(installer.run("pip", "compile", str(source), *options, *target, observer=patient()))
+    return found[1] if found else ""
