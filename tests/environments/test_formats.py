@@ -505,6 +505,191 @@ def test_a_list_that_conda_exports_is_read() -> None:
     assert stated.python == "3.11"
 
 
+# --- Groups of locks, Dockerfiles, pixi, and files that others include ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "torches"),
+    [
+        ("uv-conflicts.lock", (), ["2.9.1", "2.9.1+cpu", "2.9.1+cu128"]),
+        ("uv-conflicts.lock", ("gpu",), ["2.9.1+cu128"]),
+        ("uv-conflicts.lock", ("cpu", "dev"), ["2.9.1+cpu"]),
+        ("uv-conflicts.lock", ("dev",), ["2.9.1"]),
+        ("uv-extras.lock", ("new",), ["2.6.0"]),
+        ("poetry-extras.lock", (), ["2.6.0"]),
+        ("poetry-extras.lock", ("GPU",), ["2.6.0"]),
+        ("poetry-extras.lock", ("dev",), []),
+        ("poetry-extras.lock", ("dev", "all"), ["2.6.0"]),
+    ],
+)
+def test_a_lock_holds_the_torch_of_the_extras_and_groups_that_are_installed(
+    name: str, groups: tuple[str, ...], torches: list[str]
+) -> None:
+    stated = read_environment(
+        name.replace("-extras", "").replace("-conflicts", ""), (FILES / name).read_bytes(), groups=groups
+    )
+    assert sorted(pin.version for pin in stated.all_of("torch")) == torches
+    assert bool(stated.all_of("pluggy")) is (name == "poetry-extras.lock" and (not groups or "dev" in groups))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("uv-conflicts.lock", 'no extra or group is called "nope"; the file has cpu, dev, gpu'),
+        ("poetry-extras.lock", 'no extra or group is called "nope"; the file has dev, gpu'),
+        ("pip-freeze.txt", "pip-freeze.txt: has no groups to be named (pip freeze)"),
+    ],
+)
+def test_a_group_that_a_lock_does_not_have_is_refused(name: str, words: str) -> None:
+    with pytest.raises(BadEnvironment) as raised:
+        read_environment(name, (FILES / name).read_bytes(), groups=("nope",))
+    assert words in str(raised.value)
+
+
+DOCKERFILES = {
+    "an index of one variant, over two lines": (
+        (
+            f"RUN python3 -m pip install --upgrade pip\nRUN pip install torch==2.3.0+cu121 torchvision==0.18.0+cu121 \\\n"
+            f"    {EXTRA} {WHL}/cu121\nRUN pip install git+https://github.com/m-bain/whisperx.git\n"
+        ),
+        [("pip", ""), ("torch", "2.3.0+cu121"), ("torchvision", "0.18.0+cu121")],
+        "",
+        f"{WHL}/cu121",
+    ),
+    "values of ARG and ENV, and Python's own image": (
+        (
+            "ARG PY=3.12\nFROM --platform=linux/amd64 python:${PY}-slim AS base\nARG TORCH=2.6.0\nENV CUDA=cu124 X=1\n"
+            'RUN apt-get update && apt-get install -y git && pip install --no-cache-dir -U "torch==${TORCH}" \\\n'
+            f"  'einops>=0.8' {INDEX}={WHL}/${{CUDA}} && rm -rf /x\n"
+        ),
+        [("torch", "2.6.0"), ("einops", "")],
+        "3.12",
+        f"{WHL}/cu124",
+    ),
+    "uv, with a default": ("RUN uv pip install --system torch==${V:-2.8.0}\n", [("torch", "2.8.0")], "", ""),
+    "a version that the file does not say": (
+        "FROM x\nRUN pip install torch==$V numpy\n",
+        [("torch", ""), ("numpy", "")],
+        "",
+        "",
+    ),
+    "two images of Python": (
+        "FROM python:3.11\nFROM python:3.12\nRUN pip install torch==2.6.0",
+        [("torch", "2.6.0")],
+        "",
+        "",
+    ),
+    "what is only a comment, or another command": (
+        "FROM x\n# RUN pip install torch==2.5.1\nRUN pip download torch==2.4.1; pip install -e . torch==2.6.0 | tee log\n",
+        [("torch", "2.6.0")],
+        "",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DOCKERFILES)
+def test_a_dockerfile_is_what_its_commands_install(case: str) -> None:
+    text, pins, python, index = DOCKERFILES[case]
+    for name in ("", "Dockerfile", "gpu.dockerfile"):
+        stated = read(text, name)
+        assert (stated.kind, stated.is_whole, stated.python) == ("Dockerfile", False, python)
+        assert [(pin.name, pin.version) for pin in stated.pins if not pin.origin] == pins
+        assert stated.indexes == ((index,) if index else ())
+
+
+PIXI_LOCK = f"""version: 6
+environments:
+  default:
+    channels:
+    - url: https://conda.anaconda.org/conda-forge/
+    packages:
+      linux-64:
+      - conda: https://conda.anaconda.org/conda-forge/linux-64/python-3.12.7-hc5c86c4_0_cpython.conda
+      - conda: https://conda.anaconda.org/pytorch/linux-64/pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.tar.bz2
+      win-64:
+      - conda: https://conda.anaconda.org/pytorch/win-64/pytorch-2.4.1-py3.12_cuda12.4_cudnn9_0.tar.bz2
+  wheels:
+    packages:
+      linux-64:
+      - pypi: {WHL}/cu124/torch-2.6.0%2Bcu124-cp312-cp312-linux_x86_64.whl
+      - pypi: ./
+  mac:
+    packages:
+      osx-arm64:
+      - conda: https://conda.anaconda.org/conda-forge/osx-arm64/pytorch-2.5.1-cpu_generic_py312_0.conda
+packages:
+- conda: https://conda.anaconda.org/conda-forge/linux-64/python-3.12.7-hc5c86c4_0_cpython.conda
+  depends:
+  - libgcc
+- pypi: {WHL}/cu124/torch-2.6.0%2Bcu124-cp312-cp312-linux_x86_64.whl
+  name: torch
+"""
+PIXI = """[workspace]
+channels = ["pytorch"]
+platforms = ["linux-64"]
+[dependencies]
+python = "3.12.*"
+pytorch = { version = "2.5.1", build = "*cuda12.4*", channel = "pytorch" }
+numpy = "*"
+[feature.wheels.pypi-dependencies]
+torch = { version = "==2.6.0", index = "https://download.pytorch.org/whl/cu126" }
+[feature.old.target.linux-64.dependencies]
+pytorch = "==2.4.1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "groups", "torches", "python", "platforms"),
+    [
+        ("pixi.lock", PIXI_LOCK, ("default",), ["2.5.1"], "3.12", set()),
+        ("pixi.lock", PIXI_LOCK, ("wheels",), ["2.6.0+cu124"], "", {"linux-x86_64"}),
+        ("pixi.lock", PIXI_LOCK, (), ["2.5.1", "2.6.0+cu124"], "3.12", set()),
+        ("pixi.lock", PIXI_LOCK, ("mac",), ["2.5.1"], "", {"macos-arm64"}),
+        ("pixi.toml", PIXI, ("wheels",), ["2.5.1", "2.6.0"], "3.12", {"linux-x86_64"}),
+        ("pixi.toml", PIXI, ("old",), ["2.4.1", "2.5.1"], "3.12", {"linux-x86_64"}),
+        ("pixi.toml", PIXI.partition("[feature")[0].replace("2.5.1", "*"), (), [""], "3.12", {"linux-x86_64"}),
+        (
+            "pixi.toml",
+            PIXI.partition("[feature")[0].replace("linux-64", "osx-arm64"),
+            (),
+            ["2.5.1"],
+            "3.12",
+            {"macos-arm64"},
+        ),
+    ],
+)
+def test_pixi_states_the_environments_and_features_that_are_installed(
+    name: str, text: str, groups: tuple[str, ...], torches: list[str], python: str, platforms: set[str]
+) -> None:
+    for known_as in (name, "" if name == "pixi.lock" else name):
+        stated = read_environment(known_as, text.encode(), groups=groups)
+        assert stated.kind == name
+        assert sorted(pin.version for pin in stated.all_of("torch")) == torches
+        assert (stated.python, set(stated.platforms)) == (python, platforms)
+
+
+def test_pixi_says_what_its_torch_is_built_for() -> None:
+    for name, text in (("pixi.lock", PIXI_LOCK), ("pixi.toml", PIXI)):
+        stated = read_environment(name, text.encode(), groups=("default",) if name == "pixi.lock" else ("wheels",))
+        assert [pin.version for pin in stated.all_of("pytorch-cuda")] == ["12.4"]
+    (wheel,) = (pin for pin in stated.all_of("torch") if pin.version == "2.6.0")
+    assert wheel.index == f"{WHL}/cu126"
+
+
+def test_a_list_beside_an_exact_torch_is_named_as_not_read() -> None:
+    stated = read("torch==2.6.0\n-r base.txt\n--requirement=extra.txt\n")
+    assert dict(stated.unread) == {"base.txt": 2, "extra.txt": 3}
+    resolved = resolve(stated, NAMES, TESTED, WHEELS)
+    assert (resolved.build, resolved.is_whole) == ("torch-2.6.0+cu124", False)
+    assert resolved.note.endswith("not read, and what they ask for is not known: base.txt, extra.txt")
+
+
+def test_the_lines_of_a_file_that_came_along_have_no_numbers() -> None:
+    stated = read("numpy==2\n# -r base.txt\n\n\f\ntorch==2.6.0\n", "requirements.txt")
+    assert [(pin.name, pin.line) for pin in stated.pins] == [("numpy", 1), ("torch", 0)]
+
+
 # --- What cannot be read ---------------------------------------------------------------------------------------------
 
 
@@ -577,6 +762,11 @@ def test_a_list_that_conda_exports_is_read() -> None:
         ("e.yml", b"- " * 900, "is nested too deep"),
         ("e.yml", b"#\n" * 100_000, "YAML of at most 131072 is read"),
         ("x.txt", b"@EXPLICIT\nhttps://x.example/a", "line 2: "),
+        ("Dockerfile", b"#\n" * 300_000, "a Dockerfile of at most 524288 is read"),
+        ("Dockerfile", b"RUN pip install -r r.txt", 'line 1: includes "r.txt", which is not here'),
+        ("pixi.lock", b"  a:\n      linux-64:\n" + b"      - pypi: a\n" * 10_001, "line 10003: is beyond the 10000"),
+        ("pixi.lock", b"  a:\n      linux-64:\n      - conda: x", 'line 3: "x" is no package of conda'),
+        ("pixi.toml", b"[dependencies]\ntorch = 3", "dependencies.torch is a number; expected a table"),
     ],
     ids=lambda value: repr(value)[:60],
 )

@@ -106,6 +106,12 @@ MADE: dict[str, Callable[[], str]] = {
         + _lines("    - q%d==1.%d", "  - pip:\n")
     ),
     "conda.txt": lambda: _lines("p%d     1.%d    py311_0    conda-forge", "# Name  Version  Build  Channel\n"),
+    "pixi.lock": lambda: _lines(
+        "      - conda: https://conda.anaconda.org/conda-forge/linux-64/p%d-1.%d-0.conda",
+        "environments:\n  default:\n    packages:\n      linux-64:\n",
+    ),
+    "pixi.toml": lambda: _lines('p%d = "==1.%d"', "[dependencies]\n"),
+    "Dockerfile": lambda: _lines("RUN pip install p%d==1.%d"),
     "explicit.txt": lambda: _lines("https://conda.anaconda.org/conda-forge/linux-64/p%d-1.%d-0.conda", "@EXPLICIT\n"),
     "requirements.txt": lambda: _lines(
         f"p%d==1.%d ; python_version >= '3.10' \\\n    --hash={_HASH} \\\n    --hash={_HASH}\n    # via p0"

@@ -31,7 +31,7 @@ _COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information|
 _LISTED = re.compile(
     r"^\[\[packages?\]\]|^[ \t]*Package[ \t]+Version\b|^[# \t]*Name[ \t]+Version[ \t]+Build\b|"
     r"^dependencies:|^[ \t]*\"_meta\":|^\[(?:pypi-)?dependencies\]|"
-    r"^[ \t]*-[ \t](?:conda|pypi): |^(?:FROM|RUN|from|run)[ \t]\S",
+    r"^[ \t]*-[ \t](?:conda|pypi): |^(?:FROM|RUN)[ \t]\S",
     re.MULTILINE,
 )
 _PIN = re.compile(

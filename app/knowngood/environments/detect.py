@@ -74,7 +74,9 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
             f'includes "{file}", which is not here; give one list with everything in it '
             "(pip freeze, or uv pip compile)",
         )
-    return replace(environment, platforms={**platforms_in(source.text), **environment.platforms})
+    is_of_several = environment.kind == "pixi.lock"  # the text has the wheels of all its environments
+    platforms = {} if is_of_several else platforms_in(source.text)
+    return replace(environment, platforms={**platforms, **environment.platforms})
 
 
 def _read(source: Source, python: str) -> StatedEnvironment:
@@ -158,7 +160,7 @@ def _has_in_metadata(data: Table, key: str) -> bool:
     return isinstance(metadata, dict) and key in metadata
 
 
-_BUILT = re.compile(r"^[ \t]*FROM[ \t]+\S+|^[ \t]*RUN[ \t]+(?:.*\s)?pip3?[ \t]+install\b", re.MULTILINE)
+_BUILT = re.compile(r"^[ \t]*(?:FROM|RUN)[ \t]\S", re.MULTILINE)
 _PIXI = re.compile(r"^\[(?:feature\.[\w-]{1,80}\.)?(?:pypi-)?dependencies\]", re.MULTILINE)
 _PINNED = re.compile(r"^[A-Za-z0-9][\w.-]{0,80}(?:\[[\w,. -]{0,80}\])?==\d", re.MULTILINE)
 _PIXI_LOCK = re.compile(r"^environments:[ \t]*\n", re.MULTILINE)

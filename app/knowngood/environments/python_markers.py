@@ -22,7 +22,7 @@ _MOST_EXTRAS = 8
 # What a character costs that is parsed, and one of a specifier that is compared, beside one of a marker evaluated; and
 # what an evaluation costs by itself, in characters.
 _PARSED, _COMPARED, _BEGUN = 5, 20, 50
-_EXTRA = re.compile(r"\b(extra)\s*(==|!=)\s*([\"'])(?:(?:extra|group)-(\d{1,3})-)?([^\"']{1,200})\3")
+_EXTRA = re.compile(r"\bextra {0,3}(==|!=) {0,3}[\"'](?:(?:extra|group)-(\d{1,3})-)?([^\"']{1,200})[\"']")
 _QUOTED = re.compile(r"""["']([^"']*)["']""")
 
 
@@ -146,7 +146,7 @@ def _decided(match: re.Match[str], groups: Collection[str]) -> str:
     """What a marker says of an extra or a group, as something that holds or not: these are installed, and no others.
     uv writes `extra-8-nanochat-gpu`: the length of the project's name, the name, and the extra.
     """
-    _, operator, _, size, name = match.groups()
+    operator, size, name = match.groups()
     is_installed = canonical(name[int(size) + 1 :] if size else name) in groups
     return f"os_name {operator} '{'posix' if is_installed else ''}'"
 
