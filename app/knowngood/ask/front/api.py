@@ -11,4 +11,4 @@ router = APIRouter(tags=["overview"])
 @router.get("/overview", response_model=Overview)
 def overview(context: Context) -> Response:
     """The recent releases and how each stands, what is new in the newest, and the most severe issues."""
-    return context.answer(lambda session: load_overview(session, context.state, context.now), context.json)
+    return context.answer(lambda session: load_overview(session, context.known(session)), context.json)

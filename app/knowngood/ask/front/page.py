@@ -26,8 +26,8 @@ router = APIRouter(include_in_schema=False)
 @router.get(FRONT)
 def front(context: Context, request: Request) -> Response:
     def load(session: Session) -> tuple[Overview, Known, RunRow | None, Tending]:
-        overview = load_overview(session, context.state, context.now)
-        return overview, context.known(session), load_active_run(session), load_tending(session)
+        known = context.known(session)
+        return load_overview(session, known), known, load_active_run(session), load_tending(session)
 
     return redirect_old_address(request) or context.answer(load, lambda loaded: _page(context, *loaded))
 

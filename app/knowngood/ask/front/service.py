@@ -8,11 +8,10 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, prospect_of
-from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine, ReleaseSummary
-from knowngood.move.releases.service import load_releases
+from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine, ReleaseSummary, summarize
+from knowngood.move.releases.service import load_release
 from knowngood.move.upgrade.candidates import weight_of
 from knowngood.store.engine import Session
-from knowngood.web.app_state import AppState
 
 MOST_SEVERE = 12
 _RECENT = 3
@@ -38,10 +37,9 @@ class Overview:
     severe: tuple[str, ...]
 
 
-def load_overview(session: Session, state: AppState, now: datetime) -> Overview:
-    known = state.knowledge.load(session, now).knowledge.known
-    releases = load_releases(session, state, now, _recent(ReleaseLine(known)))
-    new = releases[0] if releases else None
+def load_overview(session: Session, known: Known) -> Overview:
+    recent = _recent(ReleaseLine(known))
+    new = load_release(session, known, recent[0].build_id.release)[0] if recent else None
     stored = (cell for id_ in known.issues for cell in known.stored(id_))
     return Overview(
         issues=len(known.issues),
@@ -49,7 +47,7 @@ def load_overview(session: Session, state: AppState, now: datetime) -> Overview:
         hardware=known.hardware,
         newest=max((cell.measured_at for cell in stored if cell.measured_at), default=None),
         read=new.age.read if new and new.age else None,
-        releases=releases,
+        releases=summarize(recent, ReleaseLine(known)),
         new=new,
         severe=_most_severe(known, usual_class(known)),
     )

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from knowngood.matrix.overview.selection import Names
-from knowngood.move.releases.rules import ReleaseAnswer, ReleaseSummary
-from knowngood.move.releases.service import load_release, load_releases
+from knowngood.move.releases.rules import ReleaseAnswer, ReleaseSummary, every_release
+from knowngood.move.releases.service import load_release
 from knowngood.store.engine import Session
 from knowngood.web.request_context import Context
 
@@ -32,7 +32,7 @@ class ReleaseQuery(BaseModel):
 @router.get("/releases", response_model=Releases)
 def releases(context: Context) -> Response:
     """Every measured release over the last patch of the minor release before it."""
-    return context.answer(lambda session: Releases(load_releases(session, context.state, context.now)), context.json)
+    return context.answer(lambda session: Releases(every_release(context.known(session))), context.json)
 
 
 @router.get("/releases/{release}", response_model=ReleaseAnswer)
@@ -42,6 +42,6 @@ def release(context: Context, release: str, query: Annotated[ReleaseQuery, Query
     """
 
     def load(session: Session) -> ReleaseAnswer:
-        return load_release(session, context.state, context.now, release, query.before, query.hardware)[0]
+        return load_release(session, context.known(session), release, query.before, query.hardware)[0]
 
     return context.answer(load, context.json)

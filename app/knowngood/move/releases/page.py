@@ -12,9 +12,8 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.history import is_release
 from knowngood.matrix.lookups import find_build
 from knowngood.move.releases.api import ReleaseQuery
-from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine
-from knowngood.move.releases.service import load_release, load_releases
-from knowngood.store.engine import Session
+from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine, every_release
+from knowngood.move.releases.service import load_release
 from knowngood.web.html.grid import Choice
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import API, page_of_build, release_address
@@ -24,17 +23,16 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/releases")
 def releases(context: Context) -> Response:
-    def load(session: Session) -> tuple[ReleaseAnswer, ...]:
-        return load_releases(session, context.state, context.now)
-
-    return context.answer(load, lambda found: context.page("releases.html", found))
+    return context.answer(
+        lambda session: every_release(context.known(session)), lambda found: context.page("releases.html", found)
+    )
 
 
 @router.get("/releases/{release}")
 def release(context: Context, release: str, query: Annotated[ReleaseQuery, Query()]) -> Response:
     """The reader's own class comes first."""
     return context.answer(
-        lambda session: load_release(session, context.state, context.now, release, query.before, query.hardware),
+        lambda session: load_release(session, context.known(session), release, query.before, query.hardware),
         lambda loaded: _page(context, query, *loaded),
     )
 

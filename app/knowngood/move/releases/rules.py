@@ -172,6 +172,19 @@ class ReleaseLine:
         return next((other for other in reversed(self.measured) if other.build_id.public_version < version), None)
 
 
+def every_release(known: Known) -> tuple[ReleaseSummary, ...]:
+    """Each measured release over the one before it, newest first."""
+    line = ReleaseLine(known)
+    return summarize(reversed(line.measured), line)
+
+
+def summarize(builds: Iterable[Build], line: ReleaseLine) -> tuple[ReleaseSummary, ...]:
+    """Each of the builds over the one before it, on every measured class."""
+    of_each = [(build, line.before(build)) for build in builds]
+    hardware, known = line.known.hardware, line.known
+    return tuple(_summary(build, before, _compared(build, before, hardware, known), known) for build, before in of_each)
+
+
 def judge_release(
     build: Build,
     before: Build | None,
@@ -181,15 +194,28 @@ def judge_release(
     claims: Sequence[WheelClaim],
 ) -> ReleaseAnswer:
     """Compare a build with an older one on each class. Without one nothing is fixed or broken."""
-    compared = [compare(known.issues.values(), before or build, build, class_, known) for class_ in hardware]
-    standings = tuple(map(_standing, compared))
-    fixed = _of_group(compared, Group.FIXED)
+    compared = _compared(build, before, hardware, known)
     broken = _of_group(compared, Group.NEWLY_BROKEN)
-    failing = grouped((pair for each in compared for pair in each.pairs if pair.fails), lambda pair: pair.issue.id)
-    age = known.age(build)
+    failing = _by_issue(pair for each in compared for pair in each.pairs if pair.fails)
+    return ReleaseAnswer(
+        **vars(_summary(build, before, compared, known)),
+        fixed=_listed(_of_group(compared, Group.FIXED), before or build, known),
+        broken=_listed(broken, None, known),
+        failing=_listed({id_: pairs for id_, pairs in failing.items() if id_ not in broken}, build, known),
+        install=install_facts(build, before, known, table, claims),
+    )
+
+
+def _compared(build: Build, before: Build | None, hardware: Sequence[str], known: Known) -> list[Comparison]:
+    return [compare(known.issues.values(), before or build, build, class_, known) for class_ in hardware]
+
+
+def _summary(build: Build, before: Build | None, compared: Sequence[Comparison], known: Known) -> ReleaseSummary:
+    age, standings = known.age(build), tuple(map(_standing, compared))
+    fixed, broken = _of_group(compared, Group.FIXED), _of_group(compared, Group.NEWLY_BROKEN)
     stays = [issue for issue, pairs in broken.items() if any(p.is_grave and not p.has_workaround for p in pairs)]
     advice, because = advise(len(stays), age, standings)
-    return ReleaseAnswer(
+    return ReleaseSummary(
         release=build.build_id.release,
         build=build.id,
         cuda=build.cuda,
@@ -200,10 +226,6 @@ def judge_release(
         headline=_headline(advice, because, standings, len(fixed), len(broken)),
         standings=standings,
         url=page_of_build(build),
-        fixed=_listed(fixed, before or build, known),
-        broken=_listed(broken, None, known),
-        failing=_listed({id_: pairs for id_, pairs in failing.items() if id_ not in broken}, build, known),
-        install=install_facts(build, before, known, table, claims),
     )
 
 
@@ -236,7 +258,11 @@ def _silent(pairs: Iterable[IssuePair]) -> int:
 
 
 def _of_group(compared: Iterable[Comparison], group: Group) -> Mapping[str, list[IssuePair]]:
-    return grouped((pair for each in compared for pair in each.of(group)), lambda pair: pair.issue.id)
+    return _by_issue(pair for each in compared for pair in each.of(group))
+
+
+def _by_issue(pairs: Iterable[IssuePair]) -> Mapping[str, list[IssuePair]]:
+    return grouped(pairs, lambda pair: pair.issue.id)
 
 
 def advise(stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStanding]) -> tuple[ReleaseAdvice, Message]:
