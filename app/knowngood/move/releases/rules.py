@@ -301,7 +301,7 @@ def _headline(
         fixes = Message("it_fixes" if fixed else "fixes_nothing", n=fixed)
         because = clauses([Message("both", first=fixes, rest=breaks), because])
     if advice is ReleaseAdvice.WAIT:
-        because = Message("though", first=breaks, rest=because)
+        because = Message("both" if broken else "though", first=breaks, rest=because)
     return Message("answer_because", answer=first, said=because)
 
 
