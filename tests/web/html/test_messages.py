@@ -70,7 +70,7 @@ TOLD = {
     '以别的方式失败：<span lang="en">no &lt;b&gt; {at} all</span>': Message(  # noqa: RUF001 - Chinese
         "failed_otherwise", text=Quoted("no <b> {at} all")
     ),
-    "自 &lt;2.7.0&gt; 起失败": Message("fails_since", interval="<2.7.0>"),
+    "自 &lt;2.7.0&gt; 起失败": Message("fails_since", by="<2.7.0>"),
 }
 
 
@@ -80,7 +80,7 @@ def test_a_message_in_chinese(words: str) -> None:
 
 
 def test_in_english_a_message_is_escaped_and_may_begin_a_sentence() -> None:
-    message = Message("fails_since", interval="<2.7.0>")
+    message = Message("fails_since", by="<2.7.0>")
     assert str(in_words(message, Language.ENGLISH)) == "fails since &lt;2.7.0&gt;"
     assert str(in_words(message, Language.ENGLISH, begins=True)) == "Fails since &lt;2.7.0&gt;"
     assert str(in_words(quoted("x"), Language.ENGLISH)) == "x"

@@ -29,7 +29,7 @@ _SILENT_WORDS = {"yes": "wrong numbers, no error"}
 _FACET_WORDS = {
     "severity": "severity",
     "status": "status",
-    "cure": "workaround",
+    "cure": "workarounds",
     "reported": "variants",
     "silent": "silent",
     "component": "component",
