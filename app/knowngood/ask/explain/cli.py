@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from knowngood.ask.explain.answer import Explanation, Match, Meaning, NearIssue, Strength
+from knowngood.ask.explain.answer import Explanation, Match, Meaning, Strength, TriedWorkaround
 from knowngood.ask.explain.explaining import explain_paste
 from knowngood.ask.explain.matcher import make_failure_library
 from knowngood.cli.exit_codes import Exit
@@ -18,11 +18,14 @@ from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
+from knowngood.gate.renderers.common import snippet_parts, wrapped
 from knowngood.gate.renderers.json import as_json as write_value
+from knowngood.gate.renderers.text import by_class, fitting, snippet_in_short
 from knowngood.serialization.marks import MARKS
 
 _MOST_BYTES = 64 << 20  # of a file that is read at all
-_SEEN_SHOWN = 6
+_NAMED, _LINE_SHOWN, _ROOM = 3, 160, 4
+_OR = {Strength.SURE: "Or", Strength.POSSIBLE: "Its words fit this too"}
 
 
 @command(
@@ -89,98 +92,78 @@ def _stored_failures() -> Mapping[str, Sequence[str]]:
 
 
 def _lines(body: Explanation) -> Iterator[str]:
-    yield from (f"Note: {english(message)}" for message in body.wheel)
-    yield _verdict(body)
-    yield from (f"  {version.name} {version.value}   ({version.line})" for version in body.versions)
-    yield (
-        f"Build: {body.build}" + (f" ({english(body.note)})" if body.note else "")
-        if body.build
-        else f"Build: {english(body.note)}"
-    )
-    for meaning in body.meanings:
-        yield ""
-        yield from _meaning(meaning)
-    for match in body.matches:
-        yield ""
-        yield from _match(match, body.build)
+    """The answer, what to do, the grounds, and the way to the rest."""
+    yield from (line for message in body.wheel for line in wrapped(english(message)))
+    meanings = list(body.meanings)
+    if body.sure:
+        yield from _match(body.sure, body.build)
+    elif meanings and (body.known or not body.matches):
+        yield from _meaning(meanings.pop(0))
+    else:
+        yield from _unknown(body)
+    others = [match for match in body.matches if match is not body.sure] if body.known else []
+    for match in others[:_NAMED]:
+        yield from wrapped(f"{_OR[match.strength]} {match.issue}: {match.title}.", later="  ")
+        yield from (line for cure in _helping(match)[:1] for line in snippet_in_short(cure.body, cure.title))
+    for meaning in meanings:
+        yield from [*wrapped(f"{_OR[meaning.strength]}: {meaning.title}.", later="  "), f"    {meaning.command}"]
     for issue in body.untried:
         yield f"The signature of {issue} took too long to look for in so large a text; give the traceback alone."
     if body.left_out:
         yield f"{body.left_out:,} characters of the middle were left out."
-    yield ""
-    if body.sure:
-        yield f"What to do: {english(body.sure.to_do)}"
-    elif not body.meanings:
-        yield from _unknown(body)
-
-
-def _verdict(body: Explanation) -> str:
-    if body.known:
-        return f"We know this one: {body.sure.issue if body.sure else body.meanings[0].title}"
-    may_be = body.matches or body.meanings
-    return "It may be one of these; the words are common." if may_be else "We do not know this one."
+    if read := ", ".join(f"{version.name} {version.value}" for version in body.versions):
+        yield from wrapped(f"Read in it: {read}.", later="  ")
+    if body.note:
+        yield from wrapped(f"{'Assumed' if body.build else 'Your build'}: {english(body.note)}.", later="  ")
 
 
 def _meaning(meaning: Meaning) -> Iterator[str]:
-    yield meaning.title + ("" if meaning.strength is Strength.SURE else "  (possible)")
-    yield f"  > {meaning.line}"
-    if meaning.symbol:
-        yield f"  {meaning.symbol}: {english(meaning.exports)}"
-    yield f"  {meaning.cause}"
-    yield f"    {meaning.command}"
-    yield f"  {meaning.fact}"
-    if meaning.unless:
-        yield f"  {meaning.unless}"
-    yield f"  as said in {', '.join(meaning.sources)}; not run here"
+    first = meaning.title if meaning.strength is Strength.SURE else f"Perhaps: {meaning.title} (possible)"
+    yield from [*wrapped(f"{first}."), "", f"    {meaning.command}", ""]
+    decides = f"{meaning.symbol}: {english(meaning.exports)}." if meaning.symbol else meaning.fact
+    for words in (meaning.cause, decides, meaning.unless):
+        yield from wrapped(words)
+    yield from wrapped(f"Recognised by: {meaning.line[:_LINE_SHOWN]}", later="  ")
+    yield from wrapped(f"As said in {', '.join(meaning.sources)}; not run here.")
 
 
 def _match(match: Match, build: str | None) -> Iterator[str]:
-    yield f"{match.issue}  {match.title}" + ("" if match.strength == "sure" else "  (possible)")
-    if match.report_url:
-        yield f"  upstream: {match.report_url}"
-    if match.caveat:
-        yield f"  {match.caveat}"
-    yield f"  {match.why}"
-    yield from (f"  > {line.number}: {line.text}" for line in match.around if line.lit)
-    yield from (f"  {hardware}: {english(history)}" for hardware, history in match.history.items())
-    if match.seen:
-        more = f" and {len(match.seen) - _SEEN_SHOWN} more" if len(match.seen) > _SEEN_SHOWN else ""
-        yield f"  seen on {', '.join(f'{cell.build} ({cell.hardware})' for cell in match.seen[:_SEEN_SHOWN])}{more}"
-    else:
-        yield "  not seen on any build here yet"
-    if build and match.here is None:
-        yield f"  nobody has measured it on {build}"
-    elif match.here and match.here != match.cures_on:
-        once = ", 1 run" if match.here.runs == 1 else ""
-        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{once} ({english(match.here.reason)})"
-    if match.cures_on:
-        known = f"inferred from {inferred}" if (inferred := match.cures_on.inferred_from) else "measured"
-        there = "" if match.cures_on.build == build else ", not measured where you are"
-        yield f"  workarounds as {known} on {match.cures_on.build} ({match.cures_on.hardware}){there}:"
-    elif match.workarounds:
-        yield "  workarounds, not measured:"
-    for cure in match.workarounds:
-        partly = f" ({english(cure.note)})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
-        yield f"    {cure.verdict}: {cure.title}{partly}"
-        if cure.verdict is WorkaroundVerdict.EFFECTIVE or match.cures_on is None:
-            yield from (f"      {line}" for line in cure.body.strip().splitlines())
+    yield from [*wrapped(f"This is {match.issue}: {match.title}."), *wrapped(english(match.to_do))]
+    cures = _helping(match)
+    for is_code, lines in snippet_parts(cures[0].body) if cures else ():
+        yield from ["", *(f"    {line}".rstrip() for line in lines), ""] if is_code else wrapped(" ".join(lines))
+    if cures[1:]:
+        yield from ["or", *fitting((list(snippet_in_short(cure.body, cure.title)) for cure in cures[1:]), _ROOM)[0]]
+    here = match.here if match.here != match.cures_on else None
+    if here:
+        once = ", 1 run" if here.runs == 1 else ""
+        yield from wrapped(f"On {here.build}: {MARKS[here.verdict].word}{once} ({english(here.reason)}).", later="  ")
+    elif match.cures_on and match.cures_on.build != build:
+        yield from wrapped(f"Run on {match.cures_on.build}, not measured where you are.")
+    yield from [f"{match.caveat}."] if match.caveat else []
+    lit = [f"line {line.number}: {line.text[:_LINE_SHOWN]}" for line in match.around if line.lit]
+    yield from wrapped(f"Recognised by {'; '.join([*lit[:1], match.why])}.", later="  ")
+    yield from by_class(match.history)
+    yield f"More: knowngood issue {match.issue}{f' --build {build}' if build else ''}"
+
+
+def _helping(match: Match) -> list[TriedWorkaround]:
+    """Those that work, else those that help in part; where nobody tried any, all."""
+    kinds = (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL)
+    by_kind = ([cure for cure in match.workarounds if cure.verdict is kind] for kind in kinds)
+    return next(filter(None, by_kind), [] if match.cures_on else list(match.workarounds))
 
 
 def _unknown(body: Explanation) -> Iterator[str]:
-    """Ends with what to do, whatever was found."""
-    if body.silent:
-        yield "You write of wrong results; such issues raise nothing. The nearest of them by their words:"
-        yield from map(_near, body.silent)
-    if body.nearest:
-        yield "Nearest by words (BM25; none of these is a match):"
-        yield from map(_near, body.nearest)
+    """What may be meant, and what to do, whatever was found."""
+    for match in body.matches[:_NAMED]:
+        yield from wrapped(f"Perhaps {match.issue}: {match.title} (possible): {match.why}.", later="  ")
     if body.matches:
-        yield f"What to do: {english(body.matches[0].to_do)}"
-    elif not (body.silent or body.nearest):
-        yield "What to do: paste the whole traceback, from its first line, with what torch.utils.collect_env prints."
-    yield 'To make it known: knowngood new-issue pytorch-NUMBER --title "WHAT BREAKS" (see repros/README.md)'
-
-
-def _near(near: NearIssue) -> str:
-    thread = f"  {near.report_url}" if near.report_url else ""
-    return f"  {near.score:.2f}  {near.issue}  {near.title}  [{' '.join(near.words[:6])}]{thread}"
+        yield from wrapped(english(body.matches[0].to_do))
+        return
+    yield "Not known here: no issue and no known message of an installation says this."
+    if near := "; ".join(f"{issue.issue} ({issue.title})" for issue in (body.silent or body.nearest)[:_NAMED]):
+        silent = "You write of wrong results, which raise nothing. " if body.silent else ""
+        yield from wrapped(f"{silent}Nearest by words, none a match: {near}.", later="  ")
+    yield "Give the whole traceback, from its first line, with the output of: python -m torch.utils.collect_env"
+    yield "To make it known: knowngood new-issue pytorch-NUMBER --title TITLE"

@@ -8,7 +8,7 @@ from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, has_wor
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.domain.issue import Issue, Link
-from knowngood.domain.message import english
+from knowngood.domain.message import clauses, english
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Verdict
@@ -28,6 +28,7 @@ from knowngood.gate.renderers.common import (
 )
 from knowngood.gate.renderers.text import (
     SCREEN,
+    by_class,
     fact_lines,
     fitting,
     help_lines,
@@ -109,14 +110,12 @@ def _summary(issue: Issue) -> Iterator[str]:
 
 
 def _lifespan(answer: IssueAnswer) -> Iterator[str]:
-    """One line for all hardware of which the same is known."""
-    said: dict[str, list[str]] = {}
-    for class_, history in answer.histories.items():
-        words = "; ".join(map(english, [history.sentence, *doubts_about(answer.issue, history)]))
-        said.setdefault(words, []).append(class_)
-    for words, classes in said.items():
-        yield from wrapped(one_line(f"{', '.join(classes)}: {words}"), later=_INDENT)
-    if not answer.histories:
+    """Where it fails, with what upstream says otherwise."""
+    histories = answer.histories.items()
+    yield from by_class(
+        {class_: clauses([one.sentence, *doubts_about(answer.issue, one)]) for class_, one in histories}
+    )
+    if not histories:
         yield "not measured yet"
 
 

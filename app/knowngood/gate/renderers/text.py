@@ -1,8 +1,8 @@
 """A ruling for a terminal and a log: plain text, no colours, the answer in the first line."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from knowngood.domain.message import english
+from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.history import listed
 from knowngood.gate.decision import MeasuredWorkaround, Reason, Ruling
 from knowngood.gate.policy import Effect
@@ -122,6 +122,15 @@ def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator
             yield from (f"{_INDENT * 2}{line}".rstrip() for line in lines)
         else:
             yield from wrapped(one_line(" ".join(lines)), _INDENT + "  ", _INDENT + "  ")
+
+
+def by_class(sentences: Mapping[str, Message]) -> Iterator[str]:
+    """A line for all hardware classes of which the same is said."""
+    classes: dict[str, list[str]] = {}
+    for class_, sentence in sentences.items():
+        classes.setdefault(english(sentence), []).append(class_)
+    for said, alike in classes.items():
+        yield from wrapped(one_line(f"{', '.join(alike)}: {said}"), later=_INDENT)
 
 
 SCREEN = 25
