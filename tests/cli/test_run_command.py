@@ -73,6 +73,14 @@ def test_a_port_in_use_is_said_before_anything_else_happens(installation: Instal
         taken.listen()
         port = str(taken.getsockname()[1])
         for command in ("serve", "up"):
-            refused = installation.command(command, "--port", port)
+            data = installation.data.with_name(command)
+            refused = installation.command(command, "--port", port, KNOWNGOOD_DATA_DIR=str(data))
             assert (refused.returncode, "Traceback" in refused.stderr) == (4, False)
             assert f"port {port}" in refused.stderr
+            assert command == "serve" or not data.exists()
+
+
+def test_a_build_that_is_taken_for_another_is_named(installation: Installation) -> None:
+    asked = ("run", "--issues", "toy-passes-1", "--dry-run", "--no-sizes", "--builds")
+    assert "0.0.1 is taken for torch-0.0.1+mini\n" in installation.command(*asked, "0.0.1,default").stderr
+    assert "taken for" not in installation.command(*asked, "torch-0.0.1+mini,default").stderr

@@ -33,6 +33,8 @@ def test_what_fails_in_an_environment_is_told_with_what_cures_it_there(home: Ins
     assert "use eager: " in told.stdout
     assert "toy-passes-1" not in told.stdout
     assert "need packages that an adopted interpreter" in told.stderr
+    assert told.stderr.index("time:  ") < told.stderr.index("torch-0.0.1+mini: ")
+    assert "[warning" not in told.stderr + told.stdout
 
 
 def test_a_workaround_that_helps_in_part_is_told_apart_with_its_variants_and_the_thread() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.health.again import print_verdicts
-from knowngood.measure.jobs import waited_for
+from knowngood.measure.jobs import done_before, waited_for
 from knowngood.store.engine import Engine, unit_of_work
-from knowngood.store.jobs.job_queue import DISPATCHER, claim_job, create_run, take_lease
+from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, create_run, take_lease
 from tests.given_toys import ROOT, make_installation
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, planned
@@ -43,6 +44,18 @@ def test_who_waits_is_told_for_whom(engine: Engine, holder: str, words: str) -> 
         own = create_run(s, planned([ISSUE], [BUILD]), {"by": "run"}, NOON)
     assert words in waited_for(engine, own)
     assert "Ctrl-C ends the waiting and loses nothing" in waited_for(engine, own)
+
+
+def test_a_bar_counts_what_the_same_command_did_before_it_was_stopped(engine: Engine) -> None:
+    given_catalogue(engine, [ISSUE], [BUILD])
+    (job,) = planned([ISSUE], [BUILD])
+    rest = replace(job, arms=job.arms[1:])
+    with unit_of_work(engine) as s:
+        first = create_run(s, [job], {"by": "up"}, NOON)
+        cancel_run(s, first, NOON)
+        again = create_run(s, [rest], {"by": "up"}, NOON + timedelta(minutes=1))
+        other = create_run(s, [rest], {"by": "here"}, NOON + timedelta(minutes=2))
+    assert [done_before(engine, run) for run in (first, again, other)] == [0, 1, 0]
 
 
 def known(found: Mapping[str, Verdict]) -> Known:
@@ -112,7 +125,7 @@ def test_who_stops_a_run_is_told_how_to_go_on(wheels: Path, tmp_path: Path) -> N
         assert eventually(lambda: "environment made" in log.read_text()), log.read_text()
         run.send_signal(signal.SIGINT)
         assert run.wait(120) == 0
-    assert "arms have their result, which is kept; the same command goes on with the rest" in log.read_text()
+    assert "arms are done, and their results are kept; the same command continues" in log.read_text()
     fresh.command(*asked)
     known = json.loads(fresh.command("matrix", "--json").stdout)["cells"]  # some may have had their answer before
     told = {cell["issue"]: cell["verdict"] for cell in known if cell["verdict"] != "not_run"}

@@ -37,7 +37,7 @@ _AGAIN_S = 5.0
 
 
 @command(
-    "Join a fleet and measure for it, until asked to stop. No database and no token of the server is needed here.",
+    "Join a fleet and measure for it until stopped. This machine needs no database and no token of the server.",
     option("--ray", required=True, metavar="HOST:PORT", help="The head of the fleet."),
     NODE_IP,
     option(

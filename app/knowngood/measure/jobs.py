@@ -155,17 +155,17 @@ def run_planned(
 
 
 def _tell_stopped(engine: Engine, run_id: str) -> None:
-    run, before = _run(engine, run_id), _done_before(engine, run_id)
+    run, before = _run(engine, run_id), done_before(engine, run_id)
     done = f"{before + run.arms_done} of {many(before + run.arms_total, 'arm')} are done, and their results are kept"
     err.print(f"stopped: {done}; the same command continues", markup=False, highlight=False, soft_wrap=True)
 
 
-def _done_before(engine: Engine, run_id: str) -> int:
+def done_before(engine: Engine, run_id: str) -> int:
     """The arms that the same command did before it was stopped."""
     with reading(engine) as s:
         run, *earlier = dropwhile(lambda each: each.id != run_id, load_runs(s, 50))
     stopped = takewhile(lambda each: (each.request, each.state) == (run.request, RunState.CANCELLED), earlier)
-    return max((each.arms_total - run.arms_total for each in stopped if each.arms_done), default=0)
+    return max((each.arms_total - run.arms_total for each in stopped), default=0)
 
 
 def queue(
@@ -233,7 +233,7 @@ def _see_through(
     run of its own does not, and then this goes on when that one ends.
     """
     jobs, left = _run(engine, run_id).jobs, partial(_left, engine, run_id)
-    with RunProgress(err, jobs, left, _done_before(engine, run_id)) as progress:
+    with RunProgress(err, jobs, left, done_before(engine, run_id)) as progress:
         is_told = False
 
         def tell(event: Event) -> None:

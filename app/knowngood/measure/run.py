@@ -76,7 +76,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
         "--where-affected",
         help_="Run workarounds only on builds where their issue fails: a fraction of the arms.",
     ),
-    flag("--no-workarounds", help_="Run controls and baselines only: is the issue there?"),
+    flag("--no-workarounds", help_="Run controls and baselines only, which say whether the issue is there."),
     flag("--next", "next_up", help_="Run what `next` proposes, in its order."),
     option("--minutes", type=MINUTES, default=60, help="With --next: how many minutes it may take."),
     DRY_RUN,

@@ -32,7 +32,7 @@ _UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(d
     "every build can still be installed, measure what `next` says, write the snapshot and the site.\n\n"
     "A step that fails stops no other. One round ends in 0, in 1 where a step found something (a release, a build that "
     "went), and in 4 where one failed.",
-    names("--steps", f"Only these, in the order given; without: {', '.join(STEPS)}."),
+    names("--steps", f"Only these steps, in this order. Default: {', '.join(STEPS)}."),
     text("--every", "Repeat until stopped, every 30min, 24h or 7d. Default: one round.", "TIME"),
     option("--minutes", type=MINUTES, default=60, help="How many minutes to measure by plan; stopped at twice that."),
     HARDWARE,

@@ -43,17 +43,15 @@ _CLASHES_SHOWN = 20
 )
 def import_command(files: Sequence[Path]) -> Exit:
     engine = opened_with_catalogue(read_settings())
-    is_whole = True
-    for file in files:
-        report = import_bundle(engine, file)
-        out.print(f"{file.name}: {_counts_in_words(report)}", soft_wrap=True)
-        is_whole = is_whole and not report.refused
-    return Exit.OK if is_whole else Exit.UNUSABLE
+    refused = [import_bundle(engine, file).refused for file in files]
+    return Exit.UNUSABLE if any(refused) else Exit.OK
 
 
 def import_bundle(engine: Engine, file: Path, *, alone: bool = False) -> ImportReport:
-    """Take it in, and print the attempts that were refused."""
+    """Take it in, and print what came of it; `alone` (see `take_in_bundle`) only what was refused."""
     report = take_in_bundle(engine, file, datetime.now(UTC), by=operator(), alone=alone)
+    if not alone:
+        out.print(f"{file.name}: {_counts_in_words(report)}", soft_wrap=True)
     for clash in report.refused[:_CLASHES_SHOWN]:
         words = f"attempt {clash.id} says something else than the one that is here, which came from {clash.origin}"
         err.print(f"{file.name}: refused: {words}", markup=False, soft_wrap=True)

@@ -117,6 +117,19 @@ def test_nothing_is_said_before_an_arm_has_run() -> None:
     assert seconds_left([job], {("toy-1", "a", ""): 3.0}, 20.0) is None
 
 
+@pytest.mark.parametrize(
+    ("spent", "left"), [(0.0, 80.0 / 2 + 40.0), (9.0, 80.0 / 2 + 31.0), (100.0, 80.0 / 2 + 100.0 + 200.0)]
+)
+def test_on_known_slots_the_plan_is_the_first_time_left_and_a_slow_download_revises_it(
+    spent: float, left: float
+) -> None:
+    """Two builds of four arms; their environments used to take 20 s each."""
+    keys = [(f"toy-{n}", "a", "") for n in range(4)]
+    one = JobAt("one", is_over=False, is_ready=False, environment=(0.0, spent), to_do=keys, running=(), done=())
+    jobs = [one, replace(one, build="two", environment=None)]
+    assert seconds_left(jobs, dict.fromkeys(keys, 10.0), 20.0, slots=2) == pytest.approx(left)
+
+
 def test_arms_of_an_environment_that_cannot_be_made_say_nothing_of_others() -> None:
     key = ("toy-1", "a", "")
     failed = JobAt(

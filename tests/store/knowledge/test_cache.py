@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from knowngood.domain.errors import StoreUnusable
-from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.evidence.cells import touch
 from knowngood.store.knowledge.cache import KnowledgeCache
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
@@ -92,6 +92,17 @@ def test_a_row_that_cannot_be_read_is_told_counted_and_ends_in_no_answer(store: 
     until(lambda: not knowledge.is_behind)
     assert knowledge.now().generation > first.generation
     assert knowledge.known_at == clock.now()
+
+
+def test_what_stands_in_answers_until_the_store_is_filled(store: Engine) -> None:
+    cache = KnowledgeCache(store, Clock().now)
+    stored = cache.now()
+    instead = replace(stored, knowledge=replace(stored.knowledge, tested=frozenset({"another"})))
+    cache.stand_in(instead)
+    with reading(store) as s:
+        assert [cache.now(), cache.load(s, NOW), cache.at_hand()] == [instead] * 3
+    cache.stand_in(None)
+    assert cache.now().knowledge.tested == stored.knowledge.tested != instead.knowledge.tested
 
 
 def test_the_first_answer_after_a_long_failure_is_made_of_what_was_stored_meanwhile(store: Engine) -> None:

@@ -51,6 +51,7 @@ error: Request failed after 1 retry in 1.4s
   cause: client error (Connect)
   cause: dns error
 """
+UNTRUSTED = NO_NAME.replace("dns error", "invalid peer certificate: UnknownIssuer")
 UNAVAILABLE = """\
 error: Failed to fetch: http://mirror.example/simple/numpy/
   cause: HTTP status server error (503 Service Unavailable) for url (http://mirror.example/simple/numpy/)
@@ -78,6 +79,7 @@ ROWS = {
     "not found, which a broken index says too": (NOT_FOUND, Fault.UNSATISFIABLE, True),
     "credentials refused": (FORBIDDEN, Fault.UNREACHABLE, False),
     "no such host": (NO_NAME, Fault.UNREACHABLE, False),
+    "a certificate of a proxy": (UNTRUSTED, Fault.UNTRUSTED, False),
     "server trouble": (UNAVAILABLE, Fault.UNREACHABLE, False),
     "not in the cache": (OFFLINE, Fault.UNREACHABLE, False),
     "disk full": (FULL, Fault.DISK_FULL, False),
