@@ -106,12 +106,11 @@ def hardware_named(text: str) -> NamedHardware | None:
 
 def gpu_capabilities() -> dict[str, str]:
     """The compute capability of each GPU of the table by name, `12.0`; of AMD's the target, `gfx942`."""
-    named = {name: class_ for class_, names in _NAMES.items() for name in names.split(", ")}
-    capabilities = {name: parse_capability(class_) for name, class_ in named.items()}
     return {
-        name: ".".join(map(str, capabilities[name] or [class_.removeprefix("rocm-")]))
-        for name, class_ in named.items()
+        name: ".".join(map(str, parse_capability(class_) or [class_.removeprefix("rocm-")]))
+        for class_, names in _NAMES.items()
         if not class_.startswith("cpu-")
+        for name in names.split(", ")
     }
 
 

@@ -74,13 +74,9 @@ def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: s
 def title_of(change: Change) -> Message:
     """`pytorch-151290: fails on 2 builds`; several issues by their number."""
     named, sentence = change.issues, summary(change.news)
-    if not named:
-        return sentence
-    return (
-        Message("issue", issue=named[0], said=sentence)
-        if len(named) == 1
-        else Message("issues", n=len(named), said=sentence)
-    )
+    if len(named) == 1:
+        return Message("issue", issue=named[0], said=sentence)
+    return Message("issues", n=len(named), said=sentence) if named else sentence
 
 
 def summary(news: Sequence[BuildCheck | CellTurn]) -> Message:
@@ -138,8 +134,8 @@ def _counted(verdicts: Iterable[Verdict]) -> list[Message]:
 def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:
     yield f"<p>{escape(because(change))}</p>"
     if change.builds:
-        lines = (f"{escape(check.build)}: {escape(check.why or 'can be installed again')}" for check in change.builds)
-        yield f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
+        words = (f"{each.build}: {each.why}" if each.why else f"{each.build} is listed again" for each in change.builds)
+        yield f"<ul>{''.join(f'<li>{escape(one)}</li>' for one in words)}</ul>"
     left = _LINES
     for id_ in change.issues:
         turns = [turn for turn in change.turns if turn.issue == id_]

@@ -55,17 +55,17 @@ def load_changes(session: Session, query: ChangesQuery) -> News:
     list.
     """
     issues = {issue.id: issue for issue in load_issues(session)}
-    query = query.model_copy(update={"issues": _named(query.issues, issues)})
+    line = _line(session, query.line)
+    query = query.model_copy(update={"issues": _named(query.issues, issues), "line": line})
     if query.component:
         refuse_unknown("component", [query.component], {issue.component for issue in issues.values()}, "component")
     wanted, hardware = _wanted(session, query, issues)
-    line = _line(session, query.line)
     steps = load_news(session, _STEPS, issues=wanted, line=line)
     changes = changes_of(steps, load_earlier(session, steps), first=query.first)
     checks = load_checks(session, _STEPS, line) if wanted is None else ()
     found = [*only(changes, hardware=hardware), *checks]
     newest = sorted(found, key=lambda change: (change.at, change.key), reverse=True)[: query.limit]
-    return News(tuple(newest), issues, query, _about(query, line), _write_query(query, line))
+    return News(tuple(newest), issues, query, _about(query), _write_query(query))
 
 
 def _named(names: Sequence[str], issues: Mapping[str, Issue]) -> list[str]:
@@ -107,23 +107,23 @@ def _line(session: Session, text: str) -> str:
     return line
 
 
-def _about(query: ChangesQuery, line: str) -> str:
+def _about(query: ChangesQuery) -> str:
     """`pytorch-151290 on torch 2.8.x`; empty where the question names nothing."""
     named = [
         ", ".join(query.issues),
         query.component,
         f"watch list {query.watch}" if query.watch else "",
-        f"torch {line}.x" if line else "",
+        f"torch {query.line}.x" if query.line else "",
     ]
     return ", ".join(part for part in named if part)
 
 
-def _write_query(query: ChangesQuery, line: str) -> str:
+def _write_query(query: ChangesQuery) -> str:
     """The question as a query, `?` included; empty where nothing was named."""
     parts = [
         *(("issues", issue) for issue in query.issues),
         *([("component", query.component)] if query.component else []),
-        *([("line", line)] if line else []),
+        *([("line", query.line)] if query.line else []),
         *([("watch", query.watch)] if query.watch else []),
         *([("first", "true")] if query.first else []),
     ]
@@ -132,16 +132,13 @@ def _write_query(query: ChangesQuery, line: str) -> str:
 
 def feed_of(query: ChangesQuery, query_text: str) -> str:
     """The feed's address for a question: by its own name where one thing is named, else by the query."""
-    match (query.issues, query.component, query.line, query.watch, query.first):
-        case ([], "", "", "", False):
-            return CHANGES_FEED
-        case ([issue], "", "", "", False):
-            return feed_address("issues", issue)
-        case ([], component, "", "", False):
-            return feed_address("components", component)
-        case ([], "", line, "", False) if minor := _LINE.match(line):
-            return feed_address("lines", minor[1])
-        case ([], "", "", watch, False):
-            return feed_address("watchlists", watch)
-        case _:
-            return f"{CHANGES_FEED}{query_text}"
+    kinds = {
+        "issues": query.issues,
+        "components": [query.component],
+        "lines": [query.line],
+        "watchlists": [query.watch],
+    }
+    named = [(kind, name) for kind, names in kinds.items() for name in names if name]
+    if query.first or len(named) > 1:
+        return f"{CHANGES_FEED}{query_text}"
+    return feed_address(*named[0]) if named else CHANGES_FEED

@@ -18,7 +18,6 @@ SEARCH, ERRORS, ENVIRONMENT = "/search", "/errors", "/environment"
 # Of pages that are files alone (`knowngood site`): the data beside them, and the words that issues are found by.
 SITE_DATA = "/data/knowngood.json"
 SITE_SEARCH = "/data/search.js"
-SITE_FACTS = "/data/facts.json"
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from knowngood.domain.errors import BadRequest, ServerUnusable
+from knowngood.domain.errors import ServerUnusable
 from knowngood.domain.issue import Look
 from knowngood.measure.discovery.upstream import read_states
 from knowngood.store.catalogue import load_looks, save_catalogue, save_looks
@@ -142,8 +142,6 @@ def test_what_still_holds_is_asked_for_by_its_tag_and_a_token_goes_along(github:
     ((path, headers),) = github.asked
     assert path == "/repos/pytorch/pytorch/issues/1"
     assert (headers["If-None-Match"], headers["Authorization"]) == ('"one"', "Bearer a-token")
-    with pytest.raises(BadRequest, match="GITHUB_TOKEN"):
-        next(read_states(before, {}, {**variables, "GITHUB_TOKEN": "a\ntoken"}, NOW))
 
 
 # -- kept beside what rows say -----------------------------------------------------------------------------------------
@@ -221,7 +219,7 @@ def test_what_the_api_allows_is_kept_and_nothing_at_all_ends_in_4(tmp_path: Path
     assert (done.returncode, "1 thread left for the next time" in done.stderr) == (1, True)
     github.answers["1"] = github.answers["2"] = (403, {"Retry-After": "3600"}, b"{}")
     done = look(tmp_path, github)
-    assert (done.returncode, done.stdout, "asks to be left alone until" in done.stderr) == (4, "", True)
+    assert (done.returncode, "asks to be left alone until" in done.stderr) == (4, True)
 
 
 def test_it_asks_no_package_index(tmp_path: Path, github: GitHub) -> None:

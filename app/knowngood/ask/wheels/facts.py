@@ -63,13 +63,12 @@ def facts_of(known: Known) -> Facts:
 
 
 def _release(release: WheelRelease) -> ReleaseFacts:
-    needs = None if release.needs == UNREAD else tuple(filter(None, release.needs.split(" | ")))
     return ReleaseFacts(
         version=str(release.version),
         released=release.day,
         yanked=release.yanked,
         requires_python=str(release.requires),
         tags=tuple(release.tags.split()),
-        requires_dist=needs,
+        requires_dist=None if release.needs == UNREAD else tuple(filter(None, release.needs.split(" | "))),
         cuda=release.cuda,
     )

@@ -21,10 +21,11 @@ Listing = Mapping[Version, Sequence[WheelRelease]]
 
 def listing_of(files: Iterable[IndexFile]) -> Listing:
     """Names that are no wheel, and wheels that ask for a Python in no known way, are passed over."""
-    return grouped(_wheels(files), lambda wheel: wheel.version)
+    return grouped((wheel for _, wheel in wheels_in(files)), lambda wheel: wheel.version)
 
 
-def _wheels(files: Iterable[IndexFile]) -> Iterator[WheelRelease]:
+def wheels_in(files: Iterable[IndexFile]) -> Iterator[tuple[IndexFile, WheelRelease]]:
+    """The wheels among files, each as a release of its own."""
     for file in files:
         try:
             _, version, _, tags = parse_wheel_filename(file.name)
@@ -32,7 +33,7 @@ def _wheels(files: Iterable[IndexFile]) -> Iterator[WheelRelease]:
         except (InvalidWheelFilename, InvalidVersion, InvalidSpecifier):
             continue
         yanked = "" if file.yanked is None else file.yanked or "no reason given"
-        yield WheelRelease(version, date.min, yanked, requires, " ".join(map(str, tags)))
+        yield file, WheelRelease(version, date.min, yanked, requires, " ".join(map(str, tags)))
 
 
 def check_build(build: Build, torch: Listing, triton: Listing) -> BuildCheck:

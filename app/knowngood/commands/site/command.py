@@ -36,7 +36,7 @@ from knowngood.web.app_state import StaticSite
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.html.i18n import Language
 from knowngood.web.html.templates import read_assets
-from knowngood.web.urls import SITE_DATA, SITE_FACTS, SITE_SEARCH, issue_address
+from knowngood.web.urls import SITE_DATA, SITE_SEARCH, issue_address
 
 _MARK = "knowngood-site.txt"
 _MARKED = "Made by `knowngood site`, which puts a new site in the place of this folder.\n"
@@ -100,7 +100,7 @@ def _write_shared(known: Known, now: datetime, links: SiteLinks, folder: Path) -
         **{f"repros/{issue.id}.py": issue.script.encode() for issue in known.issues.values() if issue.script},
         SITE_DATA.lstrip("/"): site_data(known, now, address_of),
         SITE_SEARCH.lstrip("/"): search_script(known),
-        SITE_FACTS.lstrip("/"): TypeAdapter(Facts).dump_json(facts_of(known)),
+        "data/facts.json": TypeAdapter(Facts).dump_json(facts_of(known)),
         "data/knowngood.schema.json": site_schema(),
         "data/FORMAT.md": FORMAT.read_bytes(),
     }

@@ -52,38 +52,33 @@ def torch_beside(packages: Mapping[str, str], python: str, platform: str) -> Mes
     wanted = [f"{name}=={version}" if version else name for name, version in pins.items()]
     if not wanted:
         raise BadRequest("--resolve asks which torch comes beside other packages; give a file that names some")
-    where = f"Python {python} on {platform_words(platform)}"
-    newest = torch = why = ""
     with tempfile.TemporaryDirectory(prefix="knowngood-") as scratch:
         resolve = partial(_resolve, Path(scratch), python, platform)
-        try:
-            newest = resolve("torch")
-            torch = resolve("torch", *wanted)
-            if torch != newest:
-                resolve(f"torch>{torch}", *wanted)  # fails, and says which package is in the way
-        except InstallerFailed as failed:
-            if failed.fault is not Fault.UNSATISFIABLE or (failed.is_doubtful and not newest):
-                raise IndexUnusable(trouble_of(failed).sentence) from None
-            why = str(failed)
-        except Cancelled:
-            raise IndexUnusable(f"a resolution took longer than {RESOLUTION_S} s") from None
-    if not torch:
-        return Message("resolves_to_nothing", where=where, said=Quoted(why))
-    if torch == newest:
-        return Message("resolves_to_newest", torch=torch, where=where)
-    held = _HOLDS.search(why)
-    said: Message | Quoted = Quoted(why)
-    if held:
-        said = Message("holds_torch", name=f"{held[1]} {pins.get(held[1], '')}".strip(), specifier=held[2])
-    return Message("resolves_to_older", torch=torch, newest=newest, where=where, said=said)
+        newest, _ = resolve("torch")
+        torch, why = resolve("torch", *wanted)
+        if torch not in {"", newest}:
+            _, why = resolve(f"torch>{torch}", *wanted)  # it fails, and says which package is in the way
+    held = _HOLDS.search(why) if torch else None
+    name = f"{held[1]} {pins.get(held[1], '')}".strip() if held else ""
+    said = Message("holds_torch", name=name, specifier=held[2]) if held else Quoted(why)
+    key = "resolves_to_nothing" if not torch else "resolves_to_newest" if torch == newest else "resolves_to_older"
+    where = f"Python {python} on {platform_words(platform)}"
+    return Message(key, where=where, torch=torch, newest=newest, said=said)
 
 
-def _resolve(scratch: Path, python: str, platform: str, *requirements: str) -> str:
-    """The version of torch among what these resolve to. Raises InstallerFailed, Cancelled."""
+def _resolve(scratch: Path, python: str, platform: str, *requirements: str) -> tuple[str, str]:
+    """The version of torch among what these resolve to, or why they do not. Raises IndexUnusable."""
     source = scratch / "requirements.in"
     source.write_text("\n".join(requirements), encoding="utf-8")
     options = ("-q", "--no-header", "--no-annotate", "--only-binary", ":all:", "--python", sys.executable)
     target = ("--python-version", python, "--python-platform", TRIPLES[platform])
     installer = Installer(choose_cache(scratch, os.environ), scratch)
-    found = _TORCH.search(installer.run("pip", "compile", str(source), *options, *target, observer=patient()))
-    return found[1] if found else ""
+    try:
+        output = installer.run("pip", "compile", str(source), *options, *target, observer=patient())
+    except InstallerFailed as failed:
+        if failed.fault is Fault.UNSATISFIABLE:
+            return "", str(failed)
+        raise IndexUnusable(trouble_of(failed).sentence) from None
+    except Cancelled:
+        raise IndexUnusable(f"a resolution took longer than {RESOLUTION_S} s") from None
+    return _TORCH.findall(output)[0], ""

@@ -104,20 +104,17 @@ def _look_upstream() -> Exit:
         for url, answer in read_states(threads, looks, os.environ, datetime.now(UTC)):
             answers[url] = answer
     except ServerUnusable as error:
-        if not answers:
-            raise
         left = many(len(threads) - len(answers), "thread")
         click.echo(f"knowngood: {error}; {left} left for the next time", err=True)
     found = {url: answer for url, answer in answers.items() if isinstance(answer, Look)}
     with unit_of_work(engine) as s:
         save_looks(s, found)
-    for url, answer in answers.items():
-        if url not in found:
-            click.echo(f"{threads[url].name} was not read: {answer}", err=True)
+    unread = [f"{threads[url].name} was not read: {answers[url]}\n" for url in answers if url not in found]
     turned = [url for url, look in found.items() if threads[url].state not in {"", look.state}]
-    click.echo("\n".join(f"{threads[url].name} is {found[url].state} now" for url in turned), nl=bool(turned))
+    click.echo("".join(unread), nl=False, err=True)
+    click.echo("".join(f"{threads[url].name} is {found[url].state} now\n" for url in turned), nl=False)
     click.echo(f"{len(found)} of {many(len(threads), 'thread')} looked at, {len(turned)} turned")
-    return Exit.UNUSABLE if answers and not found else Exit.FINDING if turned else Exit.OK
+    return Exit.UNUSABLE if threads and not found else Exit.FINDING if turned else Exit.OK
 
 
 def _version(text: str) -> Version | None:

@@ -5,7 +5,6 @@ never guessed: a build that says more than its wheel does would be refused by th
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -13,12 +12,16 @@ from datetime import date, timedelta
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from knowngood.ask.wheels.rules import wheels_in
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, minor_of
 from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.platforms import LINUX
+from knowngood.domain.grouping import grouped
 from knowngood.domain.verdicts.history import is_release
+from knowngood.environments.wheels.table import WheelRelease
 
 _SETTLED = timedelta(days=21)  # `as_of` stands some weeks after a release: its users' packages, and no later ones
 _CUDA_NAMES = re.compile(r"(?:nvidia-cuda-runtime(?:-cu\d+)?|cuda-toolkit)")
@@ -27,33 +30,24 @@ _VERSION_LINE = re.compile(
 )
 _GIT = re.compile(r"[0-9a-f]{40}")
 _LOCAL = re.compile(r"[a-z0-9]+(?:\.[a-z0-9]+)*")
-_INTERPRETER = re.compile(r"(?:cp|py)3(\d{1,2})?")
 
 
 @dataclass(frozen=True)
 class Release:
-    """A final release with wheels for Linux on x86-64. `wheels` are those for one CPython each, by Python (`3.11`);
-    `stable` those for that Python and every newer one (the stable ABI).
+    """A final release with wheels for Linux on x86-64. `wheels` are those that are installed with each Python, of the
+    Pythons known today that have a GIL.
 
     `released` is the day of its first wheel; None where the index does not tell. `yanked` is None unless all are.
     """
 
     version: Version
     wheels: Mapping[str, IndexFile]
-    stable: Mapping[str, IndexFile]
     released: date | None
     yanked: str | None
 
-    def wheel(self, python: str) -> IndexFile | None:
-        """The wheel that is installed with this Python; None where there is none."""
-        older = [floor for floor in self.stable if minor_of(floor) <= minor_of(python)]
-        return self.wheels.get(python) or (self.stable[max(older, key=minor_of)] if older else None)
-
     @property
     def pythons(self) -> tuple[str, ...]:
-        """For people: `3.11`, `3.12 and newer`."""
-        own = sorted(self.wheels, key=minor_of)
-        return (*own, *(f"{python} and newer" for python in sorted(self.stable, key=minor_of)))
+        return tuple(sorted(self.wheels, key=minor_of))
 
 
 @dataclass(frozen=True)
@@ -87,49 +81,30 @@ class BuildProposal:
 
 def releases_of(files: Iterable[IndexFile]) -> dict[Version, Release]:
     """The final releases among the files, oldest first. Names that are no wheel of ours are passed over."""
-    by_version: dict[Version, list[tuple[IndexFile, _Fits]]] = defaultdict(list)
-    for file in files:
-        wheel = _wheel(file.name)
-        if wheel is not None:
-            version, fits = wheel
-            by_version[version].append((file, fits))
-    return {version: _release(version, by_version[version]) for version in sorted(by_version)}
+    found = grouped(wheels_in(files), lambda wheel: wheel[1].version)
+    releases = (_release(version, found[version]) for version in sorted(found) if _is_final(version))
+    return {release.version: release for release in releases if release.wheels}
 
 
-_Fits = frozenset[tuple[str, bool]]  # Pythons, and whether every newer one will do too
+def _is_final(version: Version) -> bool:
+    return not (version.is_prerelease or version.is_postrelease or version.local)
 
 
-def _wheel(name: str) -> tuple[Version, _Fits] | None:
-    try:
-        _, version, _, tags = parse_wheel_filename(name)
-    except (InvalidWheelFilename, InvalidVersion):
-        return None
-    fits = frozenset(
-        (f"3.{python[1] or 0}", tag.abi != tag.interpreter)
-        for tag in tags
-        if (python := _INTERPRETER.fullmatch(tag.interpreter))
-        and tag.abi in {tag.interpreter, "abi3", "none"}
-        and _is_ours(tag.platform)
-    )
-    is_final = not (version.is_prerelease or version.is_postrelease or version.local)
-    return (version, fits) if fits and is_final else None
-
-
-def _is_ours(platform: str) -> bool:
-    return platform == "any" or (platform.startswith(("manylinux", "linux_")) and platform.endswith("_x86_64"))
-
-
-def _release(version: Version, wheels: Sequence[tuple[IndexFile, _Fits]]) -> Release:
-    available = [wheel for wheel in wheels if wheel[0].yanked is None]
-    days = [file.uploaded.date() for file, _ in wheels if file.uploaded is not None]
-    by_python = {fit: file for file, fits in available or wheels for fit in fits}
+def _release(version: Version, wheels: Sequence[tuple[IndexFile, WheelRelease]]) -> Release:
+    ours = {file: _pythons(wheel) for file, wheel in wheels if _pythons(wheel)}
+    available = [file for file in ours if file.yanked is None]
+    # A wheel of the stable ABI gives way to one for that very Python.
+    widest_first = sorted(available or ours, key=lambda file: -len(ours[file]))
     return Release(
         version=version,
-        wheels={python: file for (python, is_floor), file in by_python.items() if not is_floor},
-        stable={python: file for (python, is_floor), file in by_python.items() if is_floor},
-        released=min(days, default=None),
-        yanked=None if available else next((file.yanked for file, _ in wheels if file.yanked), ""),
+        wheels={python: file for file in widest_first for python in ours[file]},
+        released=min((file.uploaded.date() for file in ours if file.uploaded is not None), default=None),
+        yanked=None if available else next((file.yanked for file in ours if file.yanked), ""),
     )
+
+
+def _pythons(wheel: WheelRelease) -> list[str]:
+    return [python for python in wheel.pythons(LINUX) if not python.endswith("t")]
 
 
 def new_releases(
@@ -241,8 +216,8 @@ def propose_build(
         other
         for other in usual
         if other != python
-        and release.wheel(other)
-        and (triton is None or (triton in tritons and tritons[triton].wheel(other)))
+        and other in release.wheels
+        and (triton is None or (triton in tritons and other in tritons[triton].wheels))
     )
     return BuildProposal(
         torch=str(release.version),
@@ -262,9 +237,8 @@ def main_wheel(release: Release, usual: Sequence[str]) -> tuple[str, IndexFile]:
     """The default Python where there is a wheel for it, and that wheel; else the first of the usual ones, else the
     lowest.
     """
-    lowest = sorted({*release.wheels, *release.stable}, key=minor_of)
-    tried = ((python, release.wheel(python)) for python in (DEFAULT_PYTHON, *usual, *lowest))
-    return next((python, wheel) for python, wheel in tried if wheel is not None)
+    tried = (DEFAULT_PYTHON, *usual, *release.pythons)
+    return next((python, release.wheels[python]) for python in tried if python in release.wheels)
 
 
 def pinned_triton(
@@ -281,7 +255,7 @@ def pinned_triton(
         for version, release in tritons.items()
         if version in specifier
         and release.yanked is None
-        and release.wheel(python)
+        and python in release.wheels
         and (release.released is None or release.released <= as_of)
     ]
     return max(fitting, default=None)
@@ -312,7 +286,7 @@ def foreign_triton(
         if release.yanked is None and version > max(known, default=version)
     ]
     host = _newest_host(builds, additions)
-    if not fresh or host is None or host.triton is None or tritons[fresh[-1]].wheel(host.python) is None:
+    if not fresh or host is None or host.triton is None or host.python not in tritons[fresh[-1]].wheels:
         return None
     triton = tritons[fresh[-1]]
     settled = triton.released + _SETTLED if triton.released else today
@@ -326,7 +300,7 @@ def foreign_triton(
         as_of=as_of,
         released=host.released,
         python=host.python,
-        pythons=tuple(python for python in host.pythons if triton.wheel(python)),
+        pythons=tuple(python for python in host.pythons if python in triton.wheels),
         git=host.git,
         note="A Triton newer than the pin, forced past it.",
         remarks=(f"triton {triton.version} is new; no torch of the catalogue pins it",),

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from http.client import HTTPException
 from urllib.error import HTTPError
 
-from knowngood.domain.errors import BadRequest, ServerUnusable
+from knowngood.domain.errors import ServerUnusable
 from knowngood.domain.issue import Issue, Link, LinkKind, Look
 from knowngood_workers.provision.index_config import open_url
 from knowngood_workers.provision.simple_index import limited, printable
@@ -24,15 +24,16 @@ _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "20
 _STATES = {"open": "open", "closed": "closed"}
 _MOST_BYTES = 2 << 20  # an issue's text has 64 KiB at most
 _TIMEOUT_S = 20
+_NO_TOKEN = re.compile(r"[^!-~]")  # line ends of files, and what no header may hold
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 def threads_of(issues: Iterable[Issue], looks: Mapping[str, Look]) -> dict[str, Link]:
     """The threads on GitHub, by address: first those by which issues are known, and of these the longest unseen."""
-    never = Look("", date.min)
+    days = {url: look.seen for url, look in looks.items()}
     links = [link for issue in issues for link in issue.links if _THREAD.fullmatch(link.url)]
-    links.sort(key=lambda link: (link.kind is not LinkKind.REPORT, looks.get(link.url, never).seen))
-    return {link.url: link for link in links}
+    in_order = sorted(links, key=lambda link: (link.kind is not LinkKind.REPORT, days.get(link.url, date.min)))
+    return {link.url: link for link in in_order}
 
 
 def read_states(
@@ -41,12 +42,9 @@ def read_states(
     """Yield a look at each thread, or why there is none. `variables` may name another server (GITHUB_API_URL) and hold
     a token (GITHUB_TOKEN). Raises ServerUnusable where the API cannot be asked, or asks to be left alone.
     """
-    token = variables.get("GITHUB_TOKEN", "").strip()
-    if not (token.isascii() and token.isprintable()):
-        raise BadRequest("GITHUB_TOKEN holds characters that no token has")
     for thread in threads:
         try:
-            answer, again = _ask(thread, looks.get(thread), variables, token, now)
+            answer, again = _ask(thread, looks.get(thread), variables, now)
         except (OSError, HTTPException) as error:
             raise ServerUnusable(f"GitHub's API cannot be asked: {printable(str(error), 200)}") from None
         if answer:
@@ -56,13 +54,14 @@ def read_states(
 
 
 def _ask(
-    thread: str, before: Look | None, variables: Mapping[str, str], token: str, now: datetime
+    thread: str, before: Look | None, variables: Mapping[str, str], now: datetime
 ) -> tuple[Look | str, datetime | None]:
     """A look at a thread, or why there is none (empty: it was refused for now); and when the API may be asked again
     (None: at once). Raises OSError, HTTPException.
     """
     api = variables.get("GITHUB_API_URL") or "https://api.github.com"
     address = api.rstrip("/") + _THREAD.sub(r"/repos/\1/issues/\2", thread)
+    token = _NO_TOKEN.sub("", variables.get("GITHUB_TOKEN", ""))
     headers = {**_HEADERS, **({"If-None-Match": before.etag} if before and before.etag else {})}
     try:
         with open_url(address, variables, headers=headers, timeout_s=_TIMEOUT_S, token=token) as answer:
