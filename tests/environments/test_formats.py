@@ -549,7 +549,8 @@ def test_a_group_that_a_lock_does_not_have_is_refused(name: str, words: str) -> 
 DOCKERFILES = {
     "an index of one variant, over two lines": (
         (
-            f"RUN python3 -m pip install --upgrade pip\nRUN pip install torch==2.3.0+cu121 torchvision==0.18.0+cu121 \\\n"
+            "RUN python3 -m pip install --upgrade pip\n"
+            "RUN pip install torch==2.3.0+cu121 torchvision==0.18.0+cu121 \\\n"
             f"    {EXTRA} {WHL}/cu121\nRUN pip install git+https://github.com/m-bain/whisperx.git\n"
         ),
         [("pip", ""), ("torch", "2.3.0+cu121"), ("torchvision", "0.18.0+cu121")],
@@ -580,7 +581,7 @@ DOCKERFILES = {
         "",
     ),
     "what is only a comment, or another command": (
-        "FROM x\n# RUN pip install torch==2.5.1\nRUN pip download torch==2.4.1; pip install -e . torch==2.6.0 | tee log\n",
+        "FROM x\n# RUN pip install torch==2.5.1\nRUN pip download torch==2.4.1; pip install -e . torch==2.6.0 | cat\n",
         [("torch", "2.6.0")],
         "",
         "",

@@ -315,7 +315,7 @@ def stated_by(mentions: Iterable[VersionMention]) -> StatedEnvironment:
     )
 
 
-_PIP = re.compile(r"^\[pip3?\]\s{1,9}([A-Za-z0-9][\w.-]{0,80})==([\w.!+-]{1,60})$", re.MULTILINE)
+_PIP = re.compile(r"^\[pip3?\]\s{1,9}([A-Za-z0-9][\w.-]{0,80})==([\w.!+-]{0,60})$", re.MULTILINE)
 _KNOWN = re.compile(r"torch|(?:pytorch-)?triton|nvidia-.*")
 
 

@@ -221,9 +221,9 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
         resolved = ResolvedBuild(None, description, tuple(why), nearest=nearest)
     else:
         resolved = _settle(question, catalogue)
-        if name and not resolved.is_assumed:
-            is_own = question.triton is None or (resolved.build and "~triton" not in resolved.build)
-            name = f"{question.torch}" + ("" if is_own else f"~triton-{question.triton}")
+        is_own = question.triton is None or (resolved.build and "~triton" not in resolved.build)
+        triton = "" if is_own else f"~triton-{question.triton}"
+        name = name and f"{name if resolved.is_assumed else question.torch}{triton}"
     unread = (Message("files_unread", names=tuple(stated.unread)),) if stated.unread else ()
     notes, is_whole = (*resolved.notes, *unread), stated.is_whole and not unread
     resolved = replace(resolved, packages=packages, is_whole=is_whole, line=line, notes=notes)

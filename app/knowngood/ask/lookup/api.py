@@ -15,6 +15,7 @@ from knowngood.gate.renderers.json import dumped
 from knowngood.gate.request import AttachedFile, BadField, GateRequest, about
 from knowngood.matrix.overview.selection import Names, Words
 from knowngood.move.upgrade.constraints import read_driver
+from knowngood.move.upgrade.request import NO_PACKAGE
 from knowngood.web.request_context import Context, RequestContext
 
 router = APIRouter(tags=["environment"])
@@ -49,7 +50,8 @@ class EnvironmentQuery(BaseModel):
         gpus = [gpu.name for gpu in named.values() if gpu and gpu.name != gpu.hardware]
         lines = [f"PyTorch version: {name.torch}", *([f"Nvidia driver version: {driver}"] if driver else [])]
         lines += [f"GPU {at}: {gpu}" for at, gpu in enumerate(gpus)]
-        lines += [f"[pip3] {package}" for package in [f"triton=={name.triton}" if name.triton else "", *self.has]]
+        has = [package if "==" in package else f"{package}==" for package in self.has if package != NO_PACKAGE]
+        lines += [f"[pip3] {package}" for package in [*([f"triton=={name.triton}"] if name.triton else []), *has]]
         return GateRequest(
             environment=AttachedFile("\n".join(lines)),
             python=self.python or name.python or "",
