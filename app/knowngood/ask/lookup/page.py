@@ -75,6 +75,7 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
     stated = {name: getattr(request, name) for name in ("python", "platform", "hardware", "driver", "has")}
     lost = {fact.name.partition(" ")[0] for fact in answer.facts if fact.holds is False} & {*resolved.packages}
     is_whole = len(resolved.platforms) <= 1 and lost <= {has.partition("==")[0] for has in request.has}
+    runs = not any(refusal.hardware for refusal in answer.ruling.refusals)
     asked = urlencode({name: value for name, value in {"build": resolved.torch, **stated}.items() if value}, doseq=True)
     return {
         "link": EnvironmentQuery(build=resolved.torch, **stated),
@@ -89,8 +90,9 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
         "help_of": help_of,
         "best_of": lambda reason: best_workaround(reason) or reason.elsewhere,
         "code_of": _code_of,
-        "first": answer.failing[:_SHOWN],
-        "rest": grouped(answer.failing[_SHOWN:], lambda reason: reason.component),
+        "runs": runs,
+        "first": answer.failing[:_SHOWN] if runs else (),
+        "rest": grouped(answer.failing[_SHOWN:] if runs else (), lambda reason: reason.component),
     }
 
 

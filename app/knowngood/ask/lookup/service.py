@@ -207,7 +207,9 @@ def _facts(question: GateQuestion, python: str, gpus: Sequence[str]) -> Iterator
         serves = known.serves(wheel, class_) if wheel else None
         yield WheelFact(gpu, Message("has_code") if serves else known.against(wheel, class_) or NOTHING, holds=serves)
         if resolved.driver and wheel and serves is not False:
-            says = driver_objection(wheel, resolved.driver) or Message("driver_runs", found=wheel.cuda or "-")
+            objection = driver_objection(wheel, resolved.driver)
+            runs = Message("driver_runs", found=wheel.cuda or "-")
+            says = Message("this_wheel", said=objection) if objection else runs
             yield WheelFact(f"driver {resolved.driver}", says, holds=driver_runs(wheel, resolved.driver))
     platform = next(iter(resolved.platforms), LINUX)
     if platform != LINUX and platform in PLATFORMS:
