@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.builds.release_age import ReleaseAge
+from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.message import english
 from knowngood.environments.wheels.claims import shipped_claims
 from knowngood.environments.wheels.table import shipped_wheels
@@ -170,7 +171,7 @@ def test_a_workaround_of_another_release_is_not_said_to_work_here(own: TestClien
     given.run(own_engine, Asked([BAD], NOON))
     given.run(
         own_engine,
-        Asked([newer], NOON, wanted=given.PlanRequest(workarounds=False)),
+        Asked([newer], NOON, wanted=PlanRequest(workarounds=False)),
         lambda spec, arm: given.outcome_of(replace(spec, build=BAD), arm),
     )
     (mask,) = (one for one in own.get("/api/v1/releases/2.8.0").json()["failing"] if one["issue"] == "pytorch-151290")
