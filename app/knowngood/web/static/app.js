@@ -153,7 +153,7 @@ function pressed(event) {
 function clicked(event) {
   const grid = event.currentTarget;
   const turn = event.target.closest("tbody .turn");
-  const head = event.target.closest("a.head");
+  const head = event.target.closest("thead a:not(.turn)");
   if (turn && fold(grid, turn)) event.preventDefault();
   if (head && event.shiftKey) {
     event.preventDefault();
