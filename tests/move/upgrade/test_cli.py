@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from knowngood.gate.renderers.text import SCREEN
 from tests.commands.given import Call
 from tests.web.given import BAD, GOOD, NEW
 
@@ -20,15 +21,18 @@ def test_the_answer_is_the_first_line(call: Call) -> None:
     done = call("--from", "2.7.1", "--watch", "vision-team", "--driver", "550")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(
-        f"Go to {GOOD.wheel.id}. 1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are.\n"
+        "Go to 2.8.0 (CUDA 12.8). 1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are.\n"
+        "    pip install torch==2.8.0\n"
     )
-    assert f"You are on {BAD.wheel.id}. You watch 2 issues. Must have: cpu-x86_64, driver 550." in done.out
-    first, second = (line.split() for line in done.out.splitlines() if " of 2  " in line)
-    assert first == [BAD.wheel.id, "1", "1", "0", "0", "0", "0", "0", "2", "of", "2", "?", "where", "you", "are"]
-    assert second == [GOOD.wheel.id, "2", "0", "0", "0", "1", "0", "0", "2", "of", "2", "?", "recommended"]
-    assert f"without any answer (1): {NEW.wheel.id}" in done.out
-    assert "in place of its own" in done.out
-    assert "  install: torch==2.8.0\n" in done.out
+    assert "You are on 2.7.1 (CUDA 12.6). You watch 2 issues. Must have: CPU, driver 550." in done.out
+    first, second = (line.split() for line in done.out.splitlines() if line.endswith(("where you are", "recommended")))
+    assert first == ["2.7.1", "(CUDA", "12.6)", "1", "0", "0", "0", "0", "?", "where", "you", "are"]
+    assert second == ["2.8.0", "(CUDA", "12.8)", "0", "0", "0", "1", "0", "?", "recommended"]
+    assert len(done.out.splitlines()) <= SCREEN
+    assert "left out" not in done.out
+    full = call("--from", "2.7.1", "--watch", "vision-team", "--driver", "550", "--all").out
+    assert f"without any answer (1): {NEW.wheel.id}" in full
+    assert "in place of its own" in full
 
 
 def test_programs_and_pull_requests_have_their_own_forms(call: Call) -> None:
@@ -43,8 +47,9 @@ def test_programs_and_pull_requests_have_their_own_forms(call: Call) -> None:
 
 
 def test_what_cannot_be_said_has_its_price_and_no_upgrade(call: Call) -> None:
-    done = call("--from", "2.7.1")
+    done = call("--from", "2.7.1", "--all")
     assert (done.code, done.out.splitlines()[0][:15]) == (0, "Cannot say yet.")
+    assert ": --all has the command." in call("--from", "2.7.1").out
     assert f"knowngood run --builds {GOOD.wheel.id} --issues " in done.out
     note = call("--from", "2.7.1", "--format", "markdown").out
     assert note.startswith("**Cannot say yet.")
@@ -56,7 +61,7 @@ def test_what_cannot_be_said_has_its_price_and_no_upgrade(call: Call) -> None:
 def test_an_environment_stands_for_its_build(call: Call, tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text("torch==2.7.1\nnvidia-cuda-runtime-cu12==12.6.77\n")
-    assert call("-r", str(file), "--watch", "vision-team").out.startswith(f"Go to {GOOD.id}.")
+    assert call("-r", str(file), "--watch", "vision-team").out.startswith("Go to torch 2.8.0 (CUDA 12.8).")
 
 
 @pytest.mark.parametrize(

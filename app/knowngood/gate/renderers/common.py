@@ -70,7 +70,7 @@ def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
 
 _NARROWEST, _WIDEST = 40, 96
 _RELEASE, _REST = r"\d+(?:\.\w+)+", r"(?:~[\w.+-]*\w)*"
-_WORDS = ("torch", " on", " to", "[Ff]rom", " of", " are", " is", "index's", "index,")
+_WORDS = ("torch", r"\.", "On", " on", " to", "[Ff]rom", " of", " are", " is", "index's", "index,")
 _BEHIND = "|".join(f"(?<={word} )" for word in _WORDS)  # of other packages `0.24.1+cu128` is a version too
 _ID = re.compile(
     rf"(?<![\w=.+/,-])(?<!--build )(?<!--builds )(?<!--hardware )(?:torch-{_RELEASE}(?:\+\w+(?:\.\w+)*)?{_REST}"

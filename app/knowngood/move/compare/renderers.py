@@ -130,14 +130,14 @@ def _in_short(group: Group, pairs: Sequence[IssuePair], room: int) -> Iterator[s
     """A group in at most so many lines: silent issues first, what is broken with what to do about it."""
     yield _heading(group, pairs)
     in_order = sorted(pairs, key=lambda pair: (not pair.is_silent, -SEVERITY_RANK[pair.issue.severity]))
-    blocks = ([*_line_in_short(pair, is_broken=group is Group.NEWLY_BROKEN)] for pair in in_order)
+    blocks = ([*line_in_short(pair, is_broken=group is Group.NEWLY_BROKEN)] for pair in in_order)
     lines, shown = fitting(blocks, room - len(["heading", "left"]))
     yield from lines
     if shown < len(pairs):
         yield f"{len(pairs) - shown} more"
 
 
-def _line_in_short(pair: IssuePair, *, is_broken: bool) -> Iterator[str]:
+def line_in_short(pair: IssuePair, *, is_broken: bool) -> Iterator[str]:
     yield from wrapped(f"{'∆' if pair.is_silent else '✕'}   {one_line(_title(pair))}", later="    ")
     if is_broken and pair.workarounds:
         workaround = pair.issue.workaround(pair.workarounds[0])

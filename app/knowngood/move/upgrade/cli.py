@@ -27,6 +27,7 @@ from knowngood.cli.options import (
     SEVERITY,
     SNAPSHOT_FILE,
     WATCH,
+    flag,
     names,
     option,
     text,
@@ -80,6 +81,7 @@ _HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H10
     text("--to", "The candidate that the note is for; the recommended one without.", "BUILD"),
     RESOLVE,
     option("--format", "form", type=FORMS, default="text", help="Markdown is the note for a pull request."),
+    flag("--all", "in_full", help_="Every candidate and issue, in words; without, as much as fits on a screen."),
     AS_FORMAT_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
@@ -107,6 +109,7 @@ def upgrade(
     to: str,
     resolve: bool,
     form: str,
+    in_full: bool,
     as_json: bool,
     snapshot: str,
     public_keys: Names,
@@ -135,7 +138,8 @@ def upgrade(
     )
     if requirements:
         request = _from_environment(request, _environment_in(requirements, python, groups, platform, ground.knowledge))
-    sys.stdout.write(_render(_advice(request, ground, resolve=resolve), "json" if as_json else form, to))
+    advice = _advice(request, ground, resolve=resolve)
+    sys.stdout.write(_render(advice, "json" if as_json else form, to, in_full=in_full))
 
 
 def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> UpgradeRequest:
@@ -177,12 +181,12 @@ def _environment_in(file: Path, python: str, groups: Names, platform: str, knowl
     return resolved
 
 
-def _render(advice: UpgradeAdvice, form: str, to: str) -> str:
+def _render(advice: UpgradeAdvice, form: str, to: str, *, in_full: bool) -> str:
     if form == "json":
         from knowngood.move.schemas import upgrade_body
 
         return json.dumps(upgrade_body(advice).model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-    return _note(advice, to) if form == "markdown" else upgrade_text(advice)
+    return _note(advice, to) if form == "markdown" else upgrade_text(advice, in_full=in_full)
 
 
 def _note(advice: UpgradeAdvice, to: str) -> str:

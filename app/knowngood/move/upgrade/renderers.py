@@ -12,10 +12,11 @@ from datetime import datetime
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import english
 from knowngood.domain.vocabulary import many
-from knowngood.gate.renderers.common import one_line, wrapped
+from knowngood.gate.renderers.common import one_line, plain, wrapped
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
-from knowngood.move.compare.renderers import grounds_of, left_of, marks_of, pair_lines
+from knowngood.gate.renderers.text import SCREEN, fitting, note_lines
+from knowngood.move.compare.renderers import grounds_of, left_of, line_in_short, marks_of, pair_lines
 from knowngood.move.pair import IssuePair
 from knowngood.move.upgrade.candidates import Candidate, Tally
 from knowngood.move.upgrade.ranking import UpgradeAdvice
@@ -47,14 +48,18 @@ _INDENT = "      "
 _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
 
 
-def upgrade_text(advice: UpgradeAdvice) -> str:
+def upgrade_text(advice: UpgradeAdvice, *, in_full: bool = True) -> str:
     """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
-    issues of the one shown in detail.
+    issues of the one shown in detail. Not `in_full`: what fits on a screen, of the issues those that are lost.
     """
     shown, unmeasured = candidate_in_detail(advice), [candidate.build.id for candidate in advice.unmeasured]
+    first = wrapped(english(answer(advice)))
+    asked = [*wrapped(situation(advice)), *note_lines(["; ".join(map(english, advice.notes))] if advice.notes else [])]
+    if not in_full:
+        return _on_a_screen(advice, shown, first, asked)
     blocks = [
-        wrapped(english(answer(advice))),
-        [*wrapped(situation(advice)), *_note_lines(advice)],
+        first,
+        asked,
         *(
             [*wrapped(f"{english(step.what)}:"), *(f"  {command}" for command in step.commands)]
             for step in advice.find_out
@@ -64,12 +69,29 @@ def upgrade_text(advice: UpgradeAdvice) -> str:
         _left_out(advice),
         _particulars(advice, shown) if shown else (),
     ]
+    return _joined_lines(blocks)
+
+
+def _joined_lines(blocks: Iterable[Iterable[str]]) -> str:
     texts = ("\n".join(block) for block in blocks)
     return "\n\n".join(text for text in texts if text) + "\n"
 
 
-def _note_lines(advice: UpgradeAdvice) -> Iterator[str]:
-    return (line for note in advice.notes for line in wrapped(f"note: {one_line(english(note))}", later="  "))
+_ROWS = 5  # of the table on a screen
+
+
+def _on_a_screen(advice: UpgradeAdvice, shown: Candidate | None, first: list[str], asked: list[str]) -> str:
+    table = list(_columns(advice.compared[:_ROWS], is_narrow=True))
+    if advice.best:
+        first = [*first, f"    pip install {' '.join(requirements(advice.best.build, advice.best.packages))}"]
+    steps = [line for step in advice.find_out for line in wrapped(f"{english(step.what)}: --all has the command.")]
+    lost = sections(shown).get(Tally.LOST, ()) if shown else ()
+    room = SCREEN - sum(len(block) + 1 for block in (first, table, [*steps, *asked])) - len(["heading", "more"])
+    lines, n = fitting((list(line_in_short(item, is_broken=True)) for item in lost), room)
+    some = f", {n} of {len(lost)}" if n < len(lost) else ""
+    heading = [f"{plain(shown.build.id)} breaks{some}:"] if shown and lost else []
+    more = "Every candidate and issue: --all. The note for a pull request: --format markdown"
+    return _joined_lines([first, table, [*heading, *lines], [*steps, *asked, more]])
 
 
 def _left_out(advice: UpgradeAdvice) -> Iterator[str]:
@@ -83,32 +105,38 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
 
 
-def _columns(candidates: Sequence[Candidate]) -> Iterator[str]:
-    width = max(len(candidate.build.id) for candidate in candidates)
-    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS, REPORTED_WORDS]
+def _columns(candidates: Sequence[Candidate], *, is_narrow: bool = False) -> Iterator[str]:
+    """A table with a candidate a row; a narrow one leaves out what is counted elsewhere."""
+    heads = ["build", *COLUMN_WORDS.values(), MEASURED_WORDS, REPORTED_WORDS]
     rows = [
         [
+            plain(candidate.build.id).removeprefix("torch "),
             *figures(candidate, untried="{n}?", eased="{n}'"),
             english(measured(candidate)),
             str(candidate.age.reported) if candidate.age else "?",
         ]
         for candidate in candidates
     ]
-    widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
-    yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
-    for candidate, row in zip(candidates, rows, strict=True):
-        cells = "".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
-        yield f"{candidate.build.id:<{width}}{cells}  {RATING_WORDS[candidate.rating]}"
-    if any(candidate.counts[Tally.LOST_WITH_WORKAROUND] for candidate in candidates):
-        yield "' has a workaround that was measured to help there"
-    if any(candidate.counts[Tally.UNTRIED] for candidate in candidates):
-        yield "? workaround not tried there"
+    kept = [at for at, head in enumerate(heads) if not (is_narrow and head in _WIDE)]
+    widths = {at: max(len(row[at]) for row in (heads, *rows)) + 2 for at in kept}
+    for row, rating in [(heads, ""), *zip(rows, (RATING_WORDS[one.rating] for one in candidates), strict=True)]:
+        name, *cells = (f"{row[at]:>{wide}}" for at, wide in widths.items())
+        yield f"{name.strip():<{widths[0] - 2}}{''.join(cells)}  {rating}".rstrip()
+    legend = {
+        "' has a workaround that was measured to help there": Tally.LOST_WITH_WORKAROUND,
+        "? workaround not tried there": Tally.UNTRIED,
+    }
+    used = [words for words, tally in legend.items() if any(candidate.counts[tally] for candidate in candidates)]
+    yield from [" · ".join(used)] if used else []
+
+
+_WIDE = frozenset({COLUMN_WORDS[Tally.PASSES], COLUMN_WORDS[Tally.NEW], MEASURED_WORDS})
 
 
 def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}", later="  ")
     if candidate is advice.best:
-        yield f"  install: {'  '.join(requirements(candidate.build, candidate.packages))}"
+        yield f"    pip install {' '.join(requirements(candidate.build, candidate.packages))}"
     for tally, items in sections(candidate).items():
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
         for item in items:
