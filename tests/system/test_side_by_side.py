@@ -105,6 +105,26 @@ def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(
     assert "nothing to run" in here.command("up", "--port", "0", "--once").stderr
 
 
+def test_the_first_page_is_right_before_the_shipped_results_are_loaded(wheels: Path, tmp_path: Path) -> None:
+    here = make_installation(tmp_path, wheels, catalogue=tmp_path)
+    here = replace(here, environment={**here.environment, "KNOWNGOOD_SHIPPED": "true", "KNOWNGOOD_CATALOGUE": ""})
+    log = here.data.with_name("up.log")
+    with _up(here) as address:
+        first = _verdicts(address)
+        assert "are loaded" not in log.read_text(), "this machine is too quick for this test"
+        assert eventually(lambda: "results of this release are loaded" in log.read_text(), PATIENCE_S)
+        assert first == _verdicts(address) != {}
+    with _up(here) as address:
+        assert first == _verdicts(address)
+    assert "loaded" not in log.read_text()
+
+
+def _verdicts(address: str) -> dict[tuple[str, ...], str]:
+    with urllib.request.urlopen(f"{address}api/v1/matrix", timeout=PATIENCE_S) as answer:
+        cells = json.load(answer)["cells"]
+    return {(cell["issue"], cell["build"], cell["assurance"]): cell["verdict"] for cell in cells}
+
+
 def test_two_ups_at_once_measure_everything_once(wheels: Path, tmp_path: Path, new_setting: NewStore) -> None:
     small = _catalogue_of(tmp_path, "toy-passes-1", "toy-fixed-1")
     here = make_installation(tmp_path, wheels, catalogue=small, store=new_setting())
