@@ -150,6 +150,11 @@ def test_an_environment_that_is_no_tested_build_is_not_known() -> None:
     assert "nearest   torch 2.5.1 (CUDA 12.4)" in told
 
 
+def test_on_hardware_that_nobody_ran_anything_on_nothing_is_said_to_pass() -> None:
+    answer = answer_environment(GateRequest(build="2.7.1", hardware=("A100",)), KNOWLEDGE, NOW)
+    assert re.match(r"What fails here is not known: none of \d+ issues was run on", environment_text(answer))
+
+
 def test_what_fails_is_told_on_one_screen_each_issue_once_and_silent_ones_first() -> None:
     answer = answer_environment(GateRequest(build=BAD), KNOWLEDGE, NOW)
     lines = environment_text(answer).splitlines()

@@ -149,6 +149,8 @@ def _first(answer: EnvironmentAnswer) -> str:
         return f"{refused}. Nothing is known to run on this GPU."
     failing, unknown = answer.failing, answer.counts["not_known"]
     sentence = f"no known issue fails here, and {unknown} are not known"
+    if not (failing or answer.counts["passing"]):
+        sentence = f"what fails here is not known: none of {unknown} issues was run on this hardware"
     if failing:
         silent = sum(reason.silent for reason in failing)
         fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
