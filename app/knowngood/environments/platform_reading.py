@@ -6,6 +6,7 @@ from itertools import islice
 
 from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 
+from knowngood.domain.builds.build_names import shown
 from knowngood.domain.builds.platforms import LINUX, PLATFORMS, WINDOWS, platform_of
 
 _SHOWN, _MOST, _MOST_WHEELS = 100, 200, 2000
@@ -106,6 +107,4 @@ def line_around(text: str, match: re.Match[str]) -> str:
 
 
 def _plain(words: str) -> str:
-    line = " ".join(words.split()).strip("|# >")
-    plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line[: _SHOWN + 1])
-    return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}\N{HORIZONTAL ELLIPSIS}"
+    return shown(" ".join(words.split()).strip("|# >"), _SHOWN)

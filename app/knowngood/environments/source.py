@@ -10,13 +10,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import NoReturn
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from knowngood.domain.builds.build_names import shown
 from knowngood.domain.errors import BadEnvironment
 from knowngood.environments.resolve import PYPI, PYTORCH, PinnedPackage, host_of, path_of
 from knowngood.serialization.toml_positions import outline_of
@@ -28,7 +29,7 @@ MOST_PACKAGES = 10_000
 _KEY_PARTS = 12  # tomllib takes time by their square
 _MOST_NESTED = 100_000  # tables with a header and dotted parts of keys: tomllib holds a kilobyte of each
 _MOST_WORK = 10_000_000  # a second
-_SHOWN, _SHOWN_GROUPS = 160, 8
+_SHOWN_GROUPS = 8
 _LONGEST_WHEEL, _MOST_TAGS = 300, 24  # tags multiply: 300 characters can say 100,000 of them
 
 _HEX = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -114,12 +115,8 @@ def refuse_long_lines(source: Source, longest: int = _LONGEST_LINE) -> None:
             raise source.wrong(number, f"has {len(line)} characters; lines of at most {longest} are read")
 
 
-def show(text: str) -> str:
-    """A piece of the file that is fit for any terminal, log and page."""
-    plain = text[: _SHOWN + 1].strip()
-    if not plain.isprintable():
-        plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in plain)
-    return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}\N{HORIZONTAL ELLIPSIS}"
+show = partial(shown, most=160)
+"""A piece of the file that is fit for any terminal, log and page."""
 
 
 def address(text: str) -> str:

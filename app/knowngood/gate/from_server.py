@@ -68,7 +68,7 @@ def _ask(address: str, body: bytes | None = None) -> tuple[str, str]:
             return _send(address, body)
         except HTTPError as error:
             if left and error.code in BUSY:
-                time.sleep(_wait_s(error.headers, _TRIES - left))
+                time.sleep(asked_wait_s(error.headers, 0.5 * (_TRIES - left)))
                 continue
             raise _refusal(address, error) from None
         except (URLError, HTTPException, OSError) as error:
@@ -91,9 +91,10 @@ def _send(address: str, body: bytes | None) -> tuple[str, str]:
         return answer.headers.get("Knowngood-Decision", ""), answer.read().decode()
 
 
-def _wait_s(headers: Message, tried: int) -> float:
+def asked_wait_s(headers: Message, otherwise: float, most: float = _MOST_WAIT_S) -> float:
+    """The seconds that a server asks to be left alone, `most` at most; `otherwise` where it does not say."""
     seconds = headers.get("Retry-After", "")
-    return min(float(seconds) if seconds.isdigit() else 0.5 * tried, _MOST_WAIT_S)
+    return min(float(seconds) if seconds.isdigit() else otherwise, most)
 
 
 def _refusal(address: str, error: HTTPError) -> KnownGoodError:

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -26,7 +25,7 @@ from knowngood.cli.lazy import command
 from knowngood.cli.options import FILE, FILE_HERE, PATH, argument, option
 from knowngood.cli.output import err, out
 from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
-from knowngood.gate.from_server import BUSY, NOT_LET_IN, detail_of, opener, place_of
+from knowngood.gate.from_server import BUSY, NOT_LET_IN, asked_wait_s, detail_of, opener, place_of
 from knowngood.settings import read_settings
 from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, reading
@@ -159,7 +158,7 @@ def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]
         except HTTPError as error:
             if not left or error.code not in BUSY:
                 raise _refusal(address, file, error) from None
-            wait_s = max(wait_s, _wait_s(error.headers))
+            wait_s = max(wait_s, asked_wait_s(error.headers, 0.0, _MOST_WAIT_S))
         except (URLError, HTTPException, OSError) as error:
             if not left:
                 reason = getattr(error, "reason", error)
@@ -212,8 +211,3 @@ def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
     if error.code in _NOT_TAKEN:
         return BadBundle(f"{place_of(address)} does not take {file.name}: {detail}")
     return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
-
-
-def _wait_s(headers: Message) -> float:
-    retry_after = headers.get("Retry-After", "")
-    return min(float(retry_after), _MOST_WAIT_S) if retry_after.isdigit() else 0.0

@@ -15,8 +15,8 @@ from knowngood.domain.verdicts.verdict import CellKey
 from knowngood.serialization import codec
 from knowngood.store import statements
 from knowngood.store.engine import Session
-from knowngood.store.evidence import documents
 from knowngood.store.evidence.cells import announce, insert_missing, rederive, touch
+from knowngood.store.evidence.documents import LOOKS, parse_issue
 from knowngood.store.queries import load_generation
 from knowngood.store.records import CellChange
 from knowngood.store.statements import place_of
@@ -47,16 +47,16 @@ def save_catalogue(
 def load_looks(s: Session) -> dict[str, Look]:
     """The looks at threads, by address."""
     texts = s.execute(sa.select(issues.c.looks).where(issues.c.looks != "")).scalars()
-    return {url: look for text in texts for url, look in documents.parse_looks(text).items()}
+    return {url: look for text in texts for url, look in LOOKS.validate_json(text).items()}
 
 
 def save_looks(s: Session, looks: Mapping[str, Look]) -> None:
     """Keep looks at threads, by address, with the issues that link to them. What their rows say stays."""
     touch(s)
     for row in s.execute(sa.select(issues.c.id, issues.c.doc, issues.c.looks).where(issues.c.is_present)).all():
-        threads = {link.url for link in documents.parse_issue(row.doc).links}
-        kept = documents.parse_looks(row.looks) | {url: looks[url] for url in sorted(threads & looks.keys())}
-        if (text := documents.dump_looks(kept)) != row.looks and kept:
+        new = {link.url: looks[link.url] for link in parse_issue(row.doc).links if link.url in looks}
+        if new:
+            text = LOOKS.dump_json({**LOOKS.validate_json(row.looks or "{}"), **new}).decode()
             s.execute(sa.update(issues).where(issues.c.id == row.id).values(looks=text))
 
 

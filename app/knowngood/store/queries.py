@@ -100,7 +100,9 @@ def load_generation(s: Session) -> int:
 def load_issues(s: Session) -> tuple[Issue, ...]:
     """The catalogue's issues by id, less those that cannot be read."""
     rows = s.execute(sa.select(issues.c.id, issues.c.doc, issues.c.looks).where(issues.c.is_present))
-    readable = unreadable.readable("issues", ((id_, words) for id_, *words in rows), _issue)
+    readable = unreadable.readable(
+        "issues", ((id_, words) for id_, *words in rows), lambda words: documents.parse_issue(*words)
+    )
     return tuple(sorted(readable, key=lambda issue: issue.id))
 
 
@@ -110,12 +112,7 @@ def load_issue(s: Session, id_: str) -> Issue:
     words = s.execute(query).one_or_none()
     if words is None:
         raise UnknownIssue(f'no issue "{id_}" in the catalogue')
-    return unreadable.read("issues", id_, _issue, words)
-
-
-def _issue(words: Sequence[str]) -> Issue:
-    """An issue of what its row says, and the looks at its threads."""
-    return documents.parse_issue(*words)
+    return unreadable.read("issues", id_, lambda words: documents.parse_issue(*words), words)
 
 
 def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
@@ -290,7 +287,7 @@ def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] 
     if docs is None:
         return None
     return (
-        unreadable.read("issues", issue, _issue, docs[:2]),
+        unreadable.read("issues", issue, lambda words: documents.parse_issue(*words[:2]), docs),
         unreadable.read("builds", build, documents.parse_build, docs.build),
     )
 

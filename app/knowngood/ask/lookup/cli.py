@@ -118,8 +118,8 @@ def env(
     if resolve:
         from knowngood.environments.wheels.resolution import torch_beside
 
-        resolved, build = answer.resolved, knowledge.known.builds.get(answer.ruling.build or "")
-        python = build.python if build else resolved.python or DEFAULT_PYTHON
+        resolved, build = answer.resolved, answer.ruling.build
+        python = knowledge.known.builds[build].python if build else resolved.python or DEFAULT_PYTHON
         found = torch_beside(resolved.packages, python, next(iter(resolved.platforms), LINUX))
         answer = replace(answer, resolution=found)
     sys.stdout.write(dumped(answer.document) if as_json else environment_text(answer, in_full=in_full))

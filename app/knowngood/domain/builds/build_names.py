@@ -18,7 +18,7 @@ from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.grouping import grouped
 from knowngood.domain.message import Message
 
-_LONGEST, _SHOWN, _NEAREST = 200, 80, 3
+_LONGEST, _NEAREST = 200, 3
 _NAME = re.compile(
     r"(?:(?P<torch>(?:py)?torch)(?P<sign>\s*={1,3}\s*|\s*-\s*|\s+|(?=[v\d])))?(?P<version>[^\s~][^~]*?)"
     r"(?P<parts>~.*)?",
@@ -58,7 +58,7 @@ def read_build_name(text: str) -> BuildName:
         torch = None
     if match is None or torch is None:
         raise UnknownBuild(
-            f'"{_shown(written)}" names no build; write a version of torch (2.6.0, 2.6.0+cu124) or the id of a build '
+            f'"{shown(written)}" names no build; write a version of torch (2.6.0, 2.6.0+cu124) or the id of a build '
             "(torch-2.6.0+cu124~py312)"
         )
     parts = match["parts"] or ""
@@ -72,7 +72,7 @@ def minor_python(text: str) -> str:
     """`3.12` of `3.12.4`; empty stays empty. Raises BadRequest for a text that is no Python."""
     match = _MINOR_PYTHON.fullmatch(text.strip())
     if match is None and text.strip():
-        raise BadRequest(f'Python "{_shown(text)}" is none; write for example 3.12')
+        raise BadRequest(f'Python "{shown(text)}" is none; write for example 3.12')
     return match[1] if match else ""
 
 
@@ -118,7 +118,7 @@ class BuildNames:
         return build if text in self.builds or read_build_name(text).python else build.wheel
 
     def _unknown(self, name: BuildName, torch: Version, python: str | None, family: Collection[Build]) -> UnknownBuild:
-        written = _shown(name.text)
+        written = shown(name.text)
         if family:
             return UnknownBuild(
                 f'no build is called "{written}" here: {without_python(family)} is there for '
@@ -301,8 +301,7 @@ def _public(version: Version) -> Version:
     return Version(version.public)
 
 
-def _shown(text: str) -> str:
-    plain = "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text.strip()[:_SHOWN]
-    )
-    return plain if len(text.strip()) <= _SHOWN else f"{plain}..."
+def shown(text: str, most: int = 80) -> str:
+    """A stranger's words that are fit for any terminal, log and page."""
+    plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text.strip()[: most + 1])
+    return plain if len(plain) <= most else f"{plain[:most]}\N{HORIZONTAL ELLIPSIS}"

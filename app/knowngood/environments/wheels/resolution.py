@@ -30,6 +30,7 @@ TRIPLES = {
 RESOLUTION_S = 120
 """The longest that one dry resolution may take; a second is usual (2026-11-29)."""
 
+_OPTIONS = ("-q", "--no-header", "--no-annotate", "--only-binary", ":all:")
 _OF_TORCH = re.compile(r"torch|triton|cuda-.*|nvidia-.*")  # they move with it
 _TORCH = re.compile(r"^torch==(\S+)", re.MULTILINE)
 _HOLDS = re.compile(r"([\w.-]+?)(?:[=<>!~]=?\S*)? depends? on torch([=<>!~]\S*?)(?=,? |\.?$)")
@@ -37,11 +38,8 @@ _HOLDS = re.compile(r"([\w.-]+?)(?:[=<>!~]=?\S*)? depends? on torch([=<>!~]\S*?)
 
 def patient() -> ProcessObserver:
     """Ends a resolution that takes longer than RESOLUTION_S."""
-    return ProcessObserver(is_cancelled=partial(_is_past, monotonic() + RESOLUTION_S))
-
-
-def _is_past(moment: float) -> bool:
-    return monotonic() > moment
+    end = monotonic() + RESOLUTION_S
+    return ProcessObserver(is_cancelled=lambda: monotonic() > end)
 
 
 def torch_beside(packages: Mapping[str, str], python: str, platform: str) -> Message:
@@ -59,8 +57,11 @@ def torch_beside(packages: Mapping[str, str], python: str, platform: str) -> Mes
         if torch not in {"", newest}:
             _, why = resolve(f"torch>{torch}", *wanted)  # it fails, and says which package is in the way
     held = _HOLDS.search(why) if torch else None
-    name = f"{held[1]} {pins.get(held[1], '')}".strip() if held else ""
-    said = Message("holds_torch", name=name, specifier=held[2]) if held else Quoted(why)
+    said = (
+        Message("holds_torch", name=" ".join(filter(None, (held[1], pins.get(held[1])))), specifier=held[2])
+        if held
+        else Quoted(why)
+    )
     key = "resolves_to_nothing" if not torch else "resolves_to_newest" if torch == newest else "resolves_to_older"
     where = f"Python {python} on {platform_words(platform)}"
     return Message(key, where=where, torch=torch, newest=newest, said=said)
@@ -70,11 +71,10 @@ def _resolve(scratch: Path, python: str, platform: str, *requirements: str) -> t
     """The version of torch among what these resolve to, or why they do not. Raises IndexUnusable."""
     source = scratch / "requirements.in"
     source.write_text("\n".join(requirements), encoding="utf-8")
-    options = ("-q", "--no-header", "--no-annotate", "--only-binary", ":all:", "--python", sys.executable)
-    target = ("--python-version", python, "--python-platform", TRIPLES[platform])
+    target = ("--python", sys.executable, "--python-version", python, "--python-platform", TRIPLES[platform])
     installer = Installer(choose_cache(scratch, os.environ), scratch)
     try:
-        output = installer.run("pip", "compile", str(source), *options, *target, observer=patient())
+        output = installer.run("pip", "compile", str(source), *_OPTIONS, *target, observer=patient())
     except InstallerFailed as failed:
         if failed.fault is Fault.UNSATISFIABLE:
             return "", str(failed)

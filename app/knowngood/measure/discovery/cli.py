@@ -19,7 +19,7 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, PATH, flag, option, text
 from knowngood.domain.builds.build import Build
-from knowngood.domain.errors import BadRequest, ServerUnusable
+from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Look
 from knowngood.domain.vocabulary import many
 from knowngood.measure.discovery.catalogue_writer import add_builds, as_toml
@@ -96,24 +96,22 @@ def discover(*, index: str, file: Path | None, since: str, upstream: bool, write
 
 
 def _look_upstream() -> Exit:
-    engine, answers = opened_with_catalogue(read_settings()), dict[str, Look | str]()
+    engine = opened_with_catalogue(read_settings())
     with reading(engine) as s:
         looks, issues = load_looks(s), load_issues(s)
     threads = threads_of(issues, looks)
-    try:
-        for url, answer in read_states(threads, looks, os.environ, datetime.now(UTC)):
-            answers[url] = answer
-    except ServerUnusable as error:
-        left = many(len(threads) - len(answers), "thread")
-        click.echo(f"knowngood: {error}; {left} left for the next time", err=True)
+    answers = dict(read_states(threads, looks, os.environ, datetime.now(UTC)))
     found = {url: answer for url, answer in answers.items() if isinstance(answer, Look)}
     with unit_of_work(engine) as s:
         save_looks(s, found)
-    unread = [f"{threads[url].name} was not read: {answers[url]}\n" for url in answers if url not in found]
     turned = [url for url, look in found.items() if threads[url].state not in {"", look.state}]
-    click.echo("".join(unread), nl=False, err=True)
-    click.echo("".join(f"{threads[url].name} is {found[url].state} now\n" for url in turned), nl=False)
-    click.echo(f"{len(found)} of {many(len(threads), 'thread')} looked at, {len(turned)} turned")
+    left = "; the others the next time" if len(answers) < len(threads) else ""
+    lines = (
+        *(f"{threads[url].name} was not read: {answers[url]}" for url in answers if url not in found),
+        *(f"{threads[url].name} is {found[url].state} now" for url in turned),
+        f"{len(found)} of {many(len(threads), 'thread')} looked at, {len(turned)} turned{left}",
+    )
+    click.echo("\n".join(lines))
     return Exit.UNUSABLE if threads and not found else Exit.FINDING if turned else Exit.OK
 
 

@@ -82,12 +82,9 @@ class BuildProposal:
 def releases_of(files: Iterable[IndexFile]) -> dict[Version, Release]:
     """The final releases among the files, oldest first. Names that are no wheel of ours are passed over."""
     found = grouped(wheels_in(files), lambda wheel: wheel[1].version)
-    releases = (_release(version, found[version]) for version in sorted(found) if _is_final(version))
+    final = (each for each in found if not (each.is_prerelease or each.is_postrelease or each.local))
+    releases = (_release(version, found[version]) for version in sorted(final))
     return {release.version: release for release in releases if release.wheels}
-
-
-def _is_final(version: Version) -> bool:
-    return not (version.is_prerelease or version.is_postrelease or version.local)
 
 
 def _release(version: Version, wheels: Sequence[tuple[IndexFile, WheelRelease]]) -> Release:

@@ -14,8 +14,8 @@ from http import HTTPStatus
 from http.client import HTTPException
 from urllib.error import HTTPError
 
-from knowngood.domain.errors import ServerUnusable
 from knowngood.domain.issue import Issue, Link, LinkKind, Look
+from knowngood.gate.from_server import asked_wait_s
 from knowngood_workers.provision.index_config import open_url
 from knowngood_workers.provision.simple_index import limited, printable
 
@@ -25,63 +25,61 @@ _STATES = {"open": "open", "closed": "closed"}
 _MOST_BYTES = 2 << 20  # an issue's text has 64 KiB at most
 _TIMEOUT_S = 20
 _NO_TOKEN = re.compile(r"[^!-~]")  # line ends of files, and what no header may hold
+_DAY_S = 24 * 3600
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 def threads_of(issues: Iterable[Issue], looks: Mapping[str, Look]) -> dict[str, Link]:
     """The threads on GitHub, by address: first those by which issues are known, and of these the longest unseen."""
-    days = {url: look.seen for url, look in looks.items()}
     links = [link for issue in issues for link in issue.links if _THREAD.fullmatch(link.url)]
-    in_order = sorted(links, key=lambda link: (link.kind is not LinkKind.REPORT, days.get(link.url, date.min)))
-    return {link.url: link for link in in_order}
+    days, threads = {url: look.seen for url, look in looks.items()}, dict[str, Link]()
+    for link in sorted(links, key=lambda link: (link.kind is not LinkKind.REPORT, days.get(link.url, date.min))):
+        threads.setdefault(link.url, link)
+    return threads
 
 
 def read_states(
     threads: Iterable[str], looks: Mapping[str, Look], variables: Mapping[str, str], now: datetime
 ) -> Iterator[tuple[str, Look | str]]:
-    """Yield a look at each thread, or why there is none. `variables` may name another server (GITHUB_API_URL) and hold
-    a token (GITHUB_TOKEN). Raises ServerUnusable where the API cannot be asked, or asks to be left alone.
+    """Yield a look at each thread, or why there is none; the last one where the API cannot be asked, or asks to be left
+    alone. `variables` may name another server (GITHUB_API_URL) and hold a token (GITHUB_TOKEN).
     """
     for thread in threads:
-        try:
-            answer, again = _ask(thread, looks.get(thread), variables, now)
-        except (OSError, HTTPException) as error:
-            raise ServerUnusable(f"GitHub's API cannot be asked: {printable(str(error), 200)}") from None
-        if answer:
-            yield thread, answer
+        answer, again = _ask(thread, looks.get(thread), variables, now)
+        yield thread, answer
         if again:
-            raise ServerUnusable(f"GitHub's API asks to be left alone until {again:%Y-%m-%d %H:%M} UTC")
+            return
 
 
 def _ask(
     thread: str, before: Look | None, variables: Mapping[str, str], now: datetime
 ) -> tuple[Look | str, datetime | None]:
-    """A look at a thread, or why there is none (empty: it was refused for now); and when the API may be asked again
-    (None: at once). Raises OSError, HTTPException.
-    """
-    api = variables.get("GITHUB_API_URL") or "https://api.github.com"
-    address = api.rstrip("/") + _THREAD.sub(r"/repos/\1/issues/\2", thread)
-    token = _NO_TOKEN.sub("", variables.get("GITHUB_TOKEN", ""))
+    """A look at a thread, or why there is none; and until when no other is to be asked for (None: go on)."""
+    api = (variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/")
+    address = _THREAD.sub(rf"{api}/repos/\1/issues/\2", thread)
     headers = {**_HEADERS, **({"If-None-Match": before.etag} if before and before.etag else {})}
     try:
+        token = _NO_TOKEN.sub("", variables.get("GITHUB_TOKEN", ""))
         with open_url(address, variables, headers=headers, timeout_s=_TIMEOUT_S, token=token) as answer:
             state = _STATES[json.loads(limited(answer, _MOST_BYTES))["state"]]
             return Look(state, now.date(), answer.headers.get("ETag", "")), _again(answer.headers, HTTPStatus.OK, now)
     except HTTPError as error:
-        if error.code >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code == HTTPStatus.UNAUTHORIZED:
-            raise
         again = _again(error.headers, error.code, now)
         if error.code == HTTPStatus.NOT_MODIFIED and before:
             return replace(before, seen=now.date()), again
-        return "" if again else f"{error.code} ({printable(str(error.reason), 40)})", again
+        until = f"; no more until {again:%Y-%m-%d %H:%M} UTC" if again and again > now else ""
+        return f"{error.code} ({printable(str(error.reason), 40)}){until}", again
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return f"the answer is no issue that is open or closed ({printable(repr(error), 100)})", None
+    except (OSError, HTTPException) as error:
+        return f"GitHub's API cannot be asked: {printable(str(error), 200)}", now
 
 
 def _again(headers: Message, code: int, now: datetime) -> datetime | None:
+    if code >= HTTPStatus.INTERNAL_SERVER_ERROR or code == HTTPStatus.UNAUTHORIZED:
+        return now
     after, reset = headers.get("Retry-After", ""), headers.get("X-RateLimit-Reset", "")
     if not after and headers.get("X-RateLimit-Remaining") != "0" and code != HTTPStatus.TOO_MANY_REQUESTS:
         return None
     until_s = int(reset) - now.timestamp() if _NUMBER.fullmatch(reset) else 60
-    wait_s = int(after) if _NUMBER.fullmatch(after) else until_s
-    return now + timedelta(seconds=min(max(wait_s, 1), timedelta(days=1).total_seconds()))
+    return now + timedelta(seconds=min(max(asked_wait_s(headers, until_s, _DAY_S), 1), _DAY_S))

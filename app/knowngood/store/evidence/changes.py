@@ -62,8 +62,8 @@ def note_checks(s: Session, checks: Iterable[BuildCheck], now: datetime) -> None
     could.
     """
     touch(s)
-    told = s.execute(sa.select(events.c.data).where(events.c.kind == CHECKED).order_by(events.c.id)).scalars()
-    last = {data["build"]: data["is_installable"] for data in told}
+    told = sa.select(events.c.data).where(events.c.kind == CHECKED).order_by(events.c.id)
+    last = {data["build"]: data["is_installable"] for data in s.execute(told).scalars()}
     for check in checks:
         if check.is_installable not in {None, last.get(check.build, True)}:
             announce(s, CHECKED, now, **vars(check))
@@ -75,8 +75,8 @@ def load_checks(s: Session, limit: int, line: str = "") -> tuple[Change, ...]:
     """
     wanted = [events.c.kind == CHECKED, *([_of_line(s, line)] if line else [])]
     newest = s.execute(sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit))
-    rows = ((str(row.id), (row.at, row.data)) for row in newest)
-    checks = unreadable.readable("events", rows, lambda row: (row[0], BuildCheck(**row[1])))
+    rows = ((str(row.id), row) for row in newest)
+    checks = unreadable.readable("events", rows, lambda row: (row.at, BuildCheck(**row.data)))
     return tuple(
         Change(f"index {at.isoformat()}", at, Cause.INDEX, "", "", (), tuple(check for _, check in some))
         for at, some in grouped(checks, itemgetter(0)).items()

@@ -19,21 +19,15 @@ from knowngood.store import unreadable
 CONTENT = TypeAdapter(WatchListContent)
 """Of a watch list, as JSON."""
 
+LOOKS = TypeAdapter(dict[str, Look])
+"""At threads by their addresses, as JSON."""
+
 
 @lru_cache(maxsize=4096)  # more than a catalogue has: pages ask for all of it, one after the other
 def parse_issue(doc: str, looks: str = "") -> Issue:
-    """`looks` are those at its threads, as `dump_looks` writes them."""
+    """`looks` are those at its threads, as LOOKS has them."""
     issue = codec.ISSUE.validate_json(doc)
-    return issue.looked_at(parse_looks(looks)) if looks else issue
-
-
-def parse_looks(text: str) -> dict[str, Look]:
-    return {url: read_value(Look, fields) for url, fields in json.loads(text or "{}").items()}
-
-
-def dump_looks(looks: Mapping[str, Look]) -> str:
-    """By the threads' addresses."""
-    return json.dumps({url: {**vars(look), "seen": look.seen.isoformat()} for url, look in sorted(looks.items())})
+    return issue.looked_at(LOOKS.validate_json(looks)) if looks else issue
 
 
 @lru_cache(maxsize=512)

@@ -86,18 +86,17 @@ def load_knowledge(
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
     """Revision (with the looks at its threads) and issue by id; only what has another revision than before is read."""
     listed = s.execute(sa.select(issues.c.id, issues.c.revision, issues.c.looks).where(issues.c.is_present)).all()
-    looks = {row.id: row.looks for row in listed}
     revisions = {row.id: f"{row.revision} {row.looks}" for row in sorted(listed)}
     unchanged = {
         id_: before.knowledge.known.issues[id_]
         for id_, revision in revisions.items()
         if before is not None and before.revisions.get(id_) == revision and id_ in before.knowledge.known.issues
     }
-    query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
+    query = sa.select(issues.c.id, issues.c.doc, issues.c.looks).where(issues.c.is_present)
     wanted = sorted(revisions.keys() - unchanged.keys())
     read = s.execute(query.where(issues.c.id.in_(wanted)) if unchanged else query) if wanted else ()
-    words = ((id_, (doc, looks[id_])) for id_, doc in read)
-    parsed = unreadable.readable("issues", words, lambda words: documents.parse_issue(*words), whole=whole)
+    rows = ((row[0], row[1:]) for row in read)
+    parsed = unreadable.readable("issues", rows, lambda words: documents.parse_issue(*words), whole=whole)
     readable = unchanged | {issue.id: issue for issue in parsed}
     return revisions, {id_: readable[id_] for id_ in revisions if id_ in readable}
 
