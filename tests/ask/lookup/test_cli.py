@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,9 +85,58 @@ def test_an_environment_is_told_in_words_and_in_json(ask: Run) -> None:
     assert "What fails here is not known: no tested build is this environment." in here.stdout
 
 
+def test_of_several_files_each_has_a_line_the_worst_first_and_the_worst_says_how_it_ends(
+    ask: Run, tmp_path: Path
+) -> None:
+    files = {
+        "fine.txt": "torch==2.8.0+cu128\n",
+        "bad.txt": "torch==2.5.1+cu124\n",
+        "pair.txt": "torch==2.7.1+cu126\ntorchvision==0.21.0\n",
+        "vendor.txt": "torch==2.5.0a0+e000000000.nv24.10\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in files]
+    on = ("--hardware", "cpu-x86_64", "--python", "3.11")
+    done = ask("env", *paths, *on)
+    assert done.returncode == 3, done.stderr
+    lines = [line.split("   ") for line in done.stdout.splitlines()]
+    order = [Path(line[0].strip()).name for line in lines[:4]]
+    assert order == ["pair.txt", "vendor.txt", "bad.txt", "fine.txt"]
+    assert "torchvision 0.21.0 does not work here" in done.stdout
+    assert all(
+        len(line) == len(" ".join(line.split(" "))) and line == line.rstrip() for line in done.stdout.splitlines()
+    )
+
+    told = json.loads(ask("env", *paths, *on, "--json").stdout)
+    assert [Path(row["file"]).name for row in told] == order
+    alone = json.loads(ask("env", paths[0], *on, "--json").stdout)
+    assert alone.items() <= told[3].items()
+    assert told[3]["counts"]["failing"] == int(re.findall(r"(\d+) ✕", done.stdout)[-1])
+
+    assert ask("env", paths[0], paths[1], *on).returncode == 0
+    broken = ask("env", paths[0], str(tmp_path / "nowhere.txt"), *on)
+    assert (broken.returncode, "nowhere.txt cannot be read" in broken.stdout.splitlines()[0]) == (2, True)
+    assert "2.8.0" in broken.stdout, "the others are answered all the same"
+
+
+def test_what_a_requirements_file_includes_is_read_with_it(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("# all\n-r sub/base.txt\n--requirement=gone.txt\ntorch==2.6.0\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "base.txt").write_text("torchvision==0.20.1\n-r ../requirements.txt\n-r more.in\n")
+    (tmp_path / "sub" / "more.in").write_text("einops==0.8.1\n")
+    told = json.loads(ask("env", str(tmp_path / "requirements.txt"), "--json").stdout)
+    assert told["packages"] == {"einops": "0.8.1", "torchvision": "0.20.1"}
+    assert any(note.endswith("not read, and what they ask for is not known: gone.txt") for note in told["notes"])
+    gate = ask("gate", "-r", str(tmp_path / "requirements.txt"), "--issues", "151290", "--format", "json")
+    assert (gate.returncode, json.loads(gate.stdout)["line"]) == (1, 4)
+    assert "torchvision 0.20.1 asks for torch==2.5.1" in gate.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
+        (("env", "a.txt", "--build", BAD), 2, "files and --build, -r, --lock or --here exclude each other"),
         (("issue", "pytorch-15129"), 2, 'no issue is called "pytorch-15129" here; nearest: pytorch-151290'),
         (("issue", "151290", "--build", BAD, "--here"), 2, "--build and --here exclude each other"),
         (("issue", "151290", "-r", "nowhere.txt"), 2, "nowhere.txt cannot be read"),
