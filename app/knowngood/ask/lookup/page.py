@@ -17,7 +17,7 @@ from knowngood.ask.lookup.service import EnvironmentAnswer, answer_environment, 
 from knowngood.ask.lookup.several import upgrade_request
 from knowngood.domain.builds.platforms import LINUX, platform_words
 from knowngood.domain.grouping import grouped
-from knowngood.domain.hardware_names import name_of_class
+from knowngood.domain.hardware_names import name_of_class, several_gpus
 from knowngood.gate.decision import MeasuredWorkaround
 from knowngood.gate.renderers.common import best_workaround, snippet_parts
 from knowngood.gate.request import AttachedFile, BadField, GateRequest
@@ -91,6 +91,7 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
         "best_of": lambda reason: best_workaround(reason) or reason.elsewhere,
         "code_of": _code_of,
         "runs": runs,
+        "notes": (*resolved.notes, *several_gpus(resolved.gpus)),
         "first": answer.failing[:_SHOWN] if runs else (),
         "rest": grouped(answer.failing[_SHOWN:] if runs else (), lambda reason: reason.component),
     }

@@ -139,12 +139,13 @@ _HELPED = {
 
 def help_of(reason: Reason) -> StatusLabel:
     """What helps against a failure, as the status that it would have if it always failed."""
-    if has_workaround(reason):
-        return StatusLabel.WORKAROUND
-    if reason.works_on or reason.sign is StatusLabel.UNTRIED:
-        return StatusLabel.UNTRIED
-    is_partial = any(workaround.verdict == WorkaroundVerdict.PARTIAL for workaround in reason.workarounds)
-    return StatusLabel.PARTIAL if is_partial else StatusLabel.FAILS
+    verdicts = {workaround.verdict for workaround in reason.workarounds}
+    holding = {
+        StatusLabel.WORKAROUND: WorkaroundVerdict.EFFECTIVE in verdicts,
+        StatusLabel.UNTRIED: reason.works_on or reason.sign is StatusLabel.UNTRIED,
+        StatusLabel.PARTIAL: WorkaroundVerdict.PARTIAL in verdicts,
+    }
+    return next((label for label, holds in holding.items() if holds), StatusLabel.FAILS)
 
 
 def answer_issue(issue: Issue, wanted: GateRequest | None, knowledge: Knowledge, now: datetime) -> IssueAnswer:
