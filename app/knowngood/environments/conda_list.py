@@ -170,7 +170,7 @@ def read_pixi(source: Source, python: str) -> StatedEnvironment:
 
 
 def _asked(table: Table, key: str) -> Iterator[tuple[str, Table]]:
-    """What is asked for of each package: a text is a version."""
+    """Each package with what is asked for of it: a text is a version."""
     for name, value in table.table(key).values.items():
         yield name, Table(table.source, {"version": value}) if isinstance(value, str) else table.table(key).table(name)
 

@@ -143,7 +143,7 @@ def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> f
 
 
 def _decided(match: re.Match[str], groups: Collection[str]) -> str:
-    """What a marker says of an extra or a group, as something that holds or not: these are installed, and no others.
+    """The condition on an extra or a group as one that holds or not: these are installed, and no others.
     uv writes `extra-8-nanochat-gpu`: the length of the project's name, the name, and the extra.
     """
     operator, size, name = match.groups()

@@ -160,7 +160,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 def _wishes(arguments: str) -> Iterator[str]:
     """The requirements, indexes and included files among the arguments of pip or uv."""
     for index, file in _KEPT_OPTION.findall(arguments):
-        yield f"-r {file}" if file else f"--extra-index-url {index}"
+        yield f"-r {file}" if file else f"-i {index}"
     for word in re.sub(r"[\"']", " ", _KEPT_OPTION.sub(" ", arguments)).split():
         wish = _WISH.fullmatch(word)
         if wish or _PLACE.match(word):

@@ -240,7 +240,7 @@ def _name_in_address(stated: StatedEnvironment) -> str:
 
 
 def _next_step(stated: StatedEnvironment) -> Iterator[Message]:
-    """What to ask where a machine is stated, and no torch."""
+    """The question to ask where a machine is stated, and no torch."""
     options = "".join(f' --gpu "{gpu}"' for gpu in stated.gpus[:1])
     options += f" --driver {stated.driver}" if stated.driver else ""
     if options and not stated.all_of(_TORCH):

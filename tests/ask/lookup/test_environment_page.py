@@ -195,7 +195,7 @@ SECRET = "\n".join(
         "torch==2.7.1+cu126",
         "xformers==0.0.29.post3",
         "acme-kernels==1.2",
-        "-e /home/somebody/secret",
+        "-e /srv/somebody/secret",
         "flash-attn @ file:///mnt/build/flash_attn-2.7.0-cp312-cp312-linux_x86_64.whl",
     ]
 )

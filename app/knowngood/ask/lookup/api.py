@@ -62,7 +62,7 @@ class EnvironmentQuery(BaseModel):
 
 @router.get("/environment", response_model=dict[str, Any])
 def environment(context: Context, query: Annotated[EnvironmentQuery, Query()]) -> Response:
-    """What is known of an environment, as `knowngood env --json` has it: which tested build it is, what fails there,
-    worst first, and what wheels say.
+    """Say of an environment, as `knowngood env --json` does, which tested build it is, what fails there, worst first,
+    and what wheels say.
     """
     return context.answer_from(lambda _: context.ruling(dumped(query.answer(context).document), MEDIA[Form.JSON], {}))

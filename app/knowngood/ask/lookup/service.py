@@ -48,7 +48,7 @@ class IssueAnswer:
 
 @dataclass(frozen=True)
 class WheelFact:
-    """What wheels say of one part of an environment, such as `H100` or `xformers 0.0.29.post3`: whether it works with
+    """A fact of wheels about one part of an environment, such as `H100` or `xformers 0.0.29.post3`: whether it works with
     the others (null: nobody knows), and the command that mends it (empty: none is known).
     """
 
@@ -138,7 +138,7 @@ _HELPED = {
 
 
 def help_of(reason: Reason) -> StatusLabel:
-    """What helps against a failure, as the status that it would have if it always failed."""
+    """The help against a failure, as the status that it would have if it always failed."""
     verdicts = {workaround.verdict for workaround in reason.workarounds}
     holding = {
         StatusLabel.WORKAROUND: WorkaroundVerdict.EFFECTIVE in verdicts,
@@ -195,7 +195,7 @@ def _failing_on_cpu(question: GateQuestion) -> set[str]:
 
 
 def _facts(question: GateQuestion, python: str, gpus: Sequence[str]) -> Iterator[WheelFact]:
-    """What is refused first, then what is known to hold. `gpus` are the words for the hardware."""
+    """Facts that refuse first, then those that hold. `gpus` are the words for the hardware."""
     resolved, known, table = question.resolved, question.known, wheels_of(question.known)
     if not (named := resolved.build or resolved.torch):
         return

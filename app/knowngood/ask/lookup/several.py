@@ -43,7 +43,7 @@ def row_of(file: str, answer: EnvironmentAnswer, knowledge: Knowledge, hardware:
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
-    """What cannot be read, then what does not load, then what is not tested; the others by what fails."""
+    """Files that cannot be read, environments that do not load, those that are not tested; the others by what fails."""
 
     def order(row: Row) -> tuple[object, ...]:
         if "problem" in row:
