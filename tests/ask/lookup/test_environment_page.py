@@ -50,7 +50,7 @@ PIXI = (
 UV_LOCK = (
     'version = 1\nrequires-python = "==3.12.*"\n[[package]]\nname = "x"\nsource = { virtual = "." }\n'
     '[package.optional-dependencies]\ngpu = [{ name = "torch" }]\n'
-    '[[package]]\nname = "torch"\nversion = "2.6.0"\nsource = { registry = "https://pypi.org/simple" }\n'
+    '[[package]]\nname = "torch"\nversion = "2.6.0"\nsource = { "registry" = "https://pypi.org/simple" }\n'
 )
 POETRY_LOCK = (
     '[[package]]\nname = "torch"\nversion = "2.6.0"\ngroups = ["main"]\nmarkers = "extra == \\"gpu\\""\n'
