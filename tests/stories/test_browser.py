@@ -15,7 +15,7 @@ from knowngood.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.browsing import SCREENS, WIDTHS, reading_with, served
-from tests.web.given import BAD, GOOD
+from tests.web.given import BAD
 
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip

@@ -36,7 +36,7 @@ def test_what_matches_on_other_hardware_is_one_link_away(client: TestClient) -> 
     assert (hardware, count) == (GPU_CLASS, 1)
     assert page_at(client, address).issue_count == 1
     text = words(client, f"{MATRIX}?q=pytorch-151589+status:affected")
-    assert f"No issue matches this filter on {HARDWARE}. 1 on {GPU_CLASS}, show them" in text
+    assert "No issue matches this filter on CPU. 1 on H100, show them" in text
 
 
 def test_a_link_to_other_hardware_drops_the_condition_that_leaves_it_out(client: TestClient) -> None:
@@ -61,7 +61,7 @@ def test_where_nothing_matches_it_is_said_how_much_of_it_is_known(client: TestCl
 def test_good_news_is_no_gap(client: TestClient) -> None:
     """What was asked is measured, and fails nowhere: there is nothing to run."""
     text = words(client, f"{MATRIX}?q=pytorch-151290+status:affected+build:2.8")
-    assert f"No issue matches this filter on {HARDWARE}." in text
+    assert "No issue matches this filter on CPU." in text
     assert "The one cell that was looked at is known." in text
     assert "knowngood run" not in text
 
