@@ -27,7 +27,7 @@ def test_the_first_line_is_the_answer_and_the_gravest_comes_next(call: Call) -> 
     assert done.code == 0
     answer, groups = done.out.split("\n\n", 1)
     assert " ".join(answer.split()) == (
-        f"From {OLD.id} to {BAD.id} on cpu-x86_64: 1 newly broken (1 has a workaround), 1 fixed (1 by old "
+        "From torch 2.5.1 (CUDA 12.4) to torch 2.7.1 (CUDA 12.6) on CPU: 1 newly broken (1 has a workaround), 1 fixed (1 by old "
         "evidence), 1 still fails."
     )
     assert groups.startswith(
@@ -53,7 +53,7 @@ def test_of_two_releases_as_much_is_told_as_fits_on_a_screen_and_all_where_it_is
 
 def test_a_build_beside_itself_is_answered_in_one_line(call: Call) -> None:
     done = call(BAD.id, BAD.id)
-    assert (done.code, done.out) == (0, f"Both are {BAD.id}: nothing can differ.\n")
+    assert (done.code, done.out) == (0, "Both are torch 2.7.1 (CUDA 12.6): nothing can differ.\n")
     assert call(BAD.id, BAD.id, "--format", "markdown").out.startswith(f"**Both are {BAD.id}: nothing can differ.**")
 
 
