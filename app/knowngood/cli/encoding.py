@@ -14,6 +14,8 @@ from io import TextIOWrapper
 
 _STAND_INS = str.maketrans("✓✕≠·⊘□∆°½…–—→×“”‘’", "+x!.0_^*-.-->x\"\"''")  # noqa: RUF001 - these are the ones that ASCII lacks
 _NAME = "knowngood.stand_in"
+SCREEN = 25
+"""The lines that an answer has at most unless all of it is asked for."""
 
 # Runners end lines at more signs than \n, skip blanks, and compare as a language does, which passes over the unseen.
 _UNSEEN = "\0-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"

@@ -62,10 +62,11 @@ def _shipped(snapshot: Snapshot, now: datetime) -> Mapping[str, Any]:
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     """The sources of answers, in the order in which they are tried."""
-    yield f"Known Good {report['release']}"
+    store, shipped = report["store"], report["shipped"]
+    results = f": results of {shipped['of'][:10]}, {shipped['days']} days old" if shipped else ""
+    yield f"Known Good {report['release']}{results}"
     if report["server"]:
         yield f"server   {report['server']} answers `gate` (KNOWNGOOD_SERVER)"
-    store, shipped = report["store"], report["shipped"]
     if store:
         yield f"store    {store['at']}: {_extent(store)}"
     else:
@@ -74,10 +75,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         beside = (
             "for whatever the store lacks or knows from an older measurement" if store else "answers every question"
         )
-        yield (
-            f"shipped  {beside}: results of {shipped['of'][:10]}, {shipped['days']} days old; "
-            f"{shipped['issues']} issues, {shipped['builds']} builds, {shipped['cells']} cells"
-        )
+        yield (f"shipped  {beside}: {shipped['issues']} issues, {shipped['builds']} builds, {shipped['cells']} cells")
     else:
         yield "shipped  left out (KNOWNGOOD_SHIPPED)"
     if shipped and shipped["warning"]:

@@ -18,6 +18,8 @@ from knowngood.cli.options import AS_JSON, ISSUES, argument, flag, option, text
 from knowngood.cli.output import out, print_json
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.voids import Clock, Void, VoidSpan
+from knowngood.domain.vocabulary import many
+from knowngood.gate.renderers.common import wrapped
 from knowngood.health.rules import HEADINGS, Remark, remarks_of
 from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, reading, unit_of_work
@@ -162,28 +164,31 @@ def _fields(entry: Void) -> dict[str, object]:
 @command(
     "List where upstream and the measurements disagree; ends in 1 if there is anything.",
     ISSUES,
+    flag("--all", "in_full", help_="Every remark; without, the first of each kind."),
     AS_JSON,
     example="hygiene --issues pytorch-151290",
 )
-def hygiene(issues: Sequence[str], *, as_json: bool) -> Exit:
+def hygiene(issues: Sequence[str], *, in_full: bool, as_json: bool) -> Exit:
     known = known_here()
     wanted = {issue.id for issue in issues_of(known.issues, issues)}
     remarks = [remark for remark in remarks_of(known) if remark.issue in wanted]
     if as_json:
         print_json([{**vars(remark), "sentence": english(remark.sentence)} for remark in remarks])
     else:
-        _print(remarks)
+        _print(remarks, in_full=in_full)
     return Exit.FINDING if remarks else Exit.OK
 
 
-def _print(remarks: Sequence[Remark]) -> None:
-    """One list for each kind of remark, in the order of `MismatchKind`."""
+def _print(remarks: Sequence[Remark], *, in_full: bool) -> None:
+    """One list for each kind of remark, in the order of `MismatchKind`; not `in_full` the first of each."""
+    issues = len({remark.issue for remark in remarks})
+    out.print(f"{many(len(remarks), 'remark')} on {many(issues, 'issue')}" if remarks else "nothing to look at")
     for trouble, heading in HEADINGS.items():
         group = [remark for remark in remarks if remark.trouble is trouble]
-        if group:
-            out.print(f"\n[bold]{heading}[/] ({len(group)})")
-        for remark in group:
+        out.print(*([f"[bold]{heading}[/] ({len(group)})"] if group else []), end="\n" if group else "")
+        for remark in group if in_full else group[:1]:
             where = f" ({remark.hardware})" if remark.hardware else ""
-            out.print(Text(f"  {remark.issue}{where}: {english(remark.sentence)}"), soft_wrap=True)
-    if not remarks:
-        out.print("nothing to look at")
+            for line in wrapped(f"{remark.issue}{where}: {english(remark.sentence)}", "  ", "    "):
+                out.print(Text(line), soft_wrap=True)
+    if remarks and not in_full:
+        out.print("All of them: --all")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.gate.renderers.text import SCREEN
+from knowngood.cli.encoding import SCREEN
 from tests.commands.given import Call
 from tests.web.given import BAD, GPU_ONLY, LINE, MASK
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.catalogue.script_analysis import STANDALONE
+from knowngood.cli.encoding import SCREEN
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, write_snapshot
 from knowngood.store.knowledge.snapshot import read_shipped
 from tests.forked_commands import run_command
@@ -206,7 +207,10 @@ def test_a_snapshot_of_somebody_else_is_not_believed(ask: Run, snapshot: tuple[s
 
 
 def test_in_a_pipe_the_matrix_is_a_line_per_issue_with_the_newest_builds(ask: Run) -> None:
-    lines = ask("matrix", "--hardware", "cpu-x86_64").stdout.splitlines()
+    short = ask("matrix", "--hardware", "CPU").stdout.splitlines()
+    assert (len(short) <= SCREEN, "more issues: --all" in "".join(short)) == (True, True)
+    assert re.match(r"\d+ of \d+ issues fail on torch 2\.15\.0 \(CUDA 13\.2\), CPU; \d+ pass, \d+ neither$", short[0])
+    lines = ask("matrix", "--hardware", "cpu-x86_64", "--all").stdout.splitlines()
     known = read_shipped().knowledge.known
     assert len(lines) < len(known.issues) + 12
     newest = max((known.builds[build] for _, build, _ in known.cells), key=lambda build: build.build_id)
@@ -215,9 +219,12 @@ def test_in_a_pipe_the_matrix_is_a_line_per_issue_with_the_newest_builds(ask: Ru
 
 
 def test_of_one_issue_the_matrix_tells_each_cell_with_its_reason(ask: Run) -> None:
-    told = ask("matrix", "151290").stdout
-    assert "cpu-x86_64  fails in 2.7.0 to 2.7.1, fixed in 2.8.0" in told
+    short = ask("matrix", "151290").stdout
+    assert short.startswith("pytorch-151290 on CPU: fails in 2.7.0 to 2.7.1, fixed in 2.8.0")
+    assert "  2.7.1+cu126   ✓✕  passes as reported, fails in a variant\n" in short
+    assert len(short.splitlines()) <= SCREEN
+    told = ask("matrix", "151290", "--all").stdout
     assert "  2.7.1+cu126   ✓✕  passes as reported, fails in a variant: on avx2, avx512: " in told
     assert told.index("2.15.0+cu132") < told.index("2.7.1+cu126")
     assert "to measure: knowngood run --issues pytorch-151290 --builds torch-2.5.0+cu124," in told
-    assert told.endswith("what helps, and on which build: knowngood issue pytorch-151290\n")
+    assert told.endswith("What helps: knowngood issue pytorch-151290\n")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
+from knowngood.cli.encoding import SCREEN
 from knowngood.domain.issue import CPU_PATH
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import Verdict
@@ -13,7 +14,7 @@ from knowngood.domain.vocabulary import VERDICTS, StatusLabel
 from knowngood.gate.decision import Ruling
 from knowngood.gate.policy import Effect
 from knowngood.gate.renderers.common import all_lines, counts_in_words, fix_in_words, mark_of, plain, snippet_parts
-from knowngood.gate.renderers.text import SCREEN, answer_text
+from knowngood.gate.renderers.text import answer_text
 from knowngood.serialization.marks import in_text
 from tests.gate.rulings import (
     BLOCKED,

@@ -27,8 +27,8 @@ def test_the_first_line_is_the_answer_and_the_gravest_comes_next(call: Call) -> 
     assert done.code == 0
     answer, groups = done.out.split("\n\n", 1)
     assert " ".join(answer.split()) == (
-        "From torch 2.5.1 (CUDA 12.4) to torch 2.7.1 (CUDA 12.6) on CPU: 1 newly broken (1 has a workaround), 1 fixed (1 by old "
-        "evidence), 1 still fails."
+        "From torch 2.5.1 (CUDA 12.4) to torch 2.7.1 (CUDA 12.6) on CPU: 1 newly broken (1 has a workaround), "
+        "1 fixed (1 by old evidence), 1 still fails."
     )
     assert groups.startswith(
         'Newly broken (1)\n  ✓ → ✕\'  create_block_mask fails: "conflicting declaration" (pytorch-151290)'

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, has_workaround
 from knowngood.ask.phrases import HitKind
 from knowngood.ask.search.service import Hit, SearchAnswer
+from knowngood.cli.encoding import SCREEN
 from knowngood.domain.issue import Issue, Link
 from knowngood.domain.message import clauses, english
 from knowngood.domain.verdicts.claims import doubts_about
@@ -27,7 +28,6 @@ from knowngood.gate.renderers.common import (
     wrapped,
 )
 from knowngood.gate.renderers.text import (
-    SCREEN,
     by_class,
     fact_lines,
     fitting,
@@ -246,27 +246,27 @@ def search_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, tex
     """The answer to a search: first what is no issue, each with the command that answers it, then the issues."""
     lines = wrapped(english(answer.note)) if answer.note else []
     lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
-    for hit in answer.hits:
-        if hit.kind is not HitKind.ISSUE:
-            lines += _meant(hit, answer)
+    blocks = []
     for issue in issues:
-        silent = ", silent" if issue.silent else ""
-        lines += wrapped(f"{issue.id} · {one_line(issue.title)}", later=_INDENT)
-        lines.append(f"{_INDENT}{one_line(issue.component)} · {issue.severity} severity{silent}")
+        silent = "∆" if issue.silent else "✕"
         classes = dict.fromkeys(sorted(cell.hardware for cell in known.stored(issue.id)))
-        histories = [(class_, known.history(issue.id, class_)) for class_ in classes]
-        for class_, history in histories:
-            lines += (
-                wrapped(f"{class_}: {english(history.sentence)}", _INDENT, _INDENT + "  ") if history.measured else ()
-            )
+        histories = {class_: known.history(issue.id, class_) for class_ in classes}
+        measured = {class_: history.sentence for class_, history in histories.items() if history.measured}
+        title = wrapped(f"{silent}   {one_line(issue.title)} ({issue.id})", later=_INDENT)
+        blocks.append([*title, *(f"{_INDENT}{line}" for line in by_class(measured))])
+    others = [line for hit in answer.hits if hit.kind is not HitKind.ISSUE for line in _meant(hit, answer)]
+    shown, n = fitting(blocks, SCREEN - len(lines) - len(others[:_OTHERS]) - 2)
     if not issues and not answer.hits:
         lines.append(f'nothing here is about "{one_line(text)}"; `knowngood find --help` says what may be asked')
     elif issues:
-        many = "1 issue" if len(issues) == 1 else f"{len(issues)} issues"
-        lines += ["", f"{many}; more of one: knowngood issue ID"]
+        left = f"; {len(issues) - n} more of them: --json" if n < len(issues) else ""
+        lines += [f"{many(len(issues), 'issue')}{left}. More of one: knowngood issue ID", *shown]
     elif query_of(answer.hits[0]):
         lines.append("no issue matches")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *others[:_OTHERS]]) + "\n"
+
+
+_OTHERS = 9  # lines on builds, hardware and commands that answer
 
 
 def _meant(hit: Hit, answer: SearchAnswer) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from knowngood.cli.encoding import SCREEN
 from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.history import listed
 from knowngood.gate.decision import MeasuredWorkaround, Reason, Ruling
@@ -78,8 +79,9 @@ def _issue_lines(group: Sequence[Reason], base: str, *, in_full: bool, is_first:
         why = f"{mark_of(reason).word} ({len(ids)}), {EFFECTS[reason.effect]}: {one_line(reason.why)}"
         yield from wrapped(f"{sign_of(reason):<3} {why}: {named}", later=_INDENT)
         return
-    milder = "" if reason.effect is Effect.BLOCK else f", {EFFECTS[reason.effect]}"
-    yield from wrapped(f"{sign_of(reason):<3} {one_line(reason.title)} ({ids[0]}){milder}", later=_INDENT)
+    marks = ["" if reason.effect is Effect.BLOCK else f", {EFFECTS[reason.effect]}", f"; {reason.caveat}"]
+    marks = marks if reason.caveat else marks[:1]
+    yield from wrapped(f"{sign_of(reason):<3} {one_line(reason.title)} ({ids[0]}){''.join(marks)}", later=_INDENT)
     helps = best_workaround(reason)
     if in_full:
         yield from help_lines(reason)
@@ -132,9 +134,6 @@ def by_class(sentences: Mapping[str, Message]) -> Iterator[str]:
     for said, alike in classes.items():
         yield from wrapped(one_line(f"{', '.join(alike)}: {said}"), later=_INDENT)
 
-
-SCREEN = 25
-"""The lines that an answer has at most unless all of it is asked for."""
 
 _SHORT = 2  # lines of a snippet
 

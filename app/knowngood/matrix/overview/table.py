@@ -7,9 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.hardware_names import short_name as short_name_of
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import english
+from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, concerns_cpu_path, fold, rows_of
@@ -47,9 +49,11 @@ def print_matrix(
     builds: Sequence[Build],
     hardware: str,
     known: Known,
+    most: int | None = None,
 ) -> None:
-    """A row per issue, with as many columns as the width holds: the newest, and a line on what was left out. Every sign
-    is explained below. Issues that apply to none of the builds are counted.
+    """How many fail on the newest build; then a row per issue, of `most` (None: all), with as many columns as the width
+    holds: the newest, and a line on what was left out. Every sign is explained below. Issues that apply to none of the
+    builds are counted.
 
     Pythons of one build share a column for as long as they agree on this hardware class. A pipe gets a line per issue.
     """
@@ -59,19 +63,32 @@ def print_matrix(
     shown = [issue for issue in issues if issue.id not in absent]
     widest = max((len(issue.id) for issue in shown), default=0)
     left_out = max(0, len(columns) - max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH))
+    if most:
+        shown.sort(key=lambda issue: (rows[issue.id][-1].verdict not in FAILING, not issue.silent))
+    first, rest = shown[:most], len(shown[most:] if most else ())
     if shown:
-        table = _table(hardware, columns[left_out:])
-        for issue in shown:
+        print_line(console, _in_one_line([rows[issue.id][-1] for issue in shown], columns[-1], hardware))
+        table = _table(columns[left_out:])
+        for issue in first:
             cells = map(sign_in_colour, rows[issue.id][left_out:])
             table.add_row(issue.id, *cells, english(known.history_sentence(issue, hardware)))
         _unfolded(console).print(table)
+    if rest:
+        print_line(console, f"{rest} more issues: --all")
     _print_remarks(console, absent, rows, hardware)
     if left_out and shown:
         print_line(console, _left_out(columns[:left_out]))
-    for issue in shown:
+    for issue in first:
         if issue.caveat:
             print_line(console, f"{issue.id}: {issue.caveat}")
-    _print_legend(console, [cell for issue in shown for cell in rows[issue.id][left_out:]])
+    _print_legend(console, [cell for issue in first for cell in rows[issue.id][left_out:]])
+
+
+def _in_one_line(cells: Sequence[Cell], column: Column, hardware: str) -> str:
+    """How many fail on one build."""
+    fails, passes = (sum(cell.verdict in wanted for cell in cells) for wanted in (FAILING, {Verdict.NOT_AFFECTED}))
+    build, rest = column.cell_build.build_id.in_words, len(cells) - fails - passes
+    return f"{fails} of {len(cells)} issues fail on {build}, {short_name_of(hardware)}; {passes} pass, {rest} neither"
 
 
 def _unfolded(console: Console) -> Console:
@@ -79,8 +96,8 @@ def _unfolded(console: Console) -> Console:
     return console if console.is_terminal else Console(file=console.file, width=_WIDEST, highlight=False)
 
 
-def _table(title: str, columns: Sequence[Column]) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold", pad_edge=False, box=None)
+def _table(columns: Sequence[Column]) -> Table:
+    table = Table(header_style="bold", pad_edge=False, box=None)
     table.add_column("issue", no_wrap=True)
     for column in columns:
         table.add_column(short_name(column.cell_build.id).replace("+", "\n+").replace("~", "\n~"), justify="center")
@@ -113,28 +130,35 @@ def _print_remarks(console: Console, absent: Sequence[str], rows: Mapping[str, S
         console.print(f"{len(absent) - on_cpu} more {apply} on {hardware}", highlight=False)
 
 
-def print_cells(console: Console, issue: Issue, builds: Sequence[Build], hardware: str, known: Known) -> None:
-    """One issue on a class, a line per column with its reason, the newest first; then the line to go on with."""
+def print_cells(
+    console: Console, issue: Issue, builds: Sequence[Build], hardware: str, known: Known, *, in_full: bool
+) -> None:
+    """One issue on a class, a line per column, the newest first; in full each with its reason, and what to measure."""
     columns = fold([issue], builds, [hardware], known)
     row = rows_of([issue], columns, [hardware], known)[issue.id, hardware]
     print_line(
         console,
-        Text(hardware, style="bold").append(f"  {english(known.history_sentence(issue, hardware))}", style="not bold"),
+        Text(f"{issue.id} on {short_name_of(hardware)}", style="bold").append(
+            f": {english(known.history_sentence(issue, hardware))}", style="not bold"
+        ),
     )
     if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row):
         print_line(console, f"  does not apply: {english(row[-1].reason)}" if row else "  no build")
         return
+    if not in_full:
+        told = [pair for pair in zip(columns, row, strict=True) if pair[1].verdict is not Verdict.NOT_APPLICABLE]
+        columns, row = [column for column, _ in told], [cell for _, cell in told]
     widest = max((len(short_name(column.cell_build.id)) for column in columns), default=0)
     for column, cell in reversed(list(zip(columns, row, strict=True))):
         mark = mark_of(cell)
         sign = Text(f"{sign_of(cell) or ' ':<4}", style=_style(cell))
         words = "" if own_reason(cell).key in {NOT_RUN.key, NOT_COVERED} else f"{mark.word}: "
         line = Text(f"  {short_name(column.cell_build.id):<{widest}}  ")
-        print_line(console, line.append(sign).append(words + english(cell.reason)))
+        print_line(console, line.append(sign).append(words + english(cell.reason) if in_full else mark.word))
     unknown = [
         column.cell_build.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN
     ]
-    if unknown and hardware == CPU_CLASS:
+    if unknown and in_full and hardware == CPU_CLASS:
         print_line(console, f"  to measure: knowngood run --issues {issue.id} --builds {','.join(unknown)}")
 
 

@@ -13,6 +13,7 @@ from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, MINUTES, flag, names, option
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
+from knowngood.domain.vocabulary import many
 from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext, appraise, sizes_as_json, tell_price
 from knowngood.measure.scheduling.priority import ProposedJob, SchedulingState, propose, watched_by
 from knowngood.settings import Settings, read_settings
@@ -28,11 +29,12 @@ from knowngood_workers.host.machine_info import describe_machine
     "Say what to measure next, in order and with reasons; `run --next` does it.",
     option("--minutes", type=MINUTES, default=60, help="How many minutes it may take."),
     names("--hardware", "Hardware classes. Default: those of this machine."),
+    flag("--all", "in_full", help_="Print every job, not only the first eight."),
     flag("--offline", help_="Do not ask the package index for sizes."),
     AS_JSON,
     example="next --minutes 30",
 )
-def next_command(*, minutes: float, hardware: Sequence[str], offline: bool, as_json: bool) -> None:
+def next_command(*, minutes: float, hardware: Sequence[str], in_full: bool, offline: bool, as_json: bool) -> None:
     settings = read_settings()
     engine = opened_with_catalogue(settings)
     proposals = proposed(engine, settings, hardware or describe_machine().hardware, minutes)
@@ -43,7 +45,7 @@ def next_command(*, minutes: float, hardware: Sequence[str], offline: bool, as_j
     elif not proposals:
         click.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
     else:
-        _print(proposals)
+        _print(proposals, None if in_full else _SHOWN)
         tell_price(engine, place, planned)
 
 
@@ -89,9 +91,16 @@ def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:
     return {"jobs": jobs, "minutes": round(sum(proposal.seconds for proposal in proposals) / 60, 1)}
 
 
-def _print(proposals: Sequence[ProposedJob]) -> None:
-    for number, proposal in enumerate(proposals, 1):
+_SHOWN = 8
+
+
+def _print(proposals: Sequence[ProposedJob], most: int | None) -> None:
+    seconds = sum(proposal.seconds for proposal in proposals)
+    click.echo(f"{many(len(proposals), 'job')} worth running next, {in_words(seconds)}: knowngood run --next")
+    for number, proposal in enumerate(proposals[:most], 1):
         cells = f"{len(proposal.due)} cell{'s' if len(proposal.due) > 1 else ''}, {in_words(proposal.seconds)}"
         click.echo(
             f"{number:3} {proposal.job.request.name} on {proposal.job.hardware} ({cells})\n    {proposal.reason}"
         )
+    if proposals[most:] and most:
+        click.echo(f"{len(proposals) - most} more: --all")

@@ -6,6 +6,7 @@ The words for groups and turns are here, so that page, terminal and Markdown cal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
+from knowngood.cli.encoding import SCREEN
 from knowngood.domain.issue import Left
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import Message, english
@@ -13,7 +14,7 @@ from knowngood.domain.verdicts.inference import in_words, own_reason
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.markdown import escaped
-from knowngood.gate.renderers.text import SCREEN, fitting, snippet_in_short
+from knowngood.gate.renderers.text import fitting, snippet_in_short
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
 from knowngood.move.pair import Group, IssuePair, SideStanding, WorkaroundTurn, passes_needed, standing_of
 from knowngood.serialization.marks import in_text

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from knowngood.cli.encoding import SCREEN
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import english
 from knowngood.domain.vocabulary import many
 from knowngood.gate.renderers.common import one_line, plain, wrapped
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
-from knowngood.gate.renderers.text import SCREEN, fitting, note_lines
+from knowngood.gate.renderers.text import fitting, note_lines
 from knowngood.move.compare.renderers import grounds_of, left_of, line_in_short, marks_of, pair_lines
 from knowngood.move.pair import IssuePair
 from knowngood.move.upgrade.candidates import Candidate, Tally
