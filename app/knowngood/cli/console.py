@@ -69,10 +69,9 @@ def print_sizes(console: Console, estimate: Estimate) -> None:
     """The bytes that a plan will download and keep, plainly where they do not fit; then what cannot be made."""
     whole = bytes_in_words(estimate.download_bytes + estimate.guessed_bytes)
     guess = f"about {whole}, {bytes_in_words(estimate.guessed_bytes)} of it a guess at {_open_in_words(estimate)}"
+    console.print(f"to download: {guess if estimate.is_open else whole}", soft_wrap=True)
     free = f"{bytes_in_words(estimate.space.free_bytes)} are free"
-    if estimate.disk_bytes or estimate.is_open:
-        console.print(f"to download: {guess if estimate.is_open else whole}", soft_wrap=True)
-        console.print(f"on disk:     about {bytes_in_words(estimate.disk_bytes)} more, {free}")
+    console.print(f"on disk:     about {bytes_in_words(estimate.disk_bytes)} more, {free}")
     warning = _warning(estimate)
     if warning:
         console.print(f"[bold red]{warning}[/]", soft_wrap=True)

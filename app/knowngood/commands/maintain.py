@@ -13,11 +13,10 @@ from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, flag, option
 from knowngood.cli.output import out, print_json
 from knowngood.settings import read_settings
-from knowngood.store.engine import Engine, connect, unit_of_work
+from knowngood.store.engine import connect, unit_of_work
 from knowngood.store.maintenance import prune as remove
 from knowngood.store.maintenance import reclassify as derive
 from knowngood.store.migrations import bring_up
-from knowngood.store.records import CellChange
 
 
 @command(
@@ -40,9 +39,11 @@ def migrate() -> None:
     example="reclassify",
 )
 def reclassify(*, as_json: bool) -> None:
+    with unit_of_work(opened_with_catalogue(read_settings())) as s:
+        changes = derive(s, datetime.now(UTC))
     news = [
         {"issue": change.issue, "build": change.build, "hardware": change.hardware, "before": before, "after": after}
-        for change in derive_anew(opened_with_catalogue(read_settings()))
+        for change in changes
         for before, after in [change.verdicts]
     ]
     if as_json:
@@ -51,11 +52,6 @@ def reclassify(*, as_json: bool) -> None:
     for row in news:
         out.print(f"{row['issue']} {row['build']} {row['hardware']}: {row['before']} -> {row['after']}", soft_wrap=True)
     out.print(f"{len(news)} cells came out differently")
-
-
-def derive_anew(engine: Engine) -> tuple[CellChange, ...]:
-    with unit_of_work(engine) as s:
-        return derive(s, datetime.now(UTC))
 
 
 _DAYS = click.FloatRange(min=0)

@@ -7,6 +7,7 @@ its own, named after all that is installed there, and never mixed with what is k
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -33,8 +34,9 @@ from knowngood.domain.issue import Issue, digest
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.matrix import complete
-from knowngood.domain.verdicts.status import partly_working, working
+from knowngood.domain.verdicts.status import has_workaround, partly_working, status_of, working
 from knowngood.domain.verdicts.verdict import Cell, Verdict, is_silent
+from knowngood.domain.vocabulary import StatusLabel
 from knowngood.logging_setup import configure
 from knowngood.matrix.overview.table import sign_in_colour
 from knowngood.measure.jobs import FURTHER, Work, own_hardware, plan, run_planned, tell_warnings
@@ -157,9 +159,9 @@ def print_cells(console: Console, here: Here, issues: Sequence[Issue], cells: It
     for hardware in sorted({hardware for _, hardware in by_place}):
         rows = [(issue, by_place[issue.id, hardware]) for issue in issues if (issue.id, hardware) in by_place]
         console.print(f"{_answer(rows)} on {hardware}: {here.in_words}", markup=False, soft_wrap=True)
-        for issue, cell in sorted(rows, key=lambda row: (_MOST_SEVERE_FIRST.index(_kind(row[1])), row[0].id)):
-            if _kind(cell) in _SHOWN:
-                _print_row(console, issue, cell)
+        shown = [(_SHOWN.index(status_of(cell)), issue, cell) for issue, cell in rows if status_of(cell) in _SHOWN]
+        for _, issue, cell in sorted(shown, key=lambda row: (row[0], row[1].id)):
+            _print_row(console, issue, cell)
 
 
 def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
@@ -192,35 +194,36 @@ def as_body(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
     return {"python": str(here.python), "build": here.build.id, "is_column": here.is_column, "cells": rows}
 
 
-_MOST_SEVERE_FIRST = ("fails", "partly", "cured", "differs", "unsure", "passes", "other")
-_SHOWN = frozenset(_MOST_SEVERE_FIRST[:5])
-_KINDS = {
-    Verdict.DIFFERENT_FAILURE: "differs",
-    Verdict.FLAKY: "differs",
-    Verdict.INCONCLUSIVE: "unsure",
-    Verdict.NOT_AFFECTED: "passes",
-}
+_SHOWN = (
+    StatusLabel.FAILS,
+    StatusLabel.UNTRIED,
+    StatusLabel.PARTIAL,
+    StatusLabel.AS_REPORTED,
+    StatusLabel.WORKAROUND,
+    StatusLabel.DIFFERENT,
+    StatusLabel.FLAKY,
+    StatusLabel.UNSURE,
+)
+"""Most severe first."""
 
 
-def _kind(cell: Cell) -> str:
-    if cell.verdict is Verdict.AFFECTED:
-        return "cured" if working(cell) else "partly" if partly_working(cell) else "fails"
-    return _KINDS.get(cell.verdict, "other")
+def _only_in_part(cell: Cell) -> bool:
+    return bool(partly_working(cell)) and not has_workaround(cell)
 
 
 def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
-    kinds = [_kind(cell) for _, cell in rows]
-    failing = kinds.count("fails") + kinds.count("partly") + kinds.count("cured")
-    parts = [f"{failing} {'issue fails' if failing == 1 else 'issues fail'} here"]
-    if failing:
-        partly = f", {kinds.count('partly')} with one that helps in part" if "partly" in kinds else ""
-        parts[0] += f" ({kinds.count('cured')} with a workaround{partly})"
-    parts += [
-        f"{kinds.count(kind)} {word}"
-        for kind, word in (("differs", "fail otherwise"), ("unsure", "cannot be said"), ("passes", "pass"))
-        if kinds.count(kind)
-    ]
-    return ", ".join(parts)
+    verdicts = Counter(cell.verdict for _, cell in rows)
+    failing = [cell for _, cell in rows if cell.verdict is Verdict.AFFECTED]
+    helped, partly = sum(map(has_workaround, failing)), sum(map(_only_in_part, failing))
+    in_part = f", {partly} with one that helps in part" if partly else ""
+    with_help = f" ({helped} with a workaround{in_part})" if failing else ""
+    counts = {
+        "fail otherwise": verdicts[Verdict.DIFFERENT_FAILURE] + verdicts[Verdict.FLAKY],
+        "cannot be said": verdicts[Verdict.INCONCLUSIVE],
+        "pass": verdicts[Verdict.NOT_AFFECTED],
+    }
+    first = f"{len(failing)} {'issue fails' if len(failing) == 1 else 'issues fail'} here{with_help}"
+    return ", ".join([first, *(f"{count} {words}" for words, count in counts.items() if count)])
 
 
 def _title(issue: Issue, id_: str) -> str:

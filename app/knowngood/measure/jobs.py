@@ -131,23 +131,14 @@ def run_planned(
     if not is_own:
         err.print("another `up` measures this already: following it")
     how = DispatchOptions(hardware=own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
-    offline: list[str] = []
     by_default = {job.build.id for job in planned if job.build.origin == "default"}
-    jobs = {job.id for job in _run(engine, run_id).jobs if job.build in by_default}
-    has_index = cache(lambda: not read_index(work.environ).no_index)
-
-    def hear(event: Event) -> None:
-        trouble = event.record.trouble if isinstance(event, ArmFinished) and event.job in jobs else None
-        if trouble and trouble.code is TroubleCode.INDEX_UNREACHABLE and has_index():
-            offline.append(trouble.sentence)
-
-    _see_through(engine, work, run_id, how, lambda: stop() or bool(offline), hear)
+    offline = _see_through(engine, work, run_id, how, stop, by_default)
     if stop() or offline:
         with unit_of_work(engine) as s:
             if is_own:
                 cancel_run(s, run_id, utc_now())
         if offline:
-            raise IndexUnusable(offline[0])
+            raise IndexUnusable(offline)
         _tell_stopped(engine, run_id)
         raise click.exceptions.Exit(Exit.OK)
     is_done = is_own and _run(engine, run_id).state is not RunState.CANCELLED
@@ -227,30 +218,36 @@ def _see_through(
     run_id: str,
     how: DispatchOptions,
     stop: Callable[[], bool],
-    hear: Callable[[Event], None],
-) -> None:
+    by_default: Collection[str],
+) -> str:
     """Dispatch the run until it is done. A dispatcher of every run does it where one is at work; one that keeps to a
-    run of its own does not, and then this goes on when that one ends.
+    run of its own does not, and then this goes on when that one ends. Ends early where the index of the builds
+    `by_default` cannot be reached, and returns that trouble.
     """
-    jobs, left = _run(engine, run_id).jobs, partial(_left, engine, run_id)
+    jobs, left, offline = _run(engine, run_id).jobs, partial(_left, engine, run_id), list[str]()
+    concerned = {job.id for job in jobs if job.build in by_default}
+    has_index = cache(lambda: not read_index(work.environ).no_index)
     with RunProgress(err, jobs, left, done_before(engine, run_id)) as progress:
         is_told = False
 
         def tell(event: Event) -> None:
             progress.tell(event)
-            hear(event)
+            trouble = event.record.trouble if isinstance(event, ArmFinished) and event.job in concerned else None
+            if trouble and trouble.code is TroubleCode.INDEX_UNREACHABLE and has_index():
+                offline.append(trouble.sentence)
 
         while not stop():
             try:
-                dispatch(engine, transport(work), how, stop=stop, on_event=tell)
+                dispatch(engine, transport(work), how, stop=lambda: stop() or bool(offline), on_event=tell)
             except DispatcherBusy:
                 if not is_told:
                     err.print(waited_for(engine, run_id), markup=False, highlight=False, soft_wrap=True)
                 is_told = True
                 if _is_done_by_another(engine, run_id, progress, stop):
-                    return
+                    break
             else:
-                return
+                break
+    return next(iter(offline), "")
 
 
 def _left(engine: Engine, run_id: str) -> float | None:

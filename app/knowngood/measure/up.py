@@ -59,11 +59,11 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
     stored = knowledge.now()
     is_first = settings.shipped and not stored.knowledge.known.cells
     if is_first:
-        knowledge.stand_in(replace(stored, knowledge=together(stored.knowledge, read_shipped().knowledge)))
+        knowledge.instead = replace(stored, knowledge=together(stored.knowledge, read_shipped().knowledge))
     with stoppable() as stop, server.beside():
         if settings.shipped:
             _load_shipped(engine, stop, is_first=is_first)
-        knowledge.stand_in(None)
+        knowledge.instead = None
         if stop():
             return
         if not is_led(engine):

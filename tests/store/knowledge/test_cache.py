@@ -98,10 +98,10 @@ def test_what_stands_in_answers_until_the_store_is_filled(store: Engine) -> None
     cache = KnowledgeCache(store, Clock().now)
     stored = cache.now()
     instead = replace(stored, knowledge=replace(stored.knowledge, tested=frozenset({"another"})))
-    cache.stand_in(instead)
+    cache.instead = instead
     with reading(store) as s:
         assert [cache.now(), cache.load(s, NOW), cache.at_hand()] == [instead] * 3
-    cache.stand_in(None)
+    cache.instead = None
     assert cache.now().knowledge.tested == stored.knowledge.tested != instead.knowledge.tested
 
 

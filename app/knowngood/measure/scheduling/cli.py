@@ -40,8 +40,8 @@ def next_command(*, minutes: float, hardware: Sequence[str], in_full: bool, offl
     proposals = proposed(engine, settings, hardware or describe_machine().hardware, minutes)
     planned, place = [proposal.job for proposal in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
     if as_json:
-        *_, last = appraise(engine, place, planned)
-        click.echo(json.dumps(as_body(proposals) | sizes_as_json(last.estimate), indent=2, ensure_ascii=False))
+        _, estimate = appraise(engine, place, planned)
+        click.echo(json.dumps(as_body(proposals) | sizes_as_json(estimate), indent=2, ensure_ascii=False))
     elif not proposals:
         click.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
     else:

@@ -1,12 +1,13 @@
-"""The price of jobs, told before they are run: at once from what is known here, then with what the index says.
+"""The price of jobs before they are run: at once from what is known here, then with what the index says.
 
-Every command that tells a price tells this one.
+Every command that prints a price prints this one.
 """
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,24 +43,15 @@ class PricingContext:
     adopted: Mapping[str, Path] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Appraisal:
-    """The price of jobs, as far as it is known. `is_final` where nobody will be asked for more."""
-
-    price: Price
-    estimate: "Estimate"
-    is_final: bool
-
-
 def appraise(
     engine: Engine,
     place: PricingContext,
     planned: Sequence[PlannedJob],
     on_asked: Callable[[int, int], None] = lambda _at, _of: None,
-) -> Iterator[Appraisal]:
-    """Appraise by what is known without asking anybody; then, where that leaves sizes open, with what the index says.
-
-    No wheel is fetched.
+    on_price: Callable[[Price, Estimate], None] = lambda _price, _here: None,
+) -> tuple[Price, Estimate]:
+    """Appraise by what is known here, which `on_price` gets at once; then, if that leaves sizes open, with what the
+    index says. No wheel is fetched.
     """
     settings = place.settings
     with reading(engine) as s:
@@ -69,19 +61,14 @@ def appraise(
         root(settings), limit_bytes=settings.envs_limit, environ=place.environ, adopted=place.adopted
     )
     pairs = [(job.build, job.request) for job in planned]
-
-    def make_appraisal(estimate: Estimate, *, is_final: bool) -> Appraisal:
-        slots, ready = settings.slots, estimate.ready
-        environment_s = known.environment_s or ENVIRONMENT_S
-        price = price_of(planned, known.durations, slots=slots, environment_s=environment_s, ready=ready)
-        return Appraisal(price, estimate, is_final)
-
-    here = provisioner.estimate(pairs, stored)
-    is_final = not place.seconds or not here.is_open
-    yield make_appraisal(here, is_final=is_final)
-    if not is_final:
+    estimate = provisioner.estimate(pairs, stored)
+    environment_s = known.environment_s or ENVIRONMENT_S
+    price = price_of(planned, known.durations, slots=settings.slots, environment_s=environment_s, ready=estimate.ready)
+    on_price(price, estimate)
+    if place.seconds and estimate.is_open:
         troubles = provisioner.look_up(pairs, stored, seconds=place.seconds, on_asked=on_asked)
-        yield make_appraisal(provisioner.estimate(pairs, stored, troubles), is_final=True)
+        estimate = provisioner.estimate(pairs, stored, troubles)
+    return price, estimate
 
 
 def _readable(texts: Mapping[EnvironmentRequest, str]) -> dict[EnvironmentRequest, Lock]:
@@ -109,16 +96,14 @@ def tell_price(
         return
     console.print(to_do_in_words(planned), highlight=False)
     with _asking(place.seconds) as on_asked:
-        for number, appraisal in enumerate(appraise(engine, place, planned, on_asked)):
-            if not number:
-                print_price(console, appraisal.price, appraisal.estimate)
-            if appraisal.is_final:
-                print_sizes(console, appraisal.estimate)
+        price, estimate = appraise(engine, place, planned, on_asked, partial(print_price, console))
+    if estimate.ready < price.environments:
+        print_sizes(console, estimate)
 
 
 def price_as_json(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:
-    *_, appraisal = appraise(engine, place, planned)
-    return {**vars(appraisal.price), **sizes_as_json(appraisal.estimate)}
+    price, estimate = appraise(engine, place, planned)
+    return {**vars(price), **sizes_as_json(estimate)}
 
 
 @contextmanager

@@ -30,6 +30,8 @@ class KnowledgeCache:
     to date; whoever asks meanwhile gets what was known before, after at most a quarter of a second. Only the first
     load is waited for. What cannot be brought up to date, for whatever reason, is told to `on_failure` and tried again;
     after five minutes what was known before is no answer any more.
+
+    `instead`, where it is set, is the answer to everything: while a store is being filled with the evidence behind it.
     """
 
     def __init__(
@@ -47,16 +49,12 @@ class KnowledgeCache:
         self._on_failure = on_failure
         self._monotonic = monotonic
         self._failing_since: float | None = None
-        self._instead: KnowledgeSnapshot | None = None
+        self.instead: KnowledgeSnapshot | None = None
         self._snapshot: KnowledgeSnapshot | None = None
         self._of_pages: KnowledgeSnapshot | None = None  # read and written whole, by whichever thread
         self._look_at = 0.0
         self._first = threading.Lock()
         self._looking = threading.Lock()
-
-    def stand_in(self, snapshot: KnowledgeSnapshot | None) -> None:
-        """Answer from `snapshot` while the store is being filled with the evidence behind it; None ends that."""
-        self._instead = snapshot
 
     @property
     def known_at(self) -> datetime | None:
@@ -71,12 +69,12 @@ class KnowledgeCache:
     def at_hand(self) -> KnowledgeSnapshot | None:
         """The newest snapshot; None where the store has to be read first. Never waits."""
         snapshot = self._snapshot if self._monotonic() < self._look_at and not self.is_behind else None
-        return self._instead or snapshot
+        return self.instead or snapshot
 
     def now(self) -> KnowledgeSnapshot:
         """The newest snapshot. Raises StoreUnusable where the store cannot be read, or followed for too long."""
-        if self._instead:
-            return self._instead
+        if self.instead:
+            return self.instead
         snapshot = self._look(self._snapshot or self._load_first())
         if self._failing_since is not None and self._monotonic() - self._failing_since > _STALE_S:
             raise StoreUnusable(f"what the gate knows is of {snapshot.known_at} and cannot be brought up to date")
@@ -89,8 +87,8 @@ class KnowledgeCache:
         It stays the very same value until something is written. Whoever makes something of it may keep that for as
         long. A store that went backwards is read anew.
         """
-        if self._instead:
-            return self._instead
+        if self.instead:
+            return self.instead
         self._of_pages = snapshot = load_knowledge(s, now, self._of_pages or self._snapshot, whole=False)
         return snapshot
 
