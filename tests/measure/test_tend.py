@@ -111,7 +111,7 @@ def until(is_so: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--steps", "discover,sweep"), '"sweep" is no step; known: discover, wheels'),
+        (("--steps", "discover,sweep"), '"sweep" is no step; known: upstream, discover, wheels'),
         (("--every", "daily"), '"daily" is no time; write 30min'),
         (("--every", "0h"), '"0h" is no time'),
         (("-o", "/proc/nowhere"), "/proc/nowhere cannot be made"),

@@ -84,9 +84,9 @@ _UNCHECKED = (
 def _of_snapshot(snapshot: str, keys: Sequence[str], *, quietly: bool = False) -> Ground:
     signed, remark = read_given(snapshot, keys)
     age = age_in_words(signed.made_at, datetime.now(UTC))
-    origin = f"answered from {snapshot}, a snapshot of {signed.made_at:%Y-%m-%d}{f', {age}' if age else ''}"
-    listed = "" if signed.knowledge.known.listed else "it lists no wheels: those that this release lists count"
-    for line in () if quietly else (remark, origin, listed):
+    listed = "" if signed.knowledge.known.listed else "; it lists no wheels, and those that this release lists count"
+    origin = f"answered from {snapshot}, a snapshot of {signed.made_at:%Y-%m-%d}{f', {age}' if age else ''}{listed}"
+    for line in () if quietly else (remark, origin):
         sys.stderr.write(f"knowngood: {line}\n" if line else "")
     return Ground(signed.knowledge, signed, has_store=False)
 

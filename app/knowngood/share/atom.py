@@ -133,9 +133,8 @@ def _counted(verdicts: Iterable[Verdict]) -> list[Message]:
 
 def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:
     yield f"<p>{escape(because(change))}</p>"
-    if change.builds:
-        words = (f"{each.build}: {each.why}" if each.why else f"{each.build} is listed again" for each in change.builds)
-        yield f"<ul>{''.join(f'<li>{escape(one)}</li>' for one in words)}</ul>"
+    if reasons := [f"<li>{escape(f'{check.build}: {check.why}')}</li>" for check in change.builds if check.why]:
+        yield f"<ul>{''.join(reasons)}</ul>"
     left = _LINES
     for id_ in change.issues:
         turns = [turn for turn in change.turns if turn.issue == id_]

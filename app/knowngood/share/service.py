@@ -63,9 +63,8 @@ def load_changes(session: Session, query: ChangesQuery) -> News:
     steps = load_news(session, _STEPS, issues=wanted, line=line)
     changes = changes_of(steps, load_earlier(session, steps), first=query.first)
     checks = load_checks(session, _STEPS, line) if wanted is None else ()
-    found = [*only(changes, hardware=hardware), *checks]
-    newest = sorted(found, key=lambda change: (change.at, change.key), reverse=True)[: query.limit]
-    return News(tuple(newest), issues, query, _about(query), _write_query(query))
+    found = sorted((*only(changes, hardware=hardware), *checks), key=lambda each: (each.at, each.key), reverse=True)
+    return News(tuple(found[: query.limit]), issues, query, _about(query), _write_query(query))
 
 
 def _named(names: Sequence[str], issues: Mapping[str, Issue]) -> list[str]:

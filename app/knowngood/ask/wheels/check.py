@@ -70,7 +70,6 @@ def keep(checks: Iterable[BuildCheck]) -> None:
     """Announce what is news of a listing, where there is a store that may be written. What a resolution finds is not
     kept: it is not done of every build.
     """
-    settings = read_settings()
-    if has_store(settings) and may_write(engine := opened(settings)):
+    if has_store(settings := read_settings()) and may_write(engine := opened(settings)):
         with unit_of_work(engine) as s:
             note_checks(s, checks, datetime.now(UTC))

@@ -9,7 +9,7 @@ from knowngood.domain.builds.architectures import OLDEST_DRIVER, WheelCode
 from knowngood.domain.hardware_names import gpu_capabilities
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.claims import WheelClaim, shipped_claims
-from knowngood.environments.wheels.table import UNREAD, WheelRelease, wheels_of
+from knowngood.environments.wheels.table import UNREAD, wheels_of
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,26 @@ class Facts:
 def facts_of(known: Known) -> Facts:
     """The facts that answers from this knowledge rest on: those of a snapshot, where it is one."""
     table = wheels_of(known)
+    packages = {
+        name: tuple(
+            ReleaseFacts(
+                version=str(release.version),
+                released=release.day,
+                yanked=release.yanked,
+                requires_python=str(release.requires),
+                tags=tuple(release.tags.split()),
+                requires_dist=None if release.needs == UNREAD else tuple(filter(None, release.needs.split(" | "))),
+                cuda=release.cuda,
+            )
+            for release in releases
+        )
+        for name, releases in table.packages.items()
+    }
     return Facts(
         read_on=table.read_on,
-        packages={name: tuple(map(_release, releases)) for name, releases in table.packages.items()},
+        packages=packages,
         installed=tuple(known.wheels.values()),
         gpus=gpu_capabilities(),
         oldest_drivers={str(cuda): driver for cuda, driver in OLDEST_DRIVER.items()},
         claims=shipped_claims(),
-    )
-
-
-def _release(release: WheelRelease) -> ReleaseFacts:
-    return ReleaseFacts(
-        version=str(release.version),
-        released=release.day,
-        yanked=release.yanked,
-        requires_python=str(release.requires),
-        tags=tuple(release.tags.split()),
-        requires_dist=None if release.needs == UNREAD else tuple(filter(None, release.needs.split(" | "))),
-        cuda=release.cuda,
     )

@@ -30,7 +30,6 @@ TRIPLES = {
 RESOLUTION_S = 120
 """The longest that one dry resolution may take; a second is usual (2026-11-29)."""
 
-_OPTIONS = ("-q", "--no-header", "--no-annotate", "--only-binary", ":all:")
 _OF_TORCH = re.compile(r"torch|triton|cuda-.*|nvidia-.*")  # they move with it
 _TORCH = re.compile(r"^torch==(\S+)", re.MULTILINE)
 _HOLDS = re.compile(r"([\w.-]+?)(?:[=<>!~]=?\S*)? depends? on torch([=<>!~]\S*?)(?=,? |\.?$)")
@@ -60,21 +59,21 @@ def torch_beside(packages: Mapping[str, str], python: str, platform: str) -> Mes
     said = (
         Message("holds_torch", name=" ".join(filter(None, (held[1], pins.get(held[1])))), specifier=held[2])
         if held
-        else Quoted(why)
+        else Quoted(why or "by its own preference")
     )
     key = "resolves_to_nothing" if not torch else "resolves_to_newest" if torch == newest else "resolves_to_older"
-    where = f"Python {python} on {platform_words(platform)}"
-    return Message(key, where=where, torch=torch, newest=newest, said=said)
+    return Message(key, where=f"Python {python} on {platform_words(platform)}", torch=torch, newest=newest, said=said)
 
 
 def _resolve(scratch: Path, python: str, platform: str, *requirements: str) -> tuple[str, str]:
     """The version of torch among what these resolve to, or why they do not. Raises IndexUnusable."""
     source = scratch / "requirements.in"
     source.write_text("\n".join(requirements), encoding="utf-8")
-    target = ("--python", sys.executable, "--python-version", python, "--python-platform", TRIPLES[platform])
+    options = ("-q", "--no-header", "--no-annotate", "--only-binary", ":all:", "--python", sys.executable)
+    target = ("--python-version", python, "--python-platform", TRIPLES[platform])
     installer = Installer(choose_cache(scratch, os.environ), scratch)
     try:
-        output = installer.run("pip", "compile", str(source), *_OPTIONS, *target, observer=patient())
+        output = installer.run("pip", "compile", str(source), *options, *target, observer=patient())
     except InstallerFailed as failed:
         if failed.fault is Fault.UNSATISFIABLE:
             return "", str(failed)

@@ -122,10 +122,8 @@ def shipped_wheels() -> WheelTable:
 
 def wheels_of(known: Known) -> WheelTable:
     """The table that goes with what is known: that of its snapshot, else that of this release. Raises BadSnapshot."""
-    if not known.listed:
-        return shipped_wheels()
     try:
-        return read_table(known.listed)
+        return read_table(known.listed) if known.listed else shipped_wheels()
     except ValueError as error:
         raise BadSnapshot(f"the snapshot lists wheels as this release cannot read them ({error!r:.100})") from None
 

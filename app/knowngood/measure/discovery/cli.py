@@ -105,13 +105,10 @@ def _look_upstream() -> Exit:
     with unit_of_work(engine) as s:
         save_looks(s, found)
     turned = [url for url, look in found.items() if threads[url].state not in {"", look.state}]
-    left = "; the others the next time" if len(answers) < len(threads) else ""
-    lines = (
-        *(f"{threads[url].name} was not read: {answers[url]}" for url in answers if url not in found),
-        *(f"{threads[url].name} is {found[url].state} now" for url in turned),
-        f"{len(found)} of {many(len(threads), 'thread')} looked at, {len(turned)} turned{left}",
-    )
-    click.echo("\n".join(lines))
+    unread = (f"{threads[url].name} was not read: {answers[url]}\n" for url in answers if url not in found)
+    news = (f"{threads[url].name} is {found[url].state} now\n" for url in turned)
+    counts = f"{len(found)} of {many(len(threads), 'thread')} looked at, {len(turned)} turned"
+    click.echo("".join((*unread, *news, counts, "; the others the next time" if len(answers) < len(threads) else "")))
     return Exit.UNUSABLE if threads and not found else Exit.FINDING if turned else Exit.OK
 
 

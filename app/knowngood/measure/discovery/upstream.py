@@ -23,7 +23,6 @@ _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/([0
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 _STATES = {"open": "open", "closed": "closed"}
 _MOST_BYTES = 2 << 20  # an issue's text has 64 KiB at most
-_TIMEOUT_S = 20
 _NO_TOKEN = re.compile(r"[^!-~]")  # line ends of files, and what no header may hold
 _DAY_S = 24 * 3600
 _NUMBER = re.compile(r"[0-9]{1,12}")
@@ -56,11 +55,11 @@ def _ask(
 ) -> tuple[Look | str, datetime | None]:
     """A look at a thread, or why there is none; and until when no other is to be asked for (None: go on)."""
     api = (variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/")
-    address = _THREAD.sub(rf"{api}/repos/\1/issues/\2", thread)
+    address = api + _THREAD.sub(r"/repos/\1/issues/\2", thread)
     headers = {**_HEADERS, **({"If-None-Match": before.etag} if before and before.etag else {})}
     try:
         token = _NO_TOKEN.sub("", variables.get("GITHUB_TOKEN", ""))
-        with open_url(address, variables, headers=headers, timeout_s=_TIMEOUT_S, token=token) as answer:
+        with open_url(address, variables, headers=headers, timeout_s=20, token=token) as answer:
             state = _STATES[json.loads(limited(answer, _MOST_BYTES))["state"]]
             return Look(state, now.date(), answer.headers.get("ETag", "")), _again(answer.headers, HTTPStatus.OK, now)
     except HTTPError as error:

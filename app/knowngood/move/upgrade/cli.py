@@ -167,8 +167,10 @@ def _advice(request: UpgradeRequest, ground: Ground, *, resolve: bool = False) -
     if resolve:
         from knowngood.environments.wheels.resolution import torch_beside
 
-        found = torch_beside(request.packages or {}, question.start.python, LINUX)
-        question = replace(question, notes=(found, *question.notes))
+        question = replace(
+            question,
+            notes=(torch_beside(request.packages or {}, question.start.python, LINUX), *question.notes),
+        )
     return advise(question, ground.knowledge.known)
 
 

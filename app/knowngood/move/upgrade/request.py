@@ -168,8 +168,7 @@ def start_of(
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     One may set out from what nobody measured.
     """
-    known = knowledge.known
-    names, builds, table = known.build_names, known.builds, wheels_of(known)
+    names, builds, table = knowledge.known.build_names, knowledge.known.builds, wheels_of(knowledge.known)
     with about("platform"):
         platforms = parse_platform(platform)
     with about("environment"):

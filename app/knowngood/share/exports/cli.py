@@ -10,7 +10,7 @@ from knowngood.cli.choice import builds_of, issues_of
 from knowngood.cli.context import opened
 from knowngood.cli.lazy import command
 from knowngood.cli.options import BUILDS, HARDWARE, ISSUES, PATH, flag, option, text
-from knowngood.cli.output import err
+from knowngood.cli.output import err, write_file
 from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.hardware_names import measured_classes
@@ -109,11 +109,5 @@ def _write(pieces: Iterable[bytes], output: Path) -> Literal["standard output"] 
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return "standard output"
-    partial = output.with_name(output.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.writelines(pieces)
-        partial.replace(output)
-    except OSError as error:
-        raise BadRequest(f"{output} cannot be written: {error.strerror or error}") from None
+    write_file(output, pieces)
     return output

@@ -73,9 +73,8 @@ def load_checks(s: Session, limit: int, line: str = "") -> tuple[Change, ...]:
     """The newest of what was announced so, of the builds of one line of torch or of all; what was found at once is one
     change.
     """
-    wanted = [events.c.kind == CHECKED, *([_of_line(s, line)] if line else [])]
-    newest = s.execute(sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit))
-    rows = ((str(row.id), row) for row in newest)
+    checked = sa.select(events).where(events.c.kind == CHECKED, *([_of_line(s, line)] if line else []))
+    rows = ((str(row.id), row) for row in s.execute(checked.order_by(events.c.id.desc()).limit(limit)))
     checks = unreadable.readable("events", rows, lambda row: (row.at, BuildCheck(**row.data)))
     return tuple(
         Change(f"index {at.isoformat()}", at, Cause.INDEX, "", "", (), tuple(check for _, check in some))
