@@ -327,7 +327,8 @@ def resolve_build(
     resolved = ResolvedBuild(None, question.description, (quoted(other),)) if other else _settle(question, catalogue)
     refusals = tuple(_no_wheel(torch, question.pythons, platforms or {}, catalogue))
     resolved = replace(resolved, platforms=platforms or {}, refusals=refusals)
-    return replace(resolved, torch=name.text.partition("~py")[0], python=known or "")
+    triton = f"~triton-{name.triton}" if name.triton else ""
+    return replace(resolved, torch=f"{name.torch}{triton}", python=known or "")
 
 
 def _describe_name(name: BuildName, python: str) -> str:

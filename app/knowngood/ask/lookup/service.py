@@ -12,7 +12,6 @@ from typing import Any, cast
 from packaging.version import Version
 
 from knowngood.domain.builds.architectures import driver_objection, driver_runs
-from knowngood.domain.builds.build_names import read_build_name
 from knowngood.domain.builds.platforms import LINUX, PLATFORMS
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue import Issue
@@ -48,8 +47,8 @@ class IssueAnswer:
 
 @dataclass(frozen=True)
 class WheelFact:
-    """A fact of wheels about one part of an environment, such as `H100` or `xformers 0.0.29.post3`: whether it works with
-    the others (null: nobody knows), and the command that mends it (empty: none is known).
+    """A fact of wheels about one part of an environment, such as `H100` or `xformers 0.0.29.post3`: whether it works
+    with the others (null: nobody knows), and the command that mends it (empty: none is known).
     """
 
     name: str
@@ -197,9 +196,10 @@ def _failing_on_cpu(question: GateQuestion) -> set[str]:
 def _facts(question: GateQuestion, python: str, gpus: Sequence[str]) -> Iterator[WheelFact]:
     """Facts that refuse first, then those that hold. `gpus` are the words for the hardware."""
     resolved, known, table = question.resolved, question.known, wheels_of(question.known)
-    if not (named := resolved.build or resolved.torch):
+    wheel = known.builds.get(resolved.build or "")
+    if not (wheel or resolved.torch):
         return
-    torch, wheel = read_build_name(named).torch, known.builds.get(resolved.build or "")
+    torch = wheel.build_id.version if wheel else Version(resolved.torch.partition("~")[0])
     for fact in resolved.refusals:
         name = str(fact.values.get("name", f"torch {torch.public}"))
         yield WheelFact(name, cast("Message", fact.values["said"]), holds=False, fix=_fix(name, torch, python, table))
