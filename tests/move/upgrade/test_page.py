@@ -229,7 +229,7 @@ def test_a_version_is_as_good_as_a_build_id_and_leaves_the_python_open(
     told = client.get("/api/v1/upgrade", params={"from": written, "watch": "vision-team"}).json()
     start, build = (BAD.wheel, GOOD.wheel) if is_open else (BAD, GOOD)
     assert (told["start"], told["build"]) == (start.id, build.id)
-    assert client.get(told["base"]["url"]).status_code == 200
+    assert client.get(told["base"]["url"], follow_redirects=True).status_code == 200
 
 
 def test_an_unknown_build_is_answered_with_the_nearest(client: TestClient) -> None:
