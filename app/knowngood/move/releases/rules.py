@@ -19,7 +19,7 @@ from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.issue import Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import Message, clauses, joined
-from knowngood.domain.verdicts.history import is_release, releases_of
+from knowngood.domain.verdicts.history import FailingSpan, is_release, releases_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, families_of, helped_elsewhere
 from knowngood.domain.verdicts.status import Prospect
@@ -47,7 +47,8 @@ class ReleaseAdvice(StrEnum):
 @dataclass(frozen=True)
 class ReleaseIssue:
     """One issue on the classes where it is fixed, broken or failing. It fails `since` a release, or since an older one
-    where nothing older is known to pass (`is_since_before`); empty where it is broken by this very release.
+    where nothing older is known to pass (`is_since_before`); empty where this very release broke it, or it fails there
+    in another way.
     `runs` is how many attempts its answers rest on at least; `inferred_from` is the CPU, or another Python, where an
     answer is inferred.
 
@@ -319,7 +320,7 @@ def _worst_first(pairs: Sequence[IssuePair]) -> tuple[bool, int, bool, str]:
 def _issue_of(pairs: Sequence[IssuePair], failing: Build | None, known: Known) -> ReleaseIssue:
     issue, cell = pairs[0].issue, pairs[0].after
     spans = known.telling_history(issue, cell.hardware)[0].spans if failing else ()
-    begun = [span for span in spans if failing and span.begins <= failing.build_id.public_version]
+    within = next((span for span in spans if failing and _is_within(failing.build_id.public_version, span)), None)
     grounds = (_ground(other, known) for pair in pairs for other in pair.sides if other.basis)
     workaround, works_on = next(_helping(pairs, known), (None, ""))
     return ReleaseIssue(
@@ -329,8 +330,8 @@ def _issue_of(pairs: Sequence[IssuePair], failing: Build | None, known: Known) -
         severity=issue.severity,
         silent=any(pair.is_silent for pair in pairs),
         hardware=tuple(pair.after.hardware for pair in pairs),
-        since=begun[-1].first_bad if begun else "",
-        is_since_before=bool(begun) and begun[-1].good_before is None,
+        since=within.first_bad if within else "",
+        is_since_before=within is not None and within.good_before is None,
         runs=min(pair.runs if failing is None or pair.group is Group.FIXED else pair.after.runs for pair in pairs),
         inferred_from=", ".join(dict.fromkeys(grounds)),
         workaround=workaround.id if workaround else "",
@@ -338,6 +339,10 @@ def _issue_of(pairs: Sequence[IssuePair], failing: Build | None, known: Known) -
         snippet=_code(workaround.body) if workaround else "",
         url=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
     )
+
+
+def _is_within(release: Version, span: FailingSpan) -> bool:
+    return span.begins <= release and (span.good_after is None or release < Version(span.good_after))
 
 
 def _ground(cell: Cell, known: Known) -> str:
