@@ -358,14 +358,13 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
 
 def _assumed(question: GateQuestion) -> Iterable[str]:
     """All that was taken for granted, in one note."""
-    resolved, classes, parts = question.resolved, ", ".join(question.classes) or "none yet", list[str]()
-    if resolved.is_assumed and question.build:
-        parts.append(resolved.note or question.build.id)
-    if question.build and not resolved.platforms:
-        parts.append(english(TAKEN))
-    if question.build and not question.policy.hardware:
-        parts.append(f"every measured hardware, the worst counts ({classes})")
-    if parts:
+    build, resolved, classes = question.build, question.resolved, ", ".join(question.classes) or "none yet"
+    assumed = {
+        resolved.note or (build.id if build else ""): resolved.is_assumed,
+        english(TAKEN): not resolved.platforms,
+        f"every measured hardware, the worst counts ({classes})": not question.policy.hardware,
+    }
+    if parts := [words for words, is_so in assumed.items() if is_so and build]:
         yield f"assumed: {'; '.join(parts)}"
 
 

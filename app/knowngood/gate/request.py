@@ -179,10 +179,9 @@ def read_question(request: GateRequest, knowledge: Knowledge, now: datetime) -> 
 
 def _asked_as(request: GateRequest, resolved: ResolvedBuild, classes: Sequence[str]) -> str:
     """The options that name the same environment to another command."""
-    where, python = request.where, request.python
-    words = ["-r", where] if where else ["--build", request.build or resolved.build or ""]
-    words += [word for class_ in classes for word in ("--hardware", class_)] + (["--python", python] if python else [])
-    return join(words)
+    named = {"-r": request.where} if request.where else {"--build": request.build or resolved.build or ""}
+    options = {**named, "--hardware": ",".join(classes), "--python": request.python}
+    return join(word for option, value in options.items() if value for word in (option, value))
 
 
 def _resolved(request: GateRequest, knowledge: Knowledge, policy: Policy) -> tuple[ResolvedBuild, ResolvedBuild | None]:

@@ -133,7 +133,7 @@ def _print_remarks(console: Console, absent: Sequence[str], rows: Mapping[str, S
 def print_cells(
     console: Console, issue: Issue, builds: Sequence[Build], hardware: str, known: Known, *, in_full: bool
 ) -> None:
-    """One issue on a class, a line per column, the newest first; in full each with its reason, and what to measure."""
+    """One issue on a class, a line per column, the newest first; in full each with its reason."""
     columns = fold([issue], builds, [hardware], known)
     row = rows_of([issue], columns, [hardware], known)[issue.id, hardware]
     print_line(
@@ -155,11 +155,6 @@ def print_cells(
         words = "" if own_reason(cell).key in {NOT_RUN.key, NOT_COVERED} else f"{mark.word}: "
         line = Text(f"  {short_name(column.cell_build.id):<{widest}}  ")
         print_line(console, line.append(sign).append(words + english(cell.reason) if in_full else mark.word))
-    unknown = [
-        column.cell_build.id for column, cell in zip(columns, row, strict=True) if cell.verdict is Verdict.NOT_RUN
-    ]
-    if unknown and in_full and hardware == CPU_CLASS:
-        print_line(console, f"  to measure: knowngood run --issues {issue.id} --builds {','.join(unknown)}")
 
 
 def _print_legend(console: Console, cells: Sequence[Cell]) -> None:

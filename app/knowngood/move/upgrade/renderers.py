@@ -13,14 +13,15 @@ from knowngood.cli.encoding import SCREEN
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import english
 from knowngood.domain.vocabulary import many
-from knowngood.gate.renderers.common import one_line, plain, wrapped
+from knowngood.gate.renderers.common import plain, wrapped
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
 from knowngood.gate.renderers.text import fitting, note_lines
-from knowngood.move.compare.renderers import grounds_of, left_of, line_in_short, marks_of, pair_lines
+from knowngood.move.compare.renderers import grounds_of, left_of, line_in_short, marks_of
 from knowngood.move.pair import IssuePair
 from knowngood.move.upgrade.candidates import Candidate, Tally
 from knowngood.move.upgrade.ranking import UpgradeAdvice
+from knowngood.move.upgrade.reasons import FindOut
 from knowngood.move.upgrade.wording import (
     COLUMN_WORDS,
     MEASURED_WORDS,
@@ -33,7 +34,6 @@ from knowngood.move.upgrade.wording import (
     changes,
     figures,
     index_of,
-    left_out_by_reason,
     measured,
     requirements,
     sections,
@@ -42,68 +42,53 @@ from knowngood.move.upgrade.wording import (
 )
 from knowngood.web.urls import cell_address, issue_address
 
-_NAMED = 3
-_INDENT = "      "
-
 # Of these the number is enough: `compare` names them.
 _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
-
-
-def upgrade_text(advice: UpgradeAdvice, *, in_full: bool = True) -> str:
-    """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
-    issues of the one shown in detail. Not `in_full`: what fits on a screen, of the issues those that are lost.
-    """
-    shown, unmeasured = candidate_in_detail(advice), [candidate.build.id for candidate in advice.unmeasured]
-    first = wrapped(english(answer(advice)))
-    asked = [*wrapped(situation(advice)), *note_lines(["; ".join(map(english, advice.notes))] if advice.notes else [])]
-    if not in_full:
-        return _on_a_screen(advice, shown, first, asked)
-    blocks = [
-        first,
-        asked,
-        *(
-            [*wrapped(f"{english(step.what)}:"), *(f"  {command}" for command in step.commands)]
-            for step in advice.find_out
-        ),
-        _columns(advice.compared),
-        wrapped(f"without any answer ({len(unmeasured)}): {_some(unmeasured)}", later="  ") if unmeasured else (),
-        _left_out(advice),
-        _particulars(advice, shown) if shown else (),
-    ]
-    return _joined_lines(blocks)
-
-
-def _joined_lines(blocks: Iterable[Iterable[str]]) -> str:
-    texts = ("\n".join(block) for block in blocks)
-    return "\n\n".join(text for text in texts if text) + "\n"
-
-
 _ROWS = 5  # of the table on a screen
 
 
-def _on_a_screen(advice: UpgradeAdvice, shown: Candidate | None, first: list[str], asked: list[str]) -> str:
-    table = list(_columns(advice.compared[:_ROWS], is_narrow=True))
+def upgrade_text(advice: UpgradeAdvice, *, in_full: bool = True) -> str:
+    """The answer, the build one is on and the candidates, best first; then the issues of the one shown in detail, what
+    would tell more, and what was asked. Not `in_full`: what fits on a screen, of the issues those that are lost.
+    """
+    shown, first = candidate_in_detail(advice), wrapped(english(answer(advice)))
     if advice.best:
-        first = [*first, f"    pip install {' '.join(requirements(advice.best.build, advice.best.packages))}"]
-    steps = [line for step in advice.find_out for line in wrapped(f"{english(step.what)}: --all has the command.")]
-    lost = sections(shown).get(Tally.LOST, ()) if shown else ()
-    room = SCREEN - sum(len(block) + 1 for block in (first, table, [*steps, *asked])) - len(["heading", "more"])
-    lines, n = fitting((list(line_in_short(item, is_broken=True)) for item in lost), room)
-    some = f", {n} of {len(lost)}" if n < len(lost) else ""
-    heading = [f"{plain(shown.build.id)} breaks{some}:"] if shown and lost else []
-    more = "Every candidate and issue: --all. The note for a pull request: --format markdown"
-    return _joined_lines([first, table, [*heading, *lines], [*steps, *asked, more]])
+        first.append(f"    pip install {' '.join(requirements(advice.best.build, advice.best.packages))}")
+    table = list(_columns(advice.compared[: None if in_full else _ROWS], is_narrow=not in_full))
+    notes = note_lines(["; ".join(map(english, advice.notes))] if advice.notes else [])
+    last = [*(line for step in advice.find_out for line in _step_lines(step, in_full=in_full))]
+    last += [*wrapped(situation(advice)), *notes]
+    room = (
+        None if in_full else SCREEN - sum(len(block) + 1 for block in (first, table, last)) - len(["heading", "more"])
+    )
+    detail = list(_issues_of(advice, shown, room)) if shown else []
+    more = [] if in_full else ["Every candidate and issue: --all. The note for a pull request: --format markdown"]
+    texts = ("\n".join(block) for block in (first, table, detail, [*last, *more]))
+    return "\n\n".join(text for text in texts if text) + "\n"
 
 
-def _left_out(advice: UpgradeAdvice) -> Iterator[str]:
-    if advice.left_out:
-        yield f"left out ({len(advice.left_out)}):"
-    for reason, ids in left_out_by_reason(advice).items():
-        yield from wrapped(f"  {one_line(english(reason))} ({len(ids)}): {_some(ids)}", later="    ")
+def _step_lines(step: FindOut, *, in_full: bool) -> list[str]:
+    if in_full:
+        return [*wrapped(f"{english(step.what)}:"), *(f"  {command}" for command in step.commands)]
+    return wrapped(f"{english(step.what)}: --all has the command.")
 
 
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+def _issues_of(advice: UpgradeAdvice, candidate: Candidate, room: int | None) -> Iterator[str]:
+    """What turns and what fails on a candidate; where there is room for so many lines, as much as it holds of what is
+    lost.
+    """
+    if room is None:
+        why = f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}"
+        yield from wrapped(why, later="  ")
+    for tally, items in sections(candidate).items():
+        blocks = [] if tally in _COUNTED_ONLY else [list(line_in_short(item, is_broken=item.fails)) for item in items]
+        lines, n = fitting(blocks, room or len(blocks) * SCREEN)
+        if room is None or tally is Tally.LOST:
+            some = f", {n} of them" if blocks[n:] else ""
+            yield from [f"{SECTION_WORDS[tally]} ({len(items)}{some})", *lines]
+    if room is None:
+        hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
+        yield f"In words: knowngood compare {advice.start.id} {candidate.build.id}{hardware} --all"
 
 
 def _columns(candidates: Sequence[Candidate], *, is_narrow: bool = False) -> Iterator[str]:
@@ -132,27 +117,6 @@ def _columns(candidates: Sequence[Candidate], *, is_narrow: bool = False) -> Ite
 
 
 _WIDE = frozenset({COLUMN_WORDS[Tally.PASSES], COLUMN_WORDS[Tally.NEW], MEASURED_WORDS})
-
-
-def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
-    yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}", later="  ")
-    if candidate is advice.best:
-        yield f"    pip install {' '.join(requirements(candidate.build, candidate.packages))}"
-    for tally, items in sections(candidate).items():
-        yield f"{SECTION_WORDS[tally]} ({len(items)})"
-        for item in items:
-            left = list(map(english, left_of(item)))
-            works = [f"workaround {item.workarounds[0]} works there ({item.helps.rests_on})"] if item.helps else []
-            if left or tally not in _COUNTED_ONLY:
-                yield from pair_lines(item)
-                left = works + left
-            for remark in left:
-                yield from wrapped(one_line(remark), _INDENT, _INDENT)
-    hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
-    yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
-    if candidate.missing.count:
-        yield from wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
-        yield from (f"  {command}" for command in candidate.missing.commands)
 
 
 LONGEST = 80
