@@ -38,9 +38,11 @@ def ask_git(option: str, *arguments: str) -> bytes:
     git = shutil.which("git")
     if git is None:
         raise BadRequest(f"{option} needs git, and there is none on the PATH")
-    how: dict[str, object] = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **_READING_ALONE}}
+    how = {**os.environ, **_READING_ALONE}
     try:
-        done = subprocess.run([git, *arguments], capture_output=True, timeout=_TIMEOUT_S, check=False, **how)
+        done = subprocess.run(
+            [git, *arguments], capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL, env=how
+        )
     except subprocess.TimeoutExpired:
         raise BadRequest(f"git took more than {_TIMEOUT_S} s for {option}") from None
     if done.returncode:

@@ -19,7 +19,6 @@ from knowngood.cli.output import out, print_json
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.voids import Clock, Void, VoidSpan
 from knowngood.domain.vocabulary import many
-from knowngood.gate.renderers.common import wrapped
 from knowngood.health.rules import HEADINGS, Remark, remarks_of
 from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, reading, unit_of_work
@@ -188,7 +187,6 @@ def _print(remarks: Sequence[Remark], *, in_full: bool) -> None:
         out.print(*([f"[bold]{heading}[/] ({len(group)})"] if group else []), end="\n" if group else "")
         for remark in group if in_full else group[:1]:
             where = f" ({remark.hardware})" if remark.hardware else ""
-            for line in wrapped(f"{remark.issue}{where}: {english(remark.sentence)}", "  ", "    "):
-                out.print(Text(line), soft_wrap=True)
+            out.print(Text(f"  {remark.issue}{where}: {english(remark.sentence)}"), soft_wrap=in_full)
     if remarks and not in_full:
         out.print("All of them: --all")

@@ -155,7 +155,7 @@ def _helping(match: Match) -> list[TriedWorkaround]:
 
 
 def _unknown(body: Explanation) -> Iterator[str]:
-    """What may be meant, and what to do, whatever was found."""
+    """Candidates, and what to do, whatever was found."""
     for match in body.matches[:_NAMED]:
         yield from wrapped(f"Perhaps {match.issue}: {match.title} (possible): {match.why}.", later="  ")
     if body.matches:

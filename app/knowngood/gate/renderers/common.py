@@ -64,8 +64,10 @@ def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
     Words are never broken: an address or an id stays in one piece.
     """
     width = max(_NARROWEST, min(_WIDEST, get_terminal_size((_WIDEST, 0)).columns))
-    indents = {"initial_indent": first, "subsequent_indent": later}
-    return wrap(plain(text), width, **indents, break_long_words=False, break_on_hyphens=False)
+    text = plain(text)
+    return wrap(
+        text, width, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )
 
 
 _NARROWEST, _WIDEST = 40, 96

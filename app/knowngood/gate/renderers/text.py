@@ -56,7 +56,7 @@ def _facts(ruling: Ruling, where: str) -> list[str]:
 
 
 def note_lines(notes: Iterable[str]) -> Iterator[str]:
-    """What to know of an answer as a whole, a sentence each; what it assumes comes last."""
+    """Notes on an answer as a whole, a sentence each; what it assumes comes last."""
     for note in map(one_line, notes):
         yield from wrapped(f"{note[:1].upper()}{note[1:]}.", later="  ")
 
@@ -163,7 +163,7 @@ def _settled_lines(reason: Reason) -> list[str]:
 
 
 def _passing(ruling: Ruling, *, in_full: bool) -> Iterator[str]:
-    """What is watched and has nothing more to tell, by its mark."""
+    """Watched issues with nothing more to tell, by their mark."""
     unanswered = {VerdictMark("?", "watched, without an answer"): list(unanswered_issues(ruling))}
     for mark, issues in (unanswered if ruling.build is None else plain_passes(ruling)).items():
         ids = list(map(one_line, issues))

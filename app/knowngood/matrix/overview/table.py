@@ -145,11 +145,9 @@ def print_cells(
     if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row):
         print_line(console, f"  does not apply: {english(row[-1].reason)}" if row else "  no build")
         return
-    if not in_full:
-        told = [pair for pair in zip(columns, row, strict=True) if pair[1].verdict is not Verdict.NOT_APPLICABLE]
-        columns, row = [column for column, _ in told], [cell for _, cell in told]
     widest = max((len(short_name(column.cell_build.id)) for column in columns), default=0)
-    for column, cell in reversed(list(zip(columns, row, strict=True))):
+    told = [pair for pair in zip(columns, row, strict=True) if in_full or pair[1].verdict is not Verdict.NOT_APPLICABLE]
+    for column, cell in reversed(told):
         mark = mark_of(cell)
         sign = Text(f"{sign_of(cell) or ' ':<4}", style=_style(cell))
         words = "" if own_reason(cell).key in {NOT_RUN.key, NOT_COVERED} else f"{mark.word}: "

@@ -74,7 +74,7 @@ def _step_lines(step: FindOut, *, in_full: bool) -> list[str]:
 
 
 def _issues_of(advice: UpgradeAdvice, candidate: Candidate, room: int | None) -> Iterator[str]:
-    """What turns and what fails on a candidate; where there is room for so many lines, as much as it holds of what is
+    """Issues that turn or fail on a candidate; where there is room for so many lines, as much as it holds of what is
     lost.
     """
     if room is None:
