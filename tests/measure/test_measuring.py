@@ -15,14 +15,16 @@ from rich.console import Console
 
 from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.health.again import print_verdicts
 from knowngood.measure.jobs import done_before, waited_for
 from knowngood.store.engine import Engine, unit_of_work
+from knowngood.store.jobs.event_recorder import record_event
 from knowngood.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, create_run, take_lease
 from tests.given_toys import ROOT, make_installation
 from tests.make import HARDWARE, NOON, make_build, make_issue
-from tests.store.given import given_catalogue, planned
+from tests.store.given import finished, given_catalogue, planned, started
 from tests.waiting import eventually
 
 ISSUE, BUILD, OTHER = make_issue(), make_build(), make_build("2.7.0+cu126")
@@ -48,13 +50,16 @@ def test_who_waits_is_told_for_whom(engine: Engine, holder: str, words: str) -> 
 
 def test_a_bar_counts_what_the_same_command_did_before_it_was_stopped(engine: Engine) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
-    (job,) = planned([ISSUE], [BUILD])
-    rest = replace(job, arms=job.arms[1:])
+    jobs = planned([ISSUE], [BUILD])
     with unit_of_work(engine) as s:
-        first = create_run(s, [job], {"by": "up"}, NOON)
+        first = create_run(s, jobs, {"by": "up"}, NOON)
+        job = claim_job(s, "dispatcher", NOON, 60)
+        assert job is not None
+        record_event(s, started(job), NOON)
+        record_event(s, finished(job, job.arms[0], Outcome.PASS), NOON)
         cancel_run(s, first, NOON)
-        again = create_run(s, [rest], {"by": "up"}, NOON + timedelta(minutes=1))
-        other = create_run(s, [rest], {"by": "here"}, NOON + timedelta(minutes=2))
+        again = create_run(s, jobs, {"by": "up"}, NOON + timedelta(minutes=1))
+        other = create_run(s, jobs, {"by": "here"}, NOON + timedelta(minutes=2))
     assert [done_before(engine, run) for run in (first, again, other)] == [0, 1, 0]
 
 

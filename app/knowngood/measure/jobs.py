@@ -155,8 +155,8 @@ def done_before(engine: Engine, run_id: str) -> int:
     """The arms that the same command did before it was stopped."""
     with reading(engine) as s:
         run, *earlier = dropwhile(lambda each: each.id != run_id, load_runs(s, 50))
-    stopped = takewhile(lambda each: (each.request, each.state) == (run.request, RunState.CANCELLED), earlier)
-    return max((each.arms_total - run.arms_total for each in stopped), default=0)
+    stopped = takewhile(lambda each: each.request == run.request and each.state is not RunState.DONE, earlier)
+    return sum(each.arms_done for each in stopped)
 
 
 def queue(
