@@ -57,12 +57,13 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
     server = Server(engine, settings, listening)
     knowledge = state_of(server.app).knowledge
     stored = knowledge.now()
-    is_first = settings.shipped and not stored.knowledge.known.cells
-    if is_first:
-        knowledge.instead = replace(stored, knowledge=together(stored.knowledge, read_shipped().knowledge))
+    shipped, own = read_shipped().knowledge, stored.knowledge.known.cells
+    is_new = settings.shipped and any(place not in own for place in shipped.known.cells)
+    if is_new:
+        knowledge.instead = replace(stored, knowledge=together(stored.knowledge, shipped))
     with stoppable() as stop, server.beside():
         if settings.shipped:
-            _load_shipped(engine, stop, is_first=is_first)
+            _load_shipped(engine, stop, is_new=is_new)
         knowledge.instead = None
         if stop():
             return
@@ -94,9 +95,9 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
         wait(stop)
 
 
-def _load_shipped(engine: Engine, stop: Callable[[], bool], *, is_first: bool) -> None:
+def _load_shipped(engine: Engine, stop: Callable[[], bool], *, is_new: bool) -> None:
     """Take in the results that come with this release, as far as they are not here: a bar, and one line in the end."""
-    words, is_shown, added = "loading the results of this release", is_first and err.is_terminal, 0
+    words, is_shown, added = "loading the results of this release", is_new and err.is_terminal, 0
     for file in track(shipped_evidence(), words, console=err, transient=True, disable=not is_shown):
         added += 0 if stop() else import_bundle(engine, file, alone=True).added
     if added:
