@@ -69,11 +69,11 @@ soak: $(VENV)/.developer
 	KNOWNGOOD_PACKAGE_CASES=200 $(BIN)/python -m pytest -m system tests/system/test_package.py
 	KNOWNGOOD_EXAMPLES=500 $(BIN)/python -m pytest $(SHARED_OUT) -m hypothesis
 
-# Gathers what pages say into the Chinese catalogue and compiles it; prints what has no Chinese yet.
+# Collects the texts of the pages in the Chinese catalogue and compiles it; prints those without Chinese.
 words: $(VENV)/.developer
 	$(BIN)/python -m tools.words
 
-# Makes the README's pictures anew from the shipped evidence.
+# Makes the pictures of README and docs from the shipped evidence.
 pictures: $(VENV)/.developer
 	$(BIN)/python -m tools.pictures
 
