@@ -671,10 +671,11 @@ def test_pixi_states_the_environments_and_features_that_are_installed(
 
 
 def test_pixi_says_what_its_torch_is_built_for() -> None:
-    for name, text in (("pixi.lock", PIXI_LOCK), ("pixi.toml", PIXI)):
-        stated = read_environment(name, text.encode(), groups=("default",) if name == "pixi.lock" else ("wheels",))
+    locked = read_environment("pixi.lock", PIXI_LOCK.encode(), groups=("default",))
+    project = read_environment("pixi.toml", PIXI.encode(), groups=("wheels",))
+    for stated in (locked, project):
         assert [pin.version for pin in stated.all_of("pytorch-cuda")] == ["12.4"]
-    (wheel,) = (pin for pin in stated.all_of("torch") if pin.version == "2.6.0")
+    (wheel,) = (pin for pin in project.all_of("torch") if pin.version == "2.6.0")
     assert wheel.index == f"{WHL}/cu126"
 
 

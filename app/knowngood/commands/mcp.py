@@ -124,7 +124,7 @@ def _options(**values: str) -> list[str]:
 
 
 def _answer(name: str, options: list[str], *arguments: str, text: str = "") -> str:
-    """What the command prints, and which results it answers from. Raises ToolError where there is no answer."""
+    """The output of the command, and the results it answers from. Raises ToolError where there is no answer."""
     line = [sys.executable, "-P", "-m", "knowngood", name, *options, "--", *arguments]
     with _AT_ONCE, TemporaryDirectory() as folder:
         Path(folder, _PASTED).write_text(text, encoding="utf-8", errors="replace")

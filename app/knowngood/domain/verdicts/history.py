@@ -127,7 +127,7 @@ class FailingSpan:
             later = [Message("later_not_run", n=unrun)] if unrun else []
             newer = [Message("newer_unknown", release=self.last_bad)] if self.after and not fixed else []
             key = "broke_between" if self.before else "fails_since"
-            since = Message(key, after=self.good_before, by=self.first_bad)
+            since = Message(key, after=self.good_before or "", by=self.first_bad)
             fails = aside(since, in_words(self.before), others, later, newer)
         else:
             older = [Message("older_unknown")] if self.before else []

@@ -52,7 +52,7 @@ def newest_settled(known: Known, hardware: str) -> Build | None:
     """The newest release that is settled and was measured on a class; where none is settled, the newest measured."""
     line = [column.cell_build for column in measured_releases(known, [hardware])]
     settled = [build for build in line if (age := known.age(build)) and age.settled]
-    return (settled or line or [None])[-1]
+    return next(reversed(settled or line), None)
 
 
 def in_order(issues: Iterable[Issue], order: RowOrder, known: Known, hardware: str) -> list[tuple[str, Issue]]:

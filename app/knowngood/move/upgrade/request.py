@@ -108,7 +108,8 @@ def with_uses(text: str, request: UpgradeRequest, knowledge: Knowledge) -> Upgra
             named["package"] += [package] if any(issue.requires.package == package for issue in issues.values()) else []
         else:
             named["issues"] += _issues_named(words, knowledge)
-    return replace(request, **{name: tuple(dict.fromkeys(values)) for name, values in named.items()})
+    component, package, has, issues = (tuple(dict.fromkeys(values)) for values in named.values())
+    return replace(request, component=component, package=package, has=has, issues=issues)
 
 
 _BETWEEN_USES = re.compile(r"[,;\n]|\s\+\s")
