@@ -108,8 +108,8 @@ def with_uses(text: str, request: UpgradeRequest, knowledge: Knowledge) -> Upgra
             named["package"] += [package] if any(issue.requires.package == package for issue in issues.values()) else []
         else:
             named["issues"] += _issues_named(words, knowledge)
-    component, package, has, issues = (tuple(dict.fromkeys(values)) for values in named.values())
-    return replace(request, component=component, package=package, has=has, issues=issues)
+    of_components, of_packages, has, of_issues = (tuple(dict.fromkeys(values)) for values in named.values())
+    return replace(request, component=of_components, package=of_packages, has=has, issues=of_issues)
 
 
 _BETWEEN_USES = re.compile(r"[,;\n]|\s\+\s")
