@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import unescape
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -109,6 +110,16 @@ def test_what_people_have_is_read_at_every_door(reader: TestClient, name: str) -
     assert (page.status_code, page.url.path) == (200, "/environment")
     assert words.lower() in plain(page.text).lower()
     assert (f"--base {answer.ruling.build}" in page.text) is (build is not None)
+
+
+def test_the_groups_of_a_pasted_lock_are_named_beside_it(reader: TestClient) -> None:
+    text = (Path(__file__).parents[2] / "environments" / "files" / "uv-conflicts.lock").read_text()
+    page = plain(reader.post("/environment", data={"q": text}).text)
+    assert "holds 3 torches" in page
+    assert "--groups" in page
+    assert "torch 2.9.1 (CUDA 12.8)" in plain(reader.post("/environment", data={"q": text, "groups": "gpu, dev"}).text)
+    refused = reader.post("/environment", data={"q": text, "groups": "nope"})
+    assert (refused.status_code, "the file has cpu, dev, gpu" in plain(refused.text)) == (422, True)
 
 
 # -- the answer --------------------------------------------------------------------------------------------------------

@@ -40,15 +40,18 @@ def environment(context: Context, query: Annotated[EnvironmentQuery, Query()]) -
 
 @router.post(ENVIRONMENT)
 def pasted_environment(context: Context, form: Form) -> Response:
-    return uncached(_page(context, EnvironmentQuery(hardware=[], has=[]), form.get("q", "")))
+    return uncached(_page(context, EnvironmentQuery(hardware=[], has=[]), form.get("q", ""), form.get("groups", "")))
 
 
-def _page(context: RequestContext, query: EnvironmentQuery, text: str = "") -> Response:
-    """Of a `text` that was pasted, else of what an address names. `problem` says what cannot be understood."""
+def _page(context: RequestContext, query: EnvironmentQuery, text: str = "", groups: str = "") -> Response:
+    """Of a `text` that was pasted, with the extras and `groups` that are installed, else of what an address names.
+    `problem` says what cannot be understood.
+    """
     answer, problem, nearest = None, "", tuple[str, ...]()
     try:
         if text.strip():
-            request = GateRequest(environment=AttachedFile(text.replace("\r\n", "\n")))
+            named = tuple(group.strip() for group in groups.split(",") if group.strip())
+            request = GateRequest(environment=AttachedFile(text.replace("\r\n", "\n")), groups=named)
             answer = answer_environment(request, context.state.knowledge.now().knowledge, context.now)
         elif query.build:
             answer = query.answer(context)
@@ -60,6 +63,7 @@ def _page(context: RequestContext, query: EnvironmentQuery, text: str = "") -> R
         HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
         query=query,
         text=text[:_LONGEST_ECHO],
+        groups=groups,
         problem=problem,
         nearest=nearest,
         **(_values_of(context, query, answer) if answer else {"json_address": f"{API}/builds"}),
