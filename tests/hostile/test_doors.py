@@ -102,7 +102,12 @@ def _query(target: str, field: str) -> Callable[[str, str], Hostile]:
 DOORS: list[Callable[[str, str], Hostile]] = [
     *(_json_gate("environment"), _json_gate("policy"), _form_gate("environment"), _form_gate("policy")),
     *(_body("/api/v1/errors"), _field("/errors", "text"), _query("/errors", "build")),
-    *(_field("/my-build", "environment"), _field("/upgrade", "environment"), _field("/search", "q")),
+    *(
+        _field("/my-build", "environment"),
+        _field("/upgrade", "environment"),
+        _field("/search", "q"),
+        _field("/environment", "q"),
+    ),
     *(_query("/search", "q"), _query("/api/v1/search", "q"), _query("/matrix", "q"), _query("/api/v1/matrix", "q")),
 ]
 

@@ -19,7 +19,19 @@ pytestmark = pytest.mark.browser
 
 BUILD = "torch-2.7.1%2Bcu126"
 PAGES = (
-    *("/", "/my-build", "/matrix", "/charts", "/coverage", "/hygiene", "/quality", "/workers", "/changes", "/signs"),
+    *(
+        "/",
+        "/my-build",
+        "/environment?build=2.7.1",
+        "/matrix",
+        "/charts",
+        "/coverage",
+        "/hygiene",
+        "/quality",
+        "/workers",
+        "/changes",
+        "/signs",
+    ),
     "/runs",
     *("/issues/pytorch-151290", "/releases/2.7", f"/cells/pytorch-151290/{BUILD}", "/compare?a=2.7.1&b=2.8.0"),
     *(f"/upgrade?from={BUILD}&component=Inductor", f"/errors?issue=pytorch-151290&build={BUILD}", "/api/docs"),

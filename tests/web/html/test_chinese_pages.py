@@ -104,7 +104,15 @@ def addresses() -> list[object]:
     of_each = [next((cell for cell in cells if cell.verdict is verdict), None) for verdict in Verdict]
     chosen = [*chance.sample(cells, 12), *(cell for cell in of_each if cell is not None)]
     first = [
-        *("/", "/?mine=2.7.1", "/?mine=2.5.1&gpu=H100", "/my-build", "/matrix?view=lifespans", "/charts"),
+        *(
+            "/",
+            "/?mine=2.7.1",
+            "/?mine=2.5.1&gpu=H100",
+            "/my-build",
+            "/environment?build=2.7.1",
+            "/matrix?view=lifespans",
+            "/charts",
+        ),
         *("/matrix?hardware=cuda-sm_90", "/matrix?q=status:flaky+build:9.9"),
         *("/upgrade", "/upgrade?from=2.5.1", "/upgrade?from=2.15.0"),
         *("/compare", "/compare?a=2.5.1&b=2.11.0&hardware=cuda-sm_90"),
