@@ -8,6 +8,7 @@ import pytest
 
 from knowngood.ask.lookup.service import answer_environment, answer_issue, has_workaround
 from knowngood.ask.lookup.text import environment_text, issue_text
+from knowngood.cli.encoding import SCREEN
 from knowngood.domain.errors import UnknownIssue
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import SEVERITY_RANK, find_issue
@@ -59,6 +60,16 @@ def test_each_issue_is_told_on_the_newest_build_that_is_affected(id_: str) -> No
     assert {one.issue for one in answer.ruling.reasons} == {id_}
     assert list(answer.histories) == sorted({cell.hardware for cell in cells})
     assert issue.id in issue_text(answer)
+
+
+@pytest.mark.parametrize("build", ["2.7.1", "2.11.0"])
+def test_every_issue_is_told_on_one_screen_with_all_of_it_on_demand(build: str) -> None:
+    for issue in KNOWN.issues.values():
+        answer = answer_issue(issue, GateRequest(build=build), KNOWLEDGE, NOW)
+        short, full = issue_text(answer, in_full=False), issue_text(answer)
+        assert len(short.splitlines()) <= SCREEN, issue.id
+        assert ("Everything: --all" in short) == (len(full.splitlines()) > len(short.splitlines())), issue.id
+        assert short.splitlines()[0] == full.splitlines()[0]
 
 
 LEFT = [issue for issue in KNOWN.issues.values() if issue.left]

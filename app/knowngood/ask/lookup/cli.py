@@ -53,6 +53,7 @@ _UNSEEN_GPUS = (
     *ENVIRONMENT,
     HARDWARE,
     AS_JSON,
+    flag("--all", "in_full", help_="Print everything, on all hardware, not only what fits on a screen."),
     flag("--script", "as_script", help_="Print its script alone, as one file: knowngood issue ID --script > repro.py."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
@@ -62,6 +63,7 @@ _UNSEEN_GPUS = (
 def issue(
     *,
     issue: str,
+    in_full: bool,
     as_json: bool,
     as_script: bool,
     snapshot: str,
@@ -78,7 +80,8 @@ def issue(
     is_named = is_stated(environment)
     is_asked = is_named or any(pin.name == "torch" for pin in state_here().pins)
     answer = answer_issue(entry, _request(environment) if is_asked else None, knowledge, now)
-    sys.stdout.write(dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer))
+    text = dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer, in_full=in_full)
+    sys.stdout.write(text)
     return Exit.OK if answer.ruling.build or not is_named else Exit.INSUFFICIENT
 
 

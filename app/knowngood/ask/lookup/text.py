@@ -40,15 +40,20 @@ from knowngood.gate.renderers.text import (
 _INDENT = "    "
 
 
-def issue_text(answer: IssueAnswer) -> str:
-    """The answer for the environment and what to do there, then what the issue is, and where it fails."""
+def issue_text(answer: IssueAnswer, *, in_full: bool = True) -> str:
+    """The answer for the environment and what to do there, then what the issue is, and where it fails; all of it, or
+    as much as fits on a screen.
+    """
     issue, ruling = answer.issue, answer.ruling
-    lines = [*wrapped(one_line(_issue_first(answer))), *_left(issue)]
-    for at, reason in enumerate(ruling.reasons if ruling.build else ()):
-        help_ = [*help_lines(reason), *_elsewhere(reason)] if not at or reason.verdict in FAILURES else []
-        lines += ["", *help_, *_grounds(reason)]
-    lines += ["", *_heading(issue), "", *_summary(issue), "", *_lifespan(answer)]
-    return "\n".join([*lines, *([] if answer.is_example else note_lines(ruling.notes)), "Each cell: --json"]) + "\n"
+    about = [["", *_heading(issue)], list(_lifespan(answer)), list(_summary(issue))]
+    first, found = [*wrapped(one_line(_issue_first(answer))), *_left(issue)], list[list[str]]()
+    for reason in ruling.reasons if ruling.build else ():
+        help_ = [*help_lines(reason), *_elsewhere(reason)] if not found or reason.verdict in FAILURES else []
+        found.append(["", *help_, *_grounds(reason)])
+    blocks = [*found, *about] if in_full else [*found[:1], *about, *found[1:]]
+    last = [*([] if answer.is_example else note_lines(ruling.notes)), "Each cell: --json"]
+    lines, shown = fitting(blocks, len(blocks) * SCREEN * SCREEN if in_full else SCREEN - len(first) - len(last))
+    return "\n".join([*first, *lines, *last]) + ("" if shown == len(blocks) else ". Everything: --all") + "\n"
 
 
 def _issue_first(answer: IssueAnswer) -> str:

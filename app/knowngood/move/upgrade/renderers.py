@@ -44,7 +44,7 @@ from knowngood.web.urls import cell_address, issue_address
 
 # Of these the number is enough: `compare` names them.
 _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
-_ROWS = 5  # of the table on a screen
+_ROWS = 4  # of the table on a screen
 
 
 def upgrade_text(advice: UpgradeAdvice, *, in_full: bool = True) -> str:
