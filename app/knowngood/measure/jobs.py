@@ -152,11 +152,11 @@ def _tell_stopped(engine: Engine, run_id: str) -> None:
 
 
 def done_before(engine: Engine, run_id: str) -> int:
-    """The arms that the same command did before it was stopped."""
+    """The arms that the same command did before it was stopped, less those that a trouble of the host kept from it."""
     with reading(engine) as s:
         run, *earlier = dropwhile(lambda each: each.id != run_id, load_runs(s, 50))
-    stopped = takewhile(lambda each: each.request == run.request and each.state is not RunState.DONE, earlier)
-    return sum(each.arms_done for each in stopped)
+        stopped = takewhile(lambda each: each.request == run.request and each.state is not RunState.DONE, earlier)
+        return sum(trouble is None for _, trouble in load_troubles(s, [each.id for each in stopped]))
 
 
 def queue(

@@ -87,8 +87,9 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
                     raise
                 err.print(f"nothing more can be measured: {error}", markup=False, soft_wrap=True)
                 break
-        tell_troubles(engine, work)
-        tell_results(settings, known_now(engine), places)
+        else:
+            tell_troubles(engine, work)
+            tell_results(settings, known_now(engine), places)
         if once:
             return
         err.print(f"still serving {address} until Ctrl-C", soft_wrap=True)
