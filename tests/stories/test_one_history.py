@@ -114,7 +114,7 @@ def test_pages(client: TestClient) -> None:
     ((pattern,),) = [one.rows for one in shown(client, "/coverage", Coverage).hardware]
     assert english(pattern.history) == SENTENCE
     (strip,) = page_at(client, f"/issues/{ISSUE}").strips
-    assert english(strip.sentence) == f"{SENTENCE}; {DOUBT}"
+    assert english(strip["sentence"]) == f"{SENTENCE}; {DOUBT}"
     text = " ".join(html.unescape(client.get(f"/issues/{ISSUE}").text).split())
     assert SENTENCE in text
     (remark,) = shown(client, "/hygiene", Hygiene).remarks

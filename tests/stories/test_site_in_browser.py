@@ -146,6 +146,7 @@ def test_keys_move_and_fold_and_ask_nothing(page_with_scripts: Page) -> None:
     page.keyboard.press("f")
     expect(page.locator("tbody.folded")).to_have_count(1)
     expect(page.locator("tbody .turn").first).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("f")
     page.locator("tbody:not(.folded) a.q").first.hover()
     expect(page.locator("#card")).to_be_visible()
     page.wait_for_timeout(400)  # a card of the server has asked by now

@@ -256,9 +256,9 @@ def test_the_costs_of_workarounds_are_drawn_from_the_figures_of_the_json(client:
     cure, control = finding["cost"]["workaround"], finding["cost"]["control"]
     assert (cure["seconds"], control["seconds"]) == (4.0, 0.5)
     assert cure["seconds_range"] == [4.0, 4.0]
-    assert (row.cost.workaround.attempts, row.cost.control.attempts) == (cure["attempts"], control["attempts"])
-    assert (row.seconds.x, row.control_seconds.x) == pytest.approx((97.0, 3 + 94 * 0.5 / 4.0), abs=0.01)
-    assert row.seconds.text == "4.0 s"
+    assert (row["cost"].workaround.attempts, row["cost"].control.attempts) == (cure["attempts"], control["attempts"])
+    assert (row["seconds"].x, row["control_seconds"].x) == pytest.approx((97.0, 3 + 94 * 0.5 / 4.0), abs=0.01)
+    assert row["seconds"].text == "4.0 s"
     told = list(csv.DictReader(io.StringIO(client.get(costs_address(*page.evidence.cell.key)).text)))
     assert [(one["arm"], float(one["seconds"]), int(one["attempts"])) for one in told] == [
         (finding["id"], 4.0, cure["attempts"]),

@@ -20,37 +20,25 @@ class Dot:
     text: str
 
 
-@dataclass(frozen=True)
-class CostRow:
-    """One workaround; memory is None where it was not recorded."""
-
-    title: str
-    seconds: Dot
-    control_seconds: Dot
-    memory: Dot | None
-    control_memory: Dot | None
-    cost: Cost
-
-
-def cost_rows(titles: Mapping[str, str], costs: Mapping[str, Cost]) -> tuple[CostRow, ...]:
-    """`titles` are those of the workarounds (by id) in the order in which they are shown. All rows are on one scale,
-    from nothing to the greatest.
+def cost_rows(titles: Mapping[str, str], costs: Mapping[str, Cost]) -> list[dict[str, Any]]:
+    """A row for each workaround, in the order of `titles` (by id); memory is None where it was not recorded. All rows
+    are on one scale, from nothing to the greatest.
     """
     pairs = [(title, costs[id_]) for id_, title in titles.items() if id_ in costs]
     sides = [side for _, cost in pairs for side in (cost.workaround, cost.control)]
     longest = max((side.seconds_range[1] for side in sides), default=0) or 1
     largest = max((side.peak_bytes_range[1] for side in sides), default=0) or 1
-    return tuple(
-        CostRow(
-            title=title,
-            seconds=_seconds(cost.workaround, longest),
-            control_seconds=_seconds(cost.control, longest),
-            memory=_memory(cost.workaround, largest),
-            control_memory=_memory(cost.control, largest),
-            cost=cost,
-        )
+    return [
+        {
+            "title": title,
+            "seconds": _seconds(cost.workaround, longest),
+            "control_seconds": _seconds(cost.control, longest),
+            "memory": _memory(cost.workaround, largest),
+            "control_memory": _memory(cost.control, largest),
+            "cost": cost,
+        }
         for title, cost in pairs
-    )
+    ]
 
 
 # A dot at either end of the scale is drawn whole.

@@ -3,7 +3,6 @@ own, a section for each.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from knowngood.domain.builds.build import parse_build_id
@@ -20,17 +19,6 @@ from knowngood.matrix.issues.workarounds import WorkaroundView
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.html.status_labels import bare_word
 from knowngood.web.request_context import RequestContext
-
-
-@dataclass(frozen=True)
-class SortHead:
-    """A column's head as a link. `order` is what `aria-sort` says, empty where another column sorts."""
-
-    label: str
-    address: str
-    order: str
-    is_number: bool
-
 
 HEAD_WORDS = {
     "build": "Build",
@@ -74,7 +62,7 @@ def sort_evidence(cells: Sequence[Cell], sort: str) -> Sequence[Cell]:
 
 def make_heads(
     context: RequestContext, sort: str, address_of: Callable[[str], str], *, has_classes: bool
-) -> tuple[SortHead, ...]:
+) -> tuple[dict[str, Any], ...]:
     """`address_of` makes the address of the page with another `sort`; a second click turns a column round. There is no
     column of classes where there is only one class.
     """
@@ -82,12 +70,18 @@ def make_heads(
     return tuple(_head(context, name, sort, address_of) for name in names)
 
 
-def _head(context: RequestContext, name: str, sort: str, address_of: Callable[[str], str]) -> SortHead:
+def _head(context: RequestContext, name: str, sort: str, address_of: Callable[[str], str]) -> dict[str, Any]:
+    """A column's head as a link. `order` is what `aria-sort` says, empty where another column sorts."""
     first = f"-{name}" if name in _GREATEST_FIRST else name
     order = "" if sort.removeprefix("-") != name else "descending" if sort.startswith("-") else "ascending"
     turned = name if sort.startswith("-") else f"-{name}"
     address = address_of(turned if order else first)
-    return SortHead(context.say(HEAD_WORDS[name]), address, order, is_number=name == "failed")
+    return {
+        "label": context.say(HEAD_WORDS[name]),
+        "address": address,
+        "order": order,
+        "is_number": name == "failed",
+    }
 
 
 # The cells as sections.

@@ -1,7 +1,6 @@
 """`/issues/{id}`: whether it fails on your build and what to do about it; then where it fails, and the evidence."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -12,9 +11,9 @@ from fastapi.responses import RedirectResponse
 from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.issue import Issue, LinkKind
-from knowngood.domain.message import Message, clauses
+from knowngood.domain.message import clauses
 from knowngood.domain.verdicts.claims import doubts_about, held_claims
-from knowngood.domain.verdicts.history import FAILING, History
+from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import (
     Columns,
@@ -41,7 +40,7 @@ from knowngood.store.evidence.attempt_codec import AttemptSummary, load_glances,
 from knowngood.store.queries import load_builds
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.errors import InvalidParameter
-from knowngood.web.html.grid import CellGlyph, Choice, heads_of, squares_of
+from knowngood.web.html.grid import Choice, heads_of, squares_of
 from knowngood.web.my_build import remember
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import (
@@ -52,16 +51,6 @@ from knowngood.web.urls import (
 router = APIRouter(include_in_schema=False)
 
 _ATTEMPTS_SHOWN = 15
-
-
-@dataclass(frozen=True)
-class Strip:
-    """The line of releases on one hardware class. The sentence is its history, and upstream's claims against it."""
-
-    hardware: str
-    history: History
-    sentence: Message
-    squares: tuple[CellGlyph, ...]
 
 
 @router.get("/issues/{issue}")
@@ -201,15 +190,18 @@ def _strips(
     classes: Sequence[str],
     cells: Sequence[Cell],
     known: Known,
-) -> tuple[Strip, ...]:
-    """One below the other, and so of the same columns: a contradiction on one hardware class unfolds them for all."""
+) -> list[dict[str, Any]]:
+    """The line of releases on each class: its squares, and its history as a sentence with upstream's claims against it.
+    All have the same columns: a contradiction on one class unfolds them for all.
+    """
     columns = fold([issue], chosen, classes, known)
     heads = heads_of(columns, {cell.build for cell in cells})
     rows = rows_of([issue], columns, classes, known)
-    strips = []
+    strips = list[dict[str, Any]]()
     for hardware in classes:
         row = rows[issue.id, hardware]
         squares = squares_of(row, heads, stale_cells(row, known.builds, context.now))
         history = known.history(issue.id, hardware)
-        strips.append(Strip(hardware, history, clauses([history.sentence, *doubts_about(issue, history)]), squares))
-    return tuple(strips)
+        sentence = clauses([history.sentence, *doubts_about(issue, history)])
+        strips.append({"hardware": hardware, "history": history, "sentence": sentence, "squares": squares})
+    return strips

@@ -74,8 +74,7 @@ def upgrade(context: Context, request: RequestedPage, uses: Annotated[str, Query
         try:
             return see_other(f"{UPGRADE}{with_uses(uses, request, knowledge).asking()}")
         except BadField as error:
-            near = error.nearest
-            return _page(context, request, knowledge, problem=error.problem, nearest_words=near, uses=uses)
+            return _page(context, request, knowledge, problem=error.message, uses=uses)
 
     def show(knowledge: Knowledge) -> Response:
         try:
@@ -154,12 +153,11 @@ def _page(
     *,
     problem: str = "",
     nearest: Sequence[str] = (),
-    nearest_words: Sequence[str] = (),
     environment: str = "",
     uses: str = "",
 ) -> Response:
-    """There is no advice while no build is named, or where the question has a `problem`; `nearest` builds, or words of
-    what one `uses`, may have been meant, and `environment` was pasted.
+    """There is no advice while no build is named, or where the question has a `problem`; `nearest` may have been meant,
+    `environment` was pasted, and `uses` is the line of what one uses.
     """
     builds = sorted(knowledge.known.builds.values(), key=lambda build: build.build_id, reverse=True)
     return context.page(
@@ -174,7 +172,6 @@ def _page(
         ),
         problem=problem,
         nearest=[Choice(name, f"{UPGRADE}{request.asking(start=name)}", is_chosen=False) for name in nearest],
-        nearest_words=nearest_words,
         environment=environment,
         uses=uses or ", ".join((*request.component, *request.package, *request.issues)),
         ways=_ways(context, request, knowledge.known, builds) if context.is_file else None,
