@@ -1,5 +1,6 @@
 """The JSON twins: shapes that others script against."""
 
+import re
 from typing import Any
 
 import pytest
@@ -189,6 +190,15 @@ def test_health_and_readiness_are_two_questions(client: TestClient) -> None:
     assert get(client, "/readyz") == {"status": "ready"}
 
 
+def test_every_question_that_agents_are_told_to_ask_is_answered(client: TestClient) -> None:
+    told = client.get("/llms.txt")
+    assert told.headers["Content-Type"] == "text/plain; charset=utf-8"
+    addresses = re.findall(r"\((http://testserver[^)]+)\)", told.text)
+    assert len(addresses) > 8
+    for address in addresses:
+        assert client.get(address).status_code == 200, address
+
+
 def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
     text = client.get("/api/docs").text
     assert "GET /api/v1/cells/{issue}/{build}" in text
@@ -212,7 +222,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         ("/api/v1/charts", 2),
         ("/api/v1/lifespans", 2),
         ("/api/v1/coverage", 3),  # generation, what is kept being of it, queue
-        ("/api/v1/overview", 3),  # generation, and twice what is kept being of it
+        ("/api/v1/overview", 2),  # generation, and what is kept being of it
         ("/api/v1/quality", 7),  # generation twice, trials, outcomes, times, events, attempts
         ("/api/v1/search?q=151290", 2),
         ("/healthz", 0),

@@ -4,14 +4,16 @@
 another site leads there and keeps nothing.
 
 `/signs`: what the signs of the matrix mean. `/api/docs`: the API reference, made from the same document that
-`/openapi.json` serves. No script, no other host.
+`/openapi.json` serves. No script, no other host. `/llms.txt`: what agents can ask, as llmstxt.org has it.
 """
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 
 from knowngood.domain.access import NotAllowed
 from knowngood.store.engine import reading, unit_of_work
@@ -31,6 +33,8 @@ from knowngood.web.request_context import (
 )
 
 router = APIRouter(include_in_schema=False)
+
+_FOR_AGENTS = (files("knowngood.web") / "templates" / "llms.txt").read_text(encoding="utf-8")
 
 
 @router.get("/sign-in")
@@ -94,6 +98,11 @@ def preferences(
 @router.get("/signs")
 def signs(context: Context) -> Response:
     return context.page("signs.html", LEGEND)
+
+
+@router.get("/llms.txt")
+def for_agents(context: Context) -> Response:
+    return PlainTextResponse(_FOR_AGENTS.format(base=context.base))
 
 
 @router.get("/api/docs")
