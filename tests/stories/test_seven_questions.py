@@ -176,7 +176,7 @@ def test_my_answer_is_shared_by_one_click(reader: Reader, site: str) -> None:
 def test_my_environment_is_judged_by_its_pip_freeze(reader: Reader) -> None:
     reader.paste(FROZEN)
     page = reader.page
-    expect(page.locator("#yours")).to_contain_text("torch-2.7.1+cu126")
-    expect(page.locator("#yours .figures")).to_contain_text("fail")
-    expect(page.locator("#next")).to_contain_text("torch-")
+    expect(page.locator("h1")).to_contain_text("fail")
+    expect(page.locator(".parts")).to_contain_text("torch 2.7.1 (CUDA 12.6)")
+    expect(page.locator("ol.todo pre").first).to_be_visible()
     assert reader.actions <= 2

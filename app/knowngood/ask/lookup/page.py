@@ -18,6 +18,7 @@ from knowngood.ask.lookup.several import upgrade_request
 from knowngood.domain.builds.platforms import LINUX, platform_words
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_names import name_of_class, several_gpus
+from knowngood.domain.message import Message
 from knowngood.gate.decision import MeasuredWorkaround
 from knowngood.gate.renderers.common import best_workaround, snippet_parts
 from knowngood.gate.request import AttachedFile, BadField, GateRequest
@@ -79,6 +80,7 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
     stated = {name: getattr(request, name) for name in ("python", "platform", "hardware", "driver", "has")}
     lost = {fact.name.partition(" ")[0] for fact in answer.facts if fact.holds is False} & {*resolved.packages}
     is_whole = len(resolved.platforms) <= 1 and lost <= {has.partition("==")[0] for has in request.has}
+    none = Message("no_build_here", why=resolved.why_none)
     runs = not any(refusal.hardware for refusal in answer.ruling.refusals)
     asked = urlencode({name: value for name, value in {"build": resolved.torch, **stated}.items() if value}, doseq=True)
     return {
@@ -95,7 +97,7 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
         "best_of": lambda reason: best_workaround(reason) or reason.elsewhere,
         "code_of": _code_of,
         "runs": runs,
-        "notes": (*resolved.notes, *several_gpus(resolved.gpus)),
+        "notes": (*(resolved.notes if resolved.build else [none]), *several_gpus(resolved.gpus)),
         "first": answer.failing[:_SHOWN] if runs else (),
         "rest": grouped(answer.failing[_SHOWN:] if runs else (), lambda reason: reason.component),
     }
