@@ -253,7 +253,7 @@ def search_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, tex
     lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
     blocks = []
     for issue in issues:
-        silent = "∆" if issue.silent else "✕"
+        silent = "∆" if issue.silent else " "
         classes = dict.fromkeys(sorted(cell.hardware for cell in known.stored(issue.id)))
         histories = {class_: known.history(issue.id, class_) for class_ in classes}
         measured = {class_: history.sentence for class_, history in histories.items() if history.measured}

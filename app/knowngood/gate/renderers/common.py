@@ -109,13 +109,13 @@ def active_reasons(ruling: Ruling) -> tuple[Reason, ...]:
 
 def group_alike(reasons: Iterable[Reason], *, by_issue: bool = False) -> list[tuple[Reason, ...]]:
     """Group the reasons to print together: what was not measured, for the same cause to the same effect. Others stay
-    alone, or with those of the same issue on other hardware.
+    alone, or with those of the same issue that say the same of other hardware.
     """
     groups: dict[object, list[Reason]] = {}
     for place, reason in enumerate(reasons):
         is_alike = reason.measured_at is None and not reason.workarounds
-        key = (reason.effect, reason.verdict, reason.why) if is_alike else reason.issue if by_issue else place
-        groups.setdefault(key, []).append(reason)
+        alone = (reason.issue, reason.verdict) if by_issue else place
+        groups.setdefault((reason.effect, reason.verdict, reason.why) if is_alike else alone, []).append(reason)
     return [tuple(group) for group in groups.values()]
 
 

@@ -40,7 +40,7 @@ def answer_text(ruling: Ruling, base: str = "", *, where: str = "", in_full: boo
     """
     first = wrapped(headline(ruling))
     last = ["", *_passing(ruling, in_full=in_full), *_facts(ruling, where), *note_lines(ruling.notes)]
-    groups = group_alike(active_reasons(ruling), by_issue=True)
+    groups = group_alike(active_reasons(ruling), by_issue=not in_full)
     blocks = [["", *_issue_lines(group, base, in_full=in_full, is_first=not at)] for at, group in enumerate(groups)]
     blocks += [list(_settled_lines(reason)) for reason in settled_reasons(ruling)]
     lines, shown = fitting(blocks, len(blocks) * SCREEN * SCREEN if in_full else SCREEN - len(first) - len(last) - 2)
@@ -91,8 +91,9 @@ def _issue_lines(group: Sequence[Reason], base: str, *, in_full: bool, is_first:
     to_do = (one_line(helps.how.removeprefix("that ")) if helps else "", plain_fix(reason), record)
     if in_full or is_first or not helps:
         yield from _indented("; ".join(part for part in (to_do[1:2] if in_full else to_do) if part))
+    also = [f"and on {', '.join(classes[1:])}"] if classes[1:] else []
     marks = [part for part in particulars(reason) if part not in classes] if in_full else [age_in_words(reason)]
-    grounds = (f"{EFFECTS[reason.effect]}: {one_line(reason.why)}", ", ".join(classes), *marks)
+    grounds = (f"{EFFECTS[reason.effect]}: {one_line(reason.why)}", one_line(reason.hardware), *marks, *also)
     if in_full or is_first:
         yield from _indented(" · ".join(part for part in grounds if part))
     if in_full and reason.upstream:
