@@ -21,7 +21,6 @@ TABLE = {
         "wheels": ("knowngood.ask.wheels.cli", "Say whether there is a wheel, and what to change if not."),
         "find": ("knowngood.ask.lookup.cli", "Find issues, builds and hardware by name or by words."),
         "matrix": ("knowngood.matrix.overview.cli", "Print all results as a table."),
-        "mcp": ("knowngood.commands.mcp", "Answer agents over standard input and output (MCP)."),
         "status": ("knowngood.commands.status", "Say where answers come from here, and how fresh they are."),
     },
     "Choose": {
@@ -45,6 +44,7 @@ TABLE = {
     "Serve": {
         "up": ("knowngood.measure.up", "Serve the pages, and measure the default set here."),
         "serve": ("knowngood.commands.serve", "Serve the pages and the API."),
+        "mcp": ("knowngood.commands.mcp", "Answer agents over standard input and output (MCP)."),
         "dispatch": ("knowngood.measure.dispatch", "Run queued jobs until stopped, here or on a fleet."),
         "worker": ("knowngood.health.worker", "Join a fleet and measure for it."),
         "push": ("knowngood.share.cli", "Send bundles of results to a server."),

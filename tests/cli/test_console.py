@@ -62,7 +62,7 @@ def test_pythons_share_a_column_where_they_agree() -> None:
     assert lines[1:4] == [
         ["2.6.0", "2.7.0"],
         ["issue", "+cu124", "+cu126", "history"],
-        ["toy-1", "✕", "✓", "fails", "up", "to", "2.6.0,", "fixed", "in", "(2.6.0,", "2.7.0]"],
+        ["toy-1", "✕", "✓", "fails", "up", "to", "2.6.0,", "fixed", "in", "2.7.0"],
     ]
     assert lines[-1] == ["✓", "passes", "✕", "fails,", "no", "workaround", "found"]
 

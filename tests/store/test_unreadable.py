@@ -49,7 +49,17 @@ ROWS = {
     "audit.data": "id > 0",
     "tokens.scopes": "name = 'ci'",
 }
-KNOWS_THE_GATE = ("/api/v1/gate", "/readyz", "/errors", "/api/v1/errors", "/upgrade", "/api/v1/upgrade", "/upgrade.md")
+KNOWS_THE_GATE = (
+    "/api/v1/gate",
+    "/readyz",
+    "/errors",
+    "/api/v1/errors",
+    "/environment",
+    "/api/v1/environment",
+    "/upgrade",
+    "/api/v1/upgrade",
+    "/upgrade.md",
+)
 """What is answered from all that the gate knows, or not at all."""
 
 GATE_NEEDS = {"issues.doc", "builds.doc"}

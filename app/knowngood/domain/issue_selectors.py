@@ -204,3 +204,9 @@ def read_severity(text: str) -> Severity | None:
 
 def is_at_least(severity: Severity, least: Severity) -> bool:
     return SEVERITY_RANK[severity] >= SEVERITY_RANK[least]
+
+
+def speaks_of(issue: Issue, words: str) -> bool:
+    """Whether all of the words stand in an issue's id, title or component."""
+    text = f"{issue.id} {issue.title} {issue.title_zh} {issue.component}".casefold()
+    return all(term in text for term in words.casefold().split())

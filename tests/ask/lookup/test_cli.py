@@ -128,7 +128,7 @@ def test_what_a_requirements_file_includes_is_read_with_it(ask: Run, tmp_path: P
     (tmp_path / "sub" / "more.in").write_text("einops==0.8.1\n")
     told = json.loads(ask("env", str(tmp_path / "requirements.txt"), "--json").stdout)
     assert told["packages"] == {"einops": "0.8.1", "torchvision": "0.20.1"}
-    assert any(note.endswith("not read, and what they ask for is not known: gone.txt") for note in told["notes"])
+    assert any("not read, and what they ask for is not known: gone.txt" in note for note in told["notes"])
     gate = ask("gate", "-r", str(tmp_path / "requirements.txt"), "--issues", "151290", "--format", "json")
     assert (gate.returncode, json.loads(gate.stdout)["line"]) == (1, 4)
     assert "torchvision 0.20.1 asks for torch==2.5.1" in gate.stdout

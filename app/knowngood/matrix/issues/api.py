@@ -13,9 +13,10 @@ from pydantic import Field
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Culprit, Device, Issue, Severity, Status
+from knowngood.domain.issue_selectors import speaks_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.lookups import find_build, find_issue
-from knowngood.matrix.overview.selection import Names, Several, Words, one_class, refuse_unknown, speaks_of
+from knowngood.matrix.overview.selection import Names, Several, Words, one_class, refuse_unknown
 from knowngood.matrix.schemas import (
     BuildBody,
     BuildDetailBody,

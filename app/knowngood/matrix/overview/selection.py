@@ -286,12 +286,6 @@ def _issues(issues: Sequence[Issue], query: MatrixQuery, condition: Query) -> tu
     )
 
 
-def speaks_of(issue: Issue, words: str) -> bool:
-    """Whether all of the words stand in an issue's id, title or component."""
-    text = f"{issue.id} {issue.title} {issue.title_zh} {issue.component}".casefold()
-    return all(term in text for term in words.casefold().split())
-
-
 def _named_columns(builds: Sequence[Build], texts: Sequence[str]) -> tuple[Column, ...]:
     """Each build that is named for itself; where no Python is named, all of the wheel together."""
     families = {column.head.wheel.id: column for column in families_of(tuple(builds))}

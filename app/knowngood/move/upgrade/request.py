@@ -18,7 +18,15 @@ from knowngood.domain.builds.platforms import TAKEN, parse_platform, platform_of
 from knowngood.domain.errors import NotTested, OtherPython, UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
 from knowngood.domain.issue import Issue, parse_capability
-from knowngood.domain.issue_selectors import Watch, find_issues, is_all, nearest, read_severity, watched_issues
+from knowngood.domain.issue_selectors import (
+    Watch,
+    find_issues,
+    is_all,
+    nearest,
+    read_severity,
+    speaks_of,
+    watched_issues,
+)
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.domain.message import Message, clauses, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
@@ -27,7 +35,6 @@ from knowngood.environments.wheels.refusals import refused_pairs
 from knowngood.environments.wheels.table import wheels_of
 from knowngood.gate.policy import Policy, filled
 from knowngood.gate.request import WATCHED, BadField, about
-from knowngood.matrix.overview.selection import speaks_of
 from knowngood.move.upgrade.candidates import ENOUGH, UpgradeQuestion
 from knowngood.move.upgrade.constraints import (
     Constraints,
