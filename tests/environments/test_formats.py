@@ -103,6 +103,15 @@ def test_a_stated_python_decides_between_the_versions_of_a_lock(python: str, bui
     assert resolve(stated, NAMES, TESTED, WHEELS).build == build
 
 
+@pytest.mark.parametrize("label", ["cu128", "zen4cuda", "x86_64_v4"])
+def test_a_wheel_with_a_variant_label_is_no_tested_build(label: str) -> None:
+    """PEP 825 puts a label behind the tags: nobody measured such a wheel, whatever its label says."""
+    wheel = f"torch-2.6.0-cp311-cp311-manylinux_2_28_x86_64-{label}.whl"
+    for place in (f"https://download.pytorch.org/whl/{wheel}", f"./{wheel}"):
+        stated = read_environment("requirements.txt", f"torch @ {place}\n".encode())
+        assert resolve(stated, NAMES, TESTED, WHEELS).build is None
+
+
 def test_requirements_that_a_tool_calls_a_lock_are_requirements() -> None:
     content = (FILES / "uv-compile-requirements.txt").read_bytes()
     stated = read_environment("requirements.lock", content)
