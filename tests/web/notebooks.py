@@ -162,6 +162,7 @@ NOTEBOOKS = {
 
 # Pages that ask a question show more than their form when it is asked.
 _ASKED = {
+    "/environment": "?build=2.7.1&hardware=H100&has=xformers%3D%3D0.0.29",
     "/matrix": "?columns=all",
     "/compare": f"?a={quote(BAD.id)}&b={quote(GOOD.id)}",
     "/upgrade": f"?from={quote(BAD.id)}&watch=vision-team&enough=50",
