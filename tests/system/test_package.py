@@ -167,7 +167,7 @@ def test_no_extra_asks_an_index_for_a_name_of_ours(wheel: Path, nowhere: tuple[s
         "UV_DEFAULT_INDEX": index,
     }
     extras = extras_of(wheel)
-    assert set(extras) == {"server", "postgres", "ray", "local"}
+    assert set(extras) == {"server", "postgres", "ray", "mcp", "local"}
     for extra in extras:
         wanted = tmp_path / "wanted.in"
         wanted.write_text(f"knowngood[{extra}] @ {wheel.as_uri()}\n")
