@@ -50,11 +50,11 @@ def test_an_issue_is_read_and_its_workaround_copied_by_keys(browser: Browser, si
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
         page.keyboard.press("Enter")
-        button = page.locator(".remedy").first.get_by_role("button", name="copy")
-        _tab_to(page, ".remedy .copy")
+        button = page.locator(".box").first.get_by_role("button", name="copy")
+        _tab_to(page, ".box .copy")
         expect(button).to_be_focused()
         page.keyboard.press("Enter")
-        expect(page.locator(".remedy").first.get_by_role("button", name="copied")).to_be_visible()
+        expect(page.locator(".box").first.get_by_role("button", name="copied")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == SNIPPET
 
 
