@@ -19,8 +19,7 @@ from knowngood.domain.builds.platforms import LINUX, platform_words
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_names import name_of_class, several_gpus
 from knowngood.domain.message import Message
-from knowngood.gate.decision import MeasuredWorkaround
-from knowngood.gate.renderers.common import best_workaround, snippet_parts
+from knowngood.gate.renderers.common import best_workaround, code_of
 from knowngood.gate.request import AttachedFile, BadField, GateRequest
 from knowngood.move.upgrade.page import UPGRADE
 from knowngood.web.forms import Form
@@ -95,18 +94,12 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
         "classes": list(map(name_of_class, answer.ruling.hardware)),
         "help_of": help_of,
         "best_of": lambda reason: best_workaround(reason) or reason.elsewhere,
-        "code_of": _code_of,
+        "code_of": lambda workaround: "\n".join(code_of(workaround.snippet)) or workaround.title,
         "runs": runs,
         "notes": (*(resolved.notes if resolved.build else [none]), *several_gpus(resolved.gpus)),
         "first": answer.failing[:_SHOWN] if runs else (),
         "rest": grouped(answer.failing[_SHOWN:] if runs else (), lambda reason: reason.component),
     }
-
-
-def _code_of(workaround: MeasuredWorkaround) -> str:
-    """The code of a snippet; its title where it has none."""
-    code = ("\n".join(lines) for is_code, lines in snippet_parts(workaround.snippet) if is_code)
-    return next(code, workaround.title)
 
 
 def own_environment(context: RequestContext) -> tuple[str, Mapping[str, int]] | None:

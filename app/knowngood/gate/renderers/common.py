@@ -303,6 +303,11 @@ def snippet_parts(snippet: str) -> Iterator[tuple[bool, list[str]]]:
     yield from [(True, lines)] if fence else _prose(lines)
 
 
+def code_of(snippet: str) -> list[str]:
+    """The lines of the first code in a snippet's Markdown; none where it is prose alone."""
+    return next((lines for is_code, lines in snippet_parts(snippet) if is_code), [])
+
+
 def _closes(line: str, run: str) -> bool:
     mark = line.strip(" ")
     return len(line) - len(line.lstrip(" ")) < 4 and len(mark) >= len(run) and set(mark) == {run[0]}  # noqa: PLR2004

@@ -1,5 +1,6 @@
 """A ruling for a terminal and a log: plain text, no colours, the answer in the first line."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from knowngood.cli.encoding import SCREEN
@@ -12,6 +13,7 @@ from knowngood.gate.renderers.common import (
     active_reasons,
     age_in_words,
     best_workaround,
+    code_of,
     counts_in_words,
     group_alike,
     headline,
@@ -43,7 +45,7 @@ def answer_text(ruling: Ruling, base: str = "", *, where: str = "", in_full: boo
     groups = group_alike(active_reasons(ruling), by_issue=not in_full)
     blocks = [["", *_issue_lines(group, base, in_full=in_full, is_first=not at)] for at, group in enumerate(groups)]
     blocks += [list(_settled_lines(reason)) for reason in settled_reasons(ruling)]
-    lines, shown = fitting(blocks, len(blocks) * SCREEN * SCREEN if in_full else SCREEN - len(first) - len(last) - 2)
+    lines, shown = fitting(blocks, sys.maxsize if in_full else SCREEN - len(first) - len(last) - 2)
     more = ["", f"{len(blocks) - shown} more: --all"] if shown < len(blocks) else []
     return "\n".join([*first, *lines, *more, *last]) + "\n"
 
@@ -141,7 +143,7 @@ _SHORT = 2  # lines of a snippet
 
 def snippet_in_short(snippet: str, otherwise: str) -> Iterator[str]:
     """The code of a snippet where it is short enough to stand in a list, else these words."""
-    code: list[str] = next((lines for is_code, lines in snippet_parts(snippet) if is_code), [])
+    code = code_of(snippet)
     if 0 < len(code) <= _SHORT:
         yield from (f"{_INDENT * 2}{line}".rstrip() for line in code)
     else:

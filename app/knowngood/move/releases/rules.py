@@ -26,7 +26,7 @@ from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Cell
 from knowngood.environments.wheels.claims import WheelClaim
 from knowngood.environments.wheels.table import WheelTable
-from knowngood.gate.renderers.common import snippet_parts
+from knowngood.gate.renderers.common import code_of
 from knowngood.move.compare.comparison import Comparison, compare
 from knowngood.move.pair import Group, IssuePair
 from knowngood.move.releases.install import InstallFacts, install_facts
@@ -336,7 +336,7 @@ def _issue_of(pairs: Sequence[IssuePair], failing: Build | None, known: Known) -
         inferred_from=", ".join(dict.fromkeys(grounds)),
         workaround=workaround.id if workaround else "",
         works_on=works_on,
-        snippet=_code(workaround.body) if workaround else "",
+        snippet="\n".join(code_of(workaround.body)) if workaround else "",
         url=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
     )
 
@@ -357,7 +357,3 @@ def _helping(pairs: Sequence[IssuePair], known: Known) -> Iterator[tuple[Workaro
     for pair in pairs:
         if elsewhere := helped_elsewhere(pair.issue, pair.after, known):
             yield elsewhere[0], elsewhere[1].build_id.release
-
-
-def _code(body: str) -> str:
-    return next(("\n".join(lines) for is_code, lines in snippet_parts(body) if is_code), "")

@@ -157,7 +157,6 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
             notes_address,
             page_of_build,
             run_address,
-            name_of_class,
             status_of,
             upgrade_address,
             watch_list_address,
