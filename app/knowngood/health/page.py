@@ -62,9 +62,9 @@ def _coverage_page(context: RequestContext, known: Known, waiting: tuple[Waiting
 
 
 def _table(context: RequestContext, of_class: ClassCoverage, known: Known) -> tuple[Sequence[ColumnHeader], Components]:
-    """The columns of one class, where Pythons that agree share one, and its rows with their squares by component."""
+    """The columns of one class, and its rows with their squares by component."""
     issues, classes = [known.issues[row.issue] for row in of_class.rows], [of_class.hardware]
-    columns = fold(issues, [known.builds[id_] for id_ in of_class.builds], classes, known)
+    columns = fold([known.builds[id_] for id_ in of_class.builds], classes, known)
     standing = rows_of(issues, columns, classes, known)
     cells = [cell for row in standing.values() for cell in row]
     heads = heads_of(columns, {cell.build for cell in cells if cell.measured_at is not None})

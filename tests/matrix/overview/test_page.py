@@ -446,25 +446,24 @@ def test_pythons_that_share_a_column_are_named_in_its_width(pythons: list[str], 
     assert head.python == told
 
 
-def test_pythons_that_disagree_are_columns_of_their_own_in_every_row(mixed: TestClient) -> None:
+def test_pythons_that_disagree_share_a_column_and_their_cell_has_a_dot(mixed: TestClient) -> None:
     page = page_of(mixed, MATRIX)
-    assert [(head.id, head.label) for head in page.heads] == [
-        (BAD.id, "2.7.1"),
-        (BAD_312.id, "2.7.1 py3.12"),
-        (GOOD_312.id, "2.8.0"),
-    ]
-    assert signs_of(page, "pytorch-151290") == {
-        BAD.id: StatusLabel.WORKAROUND,
-        BAD_312.id: StatusLabel.PASSES,
-        GOOD_312.id: StatusLabel.PASSES,
-    }
-    assert signs_of(page, "fla-160") == {
-        BAD.id: StatusLabel.PASSES,
-        BAD_312.id: StatusLabel.PASSES,
-        GOOD_312.id: StatusLabel.PASSES,
-    }
+    assert [(head.id, head.label) for head in page.heads] == [(BAD.id, "2.7.1"), (GOOD_312.id, "2.8.0")]
+    (differs, _), (agrees, _) = (row_of(page, id_).squares for id_ in ("pytorch-151290", "fla-160"))
+    assert (differs.sign, differs.text) == (StatusLabel.UNSURE, "·")
+    assert (agrees.sign, agrees.text) == (StatusLabel.PASSES, "")
     sentence = "passes on 2.8.0, the one with an answer (2.7.1 differs by Python) · 1 workaround helps"
     assert english(row_of(page, "pytorch-151290").sentence) == sentence
+
+
+def test_the_counts_over_a_column_are_those_of_the_page_of_its_release(mixed: TestClient) -> None:
+    page = page_of(mixed, f"{MATRIX}?columns=releases")
+    lines = {line.prospect: line.counts for line in page.column_totals}
+    for at, head in enumerate(page.heads):
+        (standing,) = mixed.get(f"/api/v1/releases/{head.release}").json()["standings"]
+        failing = lines[Prospect.NEEDS_WORKAROUND][at] + lines[Prospect.FAILS][at]
+        counts = failing, lines[Prospect.PASSES][at], lines[Prospect.NOT_KNOWN][at]
+        assert counts == (standing["fails"], standing["passes"], standing["not_known"])
 
 
 def test_all_columns_and_builds_that_are_named_are_never_folded(mixed: TestClient) -> None:

@@ -46,6 +46,7 @@ stands in for the other.
 """
 
 PYTHON_RULE, DEVICE_RULE, VARIANT_RULE = "python", "device", "variant"
+PYTHONS_DIFFER = "pythons_differ"
 
 
 @dataclass(frozen=True)
@@ -329,7 +330,7 @@ def together(cells: Sequence[Cell], builds: Mapping[str, Build]) -> Cell:
     failing = [builds[cell.build].python for cell in answers if cell.verdict is not Verdict.NOT_AFFECTED]
     if not passing or not failing:
         return most_telling
-    reason = Message("pythons_differ", names=tuple(failing), others=tuple(passing))
+    reason = Message(PYTHONS_DIFFER, names=tuple(failing), others=tuple(passing))
     return Cell(*most_telling.key, Verdict.INCONCLUSIVE, reason, most_telling.measured_at)
 
 

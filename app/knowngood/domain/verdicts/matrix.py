@@ -1,7 +1,7 @@
 """The matrix as values: which builds make its columns, every cell of a selection filled, and what they add up to.
 
-Builds that differ in Python alone share a column for as long as their answers agree. What programs read is not folded:
-there every build stands for itself, and a wheel where one is asked about by a name without a Python.
+Builds that differ in Python alone share a column. What programs read is not folded: there every build stands for
+itself, and a wheel where one is asked about by a name without a Python.
 """
 
 from collections import Counter
@@ -120,47 +120,17 @@ def unfolded(builds: Iterable[Build]) -> tuple[Column, ...]:
     return tuple(Column((build,)) for build in builds)
 
 
-def fold(
-    issues: Iterable[Issue], builds: Iterable[Build], hardware: Collection[str], known: Known
-) -> tuple[Column, ...]:
-    """The columns of a view: Pythons of one build share theirs wherever all that were measured say the same.
-
-    One row of which two Pythons say different things, on any of the classes, unfolds the column for the whole view: a
-    row that counts one Python and a row beside it that counts another would be read as one build. Rows that name a
-    Python are no such rows: they are about one of them.
+def fold(builds: Iterable[Build], hardware: Collection[str], known: Known) -> tuple[Column, ...]:
+    """The columns of a view: a release has one, whatever its Pythons say. Where one of them fails and another passes,
+    the cell is that of the wheel, which says so.
     """
-    families = tuple(_led(family, hardware, known) for family in families_of(tuple(builds)))
-    several = [family for family in families if len(family.builds) > 1]
-    if not several:
-        return families
-    places = [(issue, class_) for issue in issues if not issue.requires.python for class_ in hardware]
-    split = {family.head.id for family in several if not _says_one_thing(family, places, known)}
-    return tuple(
-        column
-        for family in families
-        for column in (_apart(family, hardware, known) if family.head.id in split else (family,))
-    )
-
-
-def _says_one_thing(family: Column, places: Sequence[tuple[Issue, str]], known: Known) -> bool:
-    for issue, class_ in places:
-        cells = [known.cells.get((issue.id, build.id, class_)) for build in family.builds]
-        if len({cell.verdict for cell in cells if cell and cell.verdict in CONCLUSIVE}) > 1:
-            return False
-    return True
+    return tuple(_led(family, hardware, known) for family in families_of(tuple(builds)))
 
 
 def _led(family: Column, hardware: Collection[str], known: Known) -> Column:
     """Named by a build that was measured on these classes, if any was: what was measured is not shown as inferred."""
     lead = next((build for build in family.builds if known.is_measured(build, hardware)), family.head)
     return Column((lead, *(build for build in family.builds if build is not lead)))
-
-
-def _apart(family: Column, hardware: Collection[str], known: Known) -> tuple[Column, ...]:
-    """Each Python for itself, without the default one where nothing was measured with it."""
-    return unfolded(
-        build for build in family.builds if build.python != DEFAULT_PYTHON or known.is_measured(build, hardware)
-    )
 
 
 def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, ...]:

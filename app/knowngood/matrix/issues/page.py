@@ -192,9 +192,9 @@ def _strips(
     known: Known,
 ) -> list[dict[str, Any]]:
     """The line of releases on each class: its squares, and its history as a sentence with upstream's claims against it.
-    All have the same columns: a contradiction on one class unfolds them for all.
+    All have the same columns.
     """
-    columns = fold([issue], chosen, classes, known)
+    columns = fold(chosen, classes, known)
     heads = heads_of(columns, {cell.build for cell in cells})
     rows = rows_of([issue], columns, classes, known)
     strips = list[dict[str, Any]]()

@@ -576,7 +576,7 @@ def _own_column(context: RequestContext, selection: Selection) -> str:
 
 
 def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
-    """Every Python together, as they agree, or one alone; none where one alone was measured, or builds are named."""
+    """Every Python together, or one alone; none where one alone was measured, or builds are named."""
     pythons = {build.python for build in selection.looked.builds if build.id in selection.measured}
     if query.builds or len(pythons | {query.python} - {""}) < 2:  # noqa: PLR2004 - a choice is between two
         return ()
@@ -606,7 +606,7 @@ def _width(selection: Selection, columns: Columns) -> int:
     chosen = choose_columns(selection.offered, selection.measured, columns) or selection.offered
     if columns is Columns.ALL:
         return len(chosen)
-    return len(fold(selection.issues, chosen, selection.classes, selection.known))
+    return len(fold(chosen, selection.classes, selection.known))
 
 
 _COLUMN_WORDS = {

@@ -143,7 +143,7 @@ def select(
     What `cache` holds is not read again. With `at`, cells are as they were known at that moment (see `load_cells_at`);
     ages are counted by `now`.
 
-    With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.
+    With `folded` Pythons share a column; builds that are named, and all of them, stand for themselves.
     Raises InvalidParameter for names we do not have, with the nearest ones.
     """
     condition = read_condition(query.q)
@@ -218,7 +218,7 @@ def _ground(
         standing = tuple(Column(builds) for builds in left if builds)
     else:
         apart = columns is Columns.ALL or not looked.folded
-        standing = unfolded(chosen) if apart else fold(wanted, chosen, classes, known)
+        standing = unfolded(chosen) if apart else fold(chosen, classes, known)
     rows = rows_of(wanted, standing, classes, known)
     ground = _Ground(wanted, tuple(chosen), standing, classes, rows, measured, offered, known)
     return looked.grounds.setdefault(key, ground)

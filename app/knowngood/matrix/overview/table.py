@@ -55,9 +55,9 @@ def print_matrix(
     holds: the newest, and a line on what was left out. Every sign is explained below. Issues that apply to none of the
     builds are counted.
 
-    Pythons of one build share a column for as long as they agree on this hardware class. A pipe gets a line per issue.
+    Pythons of one build share a column. A pipe gets a line per issue.
     """
-    columns = fold(issues, builds, [hardware], known)
+    columns = fold(builds, [hardware], known)
     rows = {issue: row for (issue, _), row in rows_of(issues, columns, [hardware], known).items()}
     absent = [id_ for id_, row in rows.items() if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row)]
     shown = [issue for issue in issues if issue.id not in absent]
@@ -117,7 +117,7 @@ def print_line(console: Console, text: str | Text) -> None:
 def _left_out(columns: Sequence[Column]) -> str:
     first, last = short_name(columns[0].cell_build.id), short_name(columns[-1].cell_build.id)
     which = f"1 older build ({first}) is" if first == last else f"{len(columns)} older builds ({first} to {last}) are"
-    return f"{which} left out; --builds names others, a wider terminal shows more, --json has all"
+    return f"{which} left out; --builds names others, --json has all"
 
 
 def _print_remarks(console: Console, absent: Sequence[str], rows: Mapping[str, Sequence[Cell]], hardware: str) -> None:
@@ -134,7 +134,7 @@ def print_cells(
     console: Console, issue: Issue, builds: Sequence[Build], hardware: str, known: Known, *, in_full: bool
 ) -> None:
     """One issue on a class, a line per column, the newest first; in full each with its reason."""
-    columns = fold([issue], builds, [hardware], known)
+    columns = fold(builds, [hardware], known)
     row = rows_of([issue], columns, [hardware], known)[issue.id, hardware]
     print_line(
         console,

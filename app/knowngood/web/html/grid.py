@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import Issue
-from knowngood.domain.verdicts.inference import ground_of
+from knowngood.domain.verdicts.inference import PYTHONS_DIFFER, ground_of
 from knowngood.domain.verdicts.matrix import Column
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
@@ -59,7 +59,8 @@ class ColumnHeader:
 
 
 class CellGlyph(NamedTuple):
-    """One cell as drawn; thousands are made at once, so it holds no text of its own but `2/6` where it is flaky.
+    """One cell as drawn; thousands are made at once, so it holds no text of its own but `2/6` where it is flaky, and a
+    dot where its Pythons differ.
 
     `build` is the very build that it tells of: in a folded column not always the one that names the column. `ground`
     is what it is inferred from; empty: it was measured.
@@ -125,7 +126,7 @@ def squares_of(
     for cell, head in zip(cells, heads, strict=True):
         sign = status_of(cell)
         is_stale = bool(stale) and cell.key in stale
-        text = _k_of_n(cell) if sign is _FLAKY else ""
+        text = _k_of_n(cell) if sign is _FLAKY else "·" if cell.reason.key == PYTHONS_DIFFER else ""
         ground = ground_of(cell.basis) if cell.basis else ""
         squares.append(CellGlyph(cell.issue, cell.hardware, head, cell.build, sign, is_stale, text, ground))
     return tuple(squares)
