@@ -95,7 +95,7 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
         for round_ in range(1 + FURTHER):
             planned = work.able(plan(engine, chosen, wanted))
             if planned and not round_:
-                tell_price(engine, work.place(), planned, err)
+                tell_price(engine, work, planned, err)
                 err.print("--issues runs fewer; Ctrl-C ends it and prints what is known until then", highlight=False)
             if planned and not stop():
                 run_planned(engine, work, planned, request, stop, is_priced=not round_)

@@ -26,7 +26,6 @@ from knowngood.domain.verdicts.verdict import CellPlace
 from knowngood.domain.vocabulary import many
 from knowngood.health.again import print_verdicts
 from knowngood.health.worker import dump_worker_config
-from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.settings import Settings
 from knowngood.store.engine import Engine, Session, reading, unit_of_work
 from knowngood.store.jobs.durations import load_time_left
@@ -72,9 +71,6 @@ class Work:
     def environ(self) -> dict[str, str]:
         return self.pack.environ(os.environ) if self.pack else dict(os.environ)
 
-    def place(self, *, asks: bool = True) -> PricingContext:
-        return PricingContext(self.settings, SIZES_S if asks else 0.0, self.environ, self.adopted)
-
     def able(self, planned: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """The jobs that can be done with this: all of them, or those whose environments the pack holds."""
         if self.pack is None and not self.adopted:
@@ -91,7 +87,6 @@ class Work:
             return True
         if self.pack is None:
             return job.build.id not in self.adopted
-
         return self.pack.holds(environment_key(job.build, job.request))
 
 

@@ -53,7 +53,7 @@ def recheck(
     drawn = again.draw(engine, rows, columns, tuple(hardware) or own_hardware(), sample)
     err.print(f"{len(drawn.cells)} cells drawn with --seed {sample.seed}", markup=False)
     if dry_run:
-        tell_price(engine, work.place(asks=sizes), drawn.jobs, as_json=as_json)
+        tell_price(engine, work, drawn.jobs, asks=sizes, as_json=as_json)
         return Exit.OK
     with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what came until then is told
         run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)

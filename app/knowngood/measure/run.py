@@ -131,7 +131,7 @@ def run(
     else:
         planned = work.able(plan(engine, chosen, wanted))
     if dry_run:
-        tell_price(engine, work.place(asks=sizes), planned, as_json=as_json)
+        tell_price(engine, work, planned, asks=sizes, as_json=as_json)
         return Exit.OK
     tell_warnings(chosen.issues)
     request = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}

@@ -77,7 +77,7 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
             replan = partial(plan, engine, chosen, PlanRequest(), only_local=True)
             planned = replan()
             if planned and not stop():
-                tell_price(engine, work.place(), planned, err)
+                tell_price(engine, work, planned, err)
             places.update(places_of(planned))
             request = {"builds": [b.id for b in chosen.builds], "by": UP}
             try:

@@ -103,13 +103,13 @@ def bisect(
         with reading(engine) as s:
             ahead = outlook(question, load_known_attempts(s), utc_now(), full=full)
         if as_json:
-            price = {"price": price_as_json(engine, work.place(asks=sizes), ahead.jobs)} if ahead.jobs else {}
+            price = {"price": price_as_json(engine, work, ahead.jobs, asks=sizes)} if ahead.jobs else {}
             print_json({**outlook_as_body(question, ahead), **price})
             return Exit.OK
         print_outlook(out, question, ahead)
         if ahead.jobs:
             out.print("the first of them:")
-            tell_price(engine, work.place(asks=sizes), ahead.jobs)
+            tell_price(engine, work, ahead.jobs, asks=sizes)
         return Exit.OK
     if not question.can_ask:
         err.print(f"nobody here serves {class_}: only what is stored is looked at", markup=False)

@@ -14,7 +14,8 @@ from knowngood.cli.options import AS_JSON, MINUTES, flag, names, option
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.domain.vocabulary import many
-from knowngood.measure.scheduling.pricing import SIZES_S, PricingContext, appraise, sizes_as_json, tell_price
+from knowngood.measure.jobs import Work
+from knowngood.measure.scheduling.pricing import appraise, sizes_as_json, tell_price
 from knowngood.measure.scheduling.priority import ProposedJob, SchedulingState, propose, watched_by
 from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import Engine, reading
@@ -38,15 +39,15 @@ def next_command(*, minutes: float, hardware: Sequence[str], in_full: bool, offl
     settings = read_settings()
     engine = opened_with_catalogue(settings)
     proposals = proposed(engine, settings, hardware or describe_machine().hardware, minutes)
-    planned, place = [proposal.job for proposal in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
+    planned = [proposal.job for proposal in proposals]
     if as_json:
-        _, estimate = appraise(engine, place, planned)
+        _, estimate = appraise(engine, Work(settings), planned, asks=not offline)
         click.echo(json.dumps(as_body(proposals) | sizes_as_json(estimate), indent=2, ensure_ascii=False))
     elif not proposals:
         click.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
     else:
         _print(proposals, None if in_full else _SHOWN)
-        tell_price(engine, place, planned)
+        tell_price(engine, Work(settings), planned, asks=not offline)
 
 
 def proposed(

@@ -3,12 +3,9 @@
 Every command that prints a price prints this one.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,7 +16,7 @@ from knowngood.cli.output import err, out, print_json
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.domain.vocabulary import many
-from knowngood.settings import Settings
+from knowngood.measure.jobs import Work
 from knowngood.store.engine import Engine, reading
 from knowngood.store.jobs.durations import load_environment_s, load_locks
 from knowngood.store.knowledge.model import Recorded
@@ -33,40 +30,32 @@ SIZES_S = 20.0
 """How long the package index is asked. What it says is kept: the next time goes on from there."""
 
 
-@dataclass(frozen=True)
-class PricingContext:
-    """Where jobs would be run, and how many seconds the package index may be asked for what is not known there."""
-
-    settings: "Settings"
-    seconds: float = SIZES_S
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    adopted: Mapping[str, Path] = field(default_factory=dict)
-
-
 def appraise(
     engine: Engine,
-    place: PricingContext,
+    work: Work,
     planned: Sequence[PlannedJob],
     on_asked: Callable[[int, int], None] = lambda _at, _of: None,
     on_price: Callable[[Price, Estimate], None] = lambda _price, _here: None,
+    *,
+    asks: bool,
 ) -> tuple[Price, Estimate]:
-    """Appraise by what is known here, which `on_price` gets at once; then, if that leaves sizes open, with what the
-    index says. No wheel is fetched.
+    """Appraise by what is known here, which `on_price` gets at once; then, if that leaves sizes open and it `asks`,
+    with what the index says. No wheel is fetched.
     """
-    settings = place.settings
+    settings = work.settings
     with reading(engine) as s:
         known = recorded_with_shipped(Recorded(load_durations(s), load_environment_s(s)))
         stored = _readable(load_locks(s, load_issues(s), load_builds(s)))
     provisioner = Provisioner(
-        root(settings), limit_bytes=settings.envs_limit, environ=place.environ, adopted=place.adopted
+        root(settings), limit_bytes=settings.envs_limit, environ=work.environ, adopted=work.adopted
     )
     pairs = [(job.build, job.request) for job in planned]
     estimate = provisioner.estimate(pairs, stored)
     environment_s = known.environment_s or ENVIRONMENT_S
     price = price_of(planned, known.durations, slots=settings.slots, environment_s=environment_s, ready=estimate.ready)
     on_price(price, estimate)
-    if place.seconds and estimate.is_open:
-        troubles = provisioner.look_up(pairs, stored, seconds=place.seconds, on_asked=on_asked)
+    if asks and estimate.is_open:
+        troubles = provisioner.look_up(pairs, stored, seconds=SIZES_S, on_asked=on_asked)
         estimate = provisioner.estimate(pairs, stored, troubles)
     return price, estimate
 
@@ -81,33 +70,34 @@ def _readable(texts: Mapping[EnvironmentRequest, str]) -> dict[EnvironmentReques
 
 def tell_price(
     engine: Engine,
-    place: PricingContext,
+    work: Work,
     planned: Sequence[PlannedJob],
     console: Console = out,
     *,
+    asks: bool = True,
     as_json: bool = False,
 ) -> None:
     """Print what the jobs would cost: the time at once, and the sizes when the index was asked for those not known."""
     if as_json:
-        print_json(price_as_json(engine, place, planned))
+        print_json(price_as_json(engine, work, planned, asks=asks))
         return
     if not planned:
         console.print("nothing to run: every cell asked for has its answer (--force runs it again)")
         return
     console.print(to_do_in_words(planned), highlight=False)
-    with _asking(place.seconds) as on_asked:
-        price, estimate = appraise(engine, place, planned, on_asked, partial(print_price, console))
+    with _asking() as on_asked:
+        price, estimate = appraise(engine, work, planned, on_asked, partial(print_price, console), asks=asks)
     if estimate.ready < price.environments:
         print_sizes(console, estimate)
 
 
-def price_as_json(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:
-    price, estimate = appraise(engine, place, planned)
+def price_as_json(engine: Engine, work: Work, planned: Sequence[PlannedJob], *, asks: bool) -> dict[str, Any]:
+    price, estimate = appraise(engine, work, planned, asks=asks)
     return {**vars(price), **sizes_as_json(estimate)}
 
 
 @contextmanager
-def _asking(seconds: float) -> Iterator[Callable[[int, int], None]]:
+def _asking() -> Iterator[Callable[[int, int], None]]:
     """A function that tells how far the index was asked: a line that goes away, or in a log one that stays."""
     status = err.status("")
 
@@ -118,7 +108,7 @@ def _asking(seconds: float) -> Iterator[Callable[[int, int], None]]:
         elif not at and err.is_terminal:
             status.start()
         elif not at:
-            err.print(f"asking the package index about {many(of, 'environment')}, for at most {in_words(seconds)}")
+            err.print(f"asking the package index about {many(of, 'environment')}, for at most {in_words(SIZES_S)}")
 
     try:
         yield tell
