@@ -37,9 +37,9 @@ TABLE = {
         "here": ("knowngood.measure.here", "Run the catalogue inside a Python environment as it is."),
         "bisect": ("knowngood.measure.bisection.cli", "Find the build that broke an issue, or fixed it."),
         "next": ("knowngood.measure.scheduling.cli", "Say what is worth measuring next, and why."),
-        "recheck": ("knowngood.measure.recheck", "Measure a random sample of answered cells again."),
+        "recheck": ("knowngood.measure.run", "Measure a random sample of answered cells again."),
         "pack": ("knowngood.measure.pack", "Pack builds and issues for a machine without network."),
-        "doctor": ("knowngood.measure.doctor", "Say whether this machine can measure."),
+        "doctor": ("knowngood.health.worker", "Say whether this machine can measure."),
     },
     "Serve": {
         "up": ("knowngood.measure.up", "Serve the pages, and measure the default set here."),
@@ -52,7 +52,7 @@ TABLE = {
     },
     "Share": {
         "site": ("knowngood.commands.site.command", "Write the pages as files, to read without a server."),
-        "export": ("knowngood.share.exports.cli", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
+        "export": ("knowngood.share.cli", "Write evidence to a bundle, or the matrix as CSV, OSV, ..."),
         "import": ("knowngood.share.cli", "Import bundles of results."),
     },
     "Catalogue": {

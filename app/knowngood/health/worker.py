@@ -1,4 +1,6 @@
-"""`knowngood worker`: this machine joins a fleet and measures for it; and how `dispatch` comes to lead one."""
+"""`knowngood doctor`: whether this machine is able to measure. `knowngood worker`: it joins a fleet and measures for
+it; and how `dispatch` comes to lead one.
+"""
 
 import os
 import shlex
@@ -14,9 +16,10 @@ import click
 from pydantic import TypeAdapter
 
 from knowngood.cli.context import make_data_dir, root
+from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
-from knowngood.cli.options import NODE_IP, argument, flag, option
-from knowngood.cli.output import err, out
+from knowngood.cli.options import AS_JSON, NODE_IP, argument, flag, option
+from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
 from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.errors import BadRequest, FleetUnusable
@@ -24,10 +27,29 @@ from knowngood.domain.measuring.placement import Member, parse_condition
 from knowngood.settings import Settings, read_settings
 from knowngood_workers.agent.agent import WorkerConfig
 from knowngood_workers.agent.arm_runner import Limits
-from knowngood_workers.agent.doctor import State, check_compiler, check_interpreter, check_uv
+from knowngood_workers.agent.doctor import State, check_compiler, check_interpreter, check_uv, examine
 from knowngood_workers.host.machine_info import describe_machine
 from knowngood_workers.ray.node import NODE, NodeProcess, RayNode, offer_machine, require_ray
 from knowngood_workers.ray.transport import Fleet, RayTransport
+
+_SIGNS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "bad": "[red]✕[/]"}
+
+
+@command(
+    "Say whether this machine can measure, and what to do if not.",
+    AS_JSON,
+    example="doctor",
+)
+def doctor(*, as_json: bool) -> Exit:
+    settings = read_settings()
+    checks = examine(root(settings), at_least=settings.min_isolation, at_most=settings.max_isolation)
+    if as_json:
+        print_json([vars(check) for check in checks])
+    else:
+        for check in checks:
+            out.print(f"{_SIGNS[check.state]} {check.name}: {check.sentence}", soft_wrap=True)
+    return Exit.FINDING if any(check.state == "bad" for check in checks) else Exit.OK
+
 
 LOCAL_HEAD = "local-head"
 _PORT = 6379

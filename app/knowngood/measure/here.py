@@ -40,7 +40,7 @@ from knowngood.domain.vocabulary import StatusLabel
 from knowngood.logging_setup import configure
 from knowngood.matrix.overview.table import sign_in_colour
 from knowngood.measure.jobs import FURTHER, Work, own_hardware, plan, run_planned, tell_warnings
-from knowngood.measure.scheduling.pricing import tell_price
+from knowngood.measure.scheduling.cli import tell_price
 from knowngood.serialization.marks import mark_of
 from knowngood.settings import read_settings
 from knowngood.store.catalogue import save_catalogue

@@ -30,7 +30,7 @@ from knowngood.measure.jobs import (
     tell_troubles,
     unfinished_ups,
 )
-from knowngood.measure.scheduling.pricing import tell_price
+from knowngood.measure.scheduling.cli import tell_price
 from knowngood.settings import read_settings
 from knowngood.share.cli import import_bundle
 from knowngood.store.engine import Engine, reading, unit_of_work

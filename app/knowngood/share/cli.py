@@ -1,5 +1,6 @@
 """`knowngood import`, and bundles as files: what `import`, `export`, `run` and `up` read and write. `knowngood push`: a
-bundle to a server, from a host that nobody reaches from outside.
+bundle to a server, from a host that nobody reaches from outside. `knowngood export`: evidence as a bundle, or a part of
+the matrix in the words of other tools.
 
 A push that was cut off is sent once more as a whole: the server knows a bundle that it has by its contents, and of one
 that came in in part it takes the rest.
@@ -7,11 +8,13 @@ that came in in part it takes the rest.
 
 import json
 import os
+import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
+from typing import Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request
@@ -19,16 +22,24 @@ from urllib.request import Request
 import click
 
 from knowngood.cli.catalogue import opened_with_catalogue
-from knowngood.cli.context import operator
+from knowngood.cli.choice import builds_of, issues_of
+from knowngood.cli.context import opened, operator
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
-from knowngood.cli.options import FILE, FILE_HERE, PATH, argument, option
-from knowngood.cli.output import err, out
+from knowngood.cli.options import BUILDS, FILE, FILE_HERE, HARDWARE, ISSUES, PATH, argument, flag, option, text
+from knowngood.cli.output import err, out, write_file
+from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
+from knowngood.domain.hardware_names import measured_classes
+from knowngood.domain.verdicts.matrix import Columns, choose_columns, complete, stale_cells
+from knowngood.domain.vocabulary import many
 from knowngood.gate.from_server import BUSY, NOT_LET_IN, asked_wait_s, detail_of, opener, place_of
 from knowngood.settings import read_settings
+from knowngood.share.exports.extract import Extract
+from knowngood.share.exports.formats import WRITERS, Format
 from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, reading
+from knowngood.store.knowledge.loader import load_known
 from knowngood.store.records import ExportSelection, ImportReport
 
 _CLASHES_SHOWN = 20
@@ -211,3 +222,93 @@ def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
     if error.code in _NOT_TAKEN:
         return BadBundle(f"{place_of(address)} does not take {file.name}: {detail}")
     return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
+
+
+_STDOUT = Path("-")
+
+
+@command(
+    "Write evidence to a bundle that another installation imports, or the matrix in a format of other tools.",
+    option(
+        "-o",
+        "--output",
+        type=PATH,
+        required=True,
+        help="The file to write; - is the standard output, but not for a bundle.",
+    ),
+    text("--format", f"One of {', '.join(Format)}.", "FORM", "form", default="bundle"),
+    ISSUES,
+    BUILDS,
+    HARDWARE,
+    text("--origin", "The name of this store in the bundle.", default="knowngood"),
+    flag("--all", "everything", help_="Into a bundle: superseded attempts too."),
+    example="export --format csv -o matrix.csv",
+)
+def export(
+    *,
+    output: Path,
+    form: str,
+    issues: Sequence[str],
+    builds: Sequence[str],
+    hardware: Sequence[str],
+    origin: str,
+    everything: bool,
+) -> None:
+    known_form = _format(form)
+    engine = opened(read_settings())
+    if known_form is not Format.BUNDLE:
+        extract = _extract(engine, issues, builds, hardware)
+        written = _write(WRITERS[known_form](extract), output)
+        err.print(f"{written}: {many(len(extract.cells), 'cell')}", soft_wrap=True)
+    elif output == _STDOUT:
+        raise BadRequest("a bundle is written to a file; name one with -o")
+    else:
+        write_bundle(
+            engine,
+            output,
+            origin,
+            issues={issue.id for issue in pick_issues(engine, issues)} if issues else None,
+            builds={build.id for build in pick_builds(engine, builds, lambda _: True)} if builds else None,
+            hardware=hardware or None,
+            only_counted=not everything,
+        )
+
+
+def _format(name: str) -> Format:
+    """The format of a name. Raises BadRequest for an unknown one, naming those that there are."""
+    if name == "kcidb":
+        raise BadRequest(
+            "--format kcidb is no more: bundle has the evidence, and `knowngood matrix --json` the verdicts"
+        )
+    try:
+        return Format(name)
+    except ValueError:
+        known = ", ".join(Format)
+        raise BadRequest(f'--format "{name}" is not known; known: {known}') from None
+
+
+def _extract(engine: Engine, issues: Sequence[str], builds: Sequence[str], hardware: Sequence[str]) -> Extract:
+    """Every cell of these issues, builds and hardware classes; without names all issues, the builds that the matrix
+    lists, and the classes that were measured. No server is known here: documents carry no addresses of ours.
+    """
+    now = datetime.now(UTC)
+    with reading(engine) as s:
+        known = load_known(s, now)
+    measured = {cell.build for cell in known.cells.values() if cell.measured_at is not None}
+    listed = choose_columns(known.builds.values(), measured, Columns.ALL)
+    rows = issues_of(known.issues, issues)
+    columns = builds_of(known.builds.values(), builds, lambda build: build in listed)
+    classes = measured_classes(hardware, known.hardware) or known.hardware
+    cells = tuple(complete(rows, columns, classes, known).values())
+    return Extract(rows, known, cells, stale_cells(cells, known.builds, now), now)
+
+
+def _write(pieces: Iterable[bytes], output: Path) -> Literal["standard output"] | Path:
+    """Write the document and return where it went. A file is there whole or not at all."""
+    if output == _STDOUT:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return "standard output"
+    write_file(output, pieces)
+    return output

@@ -8,7 +8,7 @@ import pytest
 
 from knowngood.catalogue.loader import read_builds, shipped_catalogue
 from knowngood.domain.errors import BadRequest
-from knowngood.measure.discovery.catalogue_writer import add_builds, as_toml
+from knowngood.measure.discovery.cli import add_builds, as_toml
 from knowngood.measure.discovery.releases import BuildProposal
 
 SHIPPED = shipped_catalogue() / "builds.toml"

@@ -38,7 +38,7 @@ from knowngood.measure.bisection.search import (
     sentences,
 )
 from knowngood.measure.jobs import Work, is_led, own_hardware, run_planned
-from knowngood.measure.scheduling.pricing import price_as_json, tell_price
+from knowngood.measure.scheduling.cli import price_as_json, tell_price
 from knowngood.serialization.marks import MARKS
 from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, reading
