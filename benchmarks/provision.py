@@ -18,8 +18,7 @@ from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood_workers.provision.provisioner import Environment, Provisioner
-from knowngood_workers.provision.pylock import print_pins
-from knowngood_workers.provision.resolver import Resolver, environment_key
+from knowngood_workers.provision.resolver import Resolver, environment_key, print_pins
 
 BUILD = "torch-2.6.0+cu124"
 EXTRAS = ((), ("six==1.17.0",), ("six==1.16.0",), ("six==1.15.0",), ("six==1.14.0",), ("six==1.13.0",))

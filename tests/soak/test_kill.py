@@ -36,7 +36,7 @@ from knowngood.store.evidence.attempt_codec import log_digest
 from knowngood.store.maintenance import reclassify
 from knowngood.store.records import JobState
 from knowngood.store.tables import arms, attempts, jobs, runs
-from knowngood_workers.common.trees import remove_tree
+from knowngood_workers.common.files import remove_tree
 from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.soak.seed import SEED

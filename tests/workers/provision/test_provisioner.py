@@ -26,8 +26,7 @@ from knowngood.domain.verdicts.outcome import TroubleCode
 from knowngood_workers.provision.download_estimate import Estimate, Fit, Space
 from knowngood_workers.provision.index_config import bridge
 from knowngood_workers.provision.provisioner import Cancelled, Environment, Pair, Provisioner, ProvisionFailure
-from knowngood_workers.provision.pylock import read_lock
-from knowngood_workers.provision.resolver import environment_key
+from knowngood_workers.provision.resolver import environment_key, read_lock
 from knowngood_workers.provision.site_packages import WheelSeals, site_of
 from tests.workers.registry import (
     NATIVE,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knowngood_workers.provision.import_probe import import_torch
+from knowngood_workers.provision.adopted_env import import_torch
 from knowngood_workers.provision.index_config import bridge
 from knowngood_workers.provision.resolver import ProvisionFailure
 from knowngood_workers.provision.uv_cli import (

@@ -37,8 +37,7 @@ from knowngood.domain.verdicts.outcome import (
     TroubleCode,
 )
 from knowngood_workers.agent.sandbox_policy import MOUNT, SandboxSpec, programs_behind
-from knowngood_workers.common.atomic_write import read_regular
-from knowngood_workers.common.trees import remove_tree
+from knowngood_workers.common.files import read_regular, remove_tree
 from knowngood_workers.standalone import cgroup, supervisor
 from knowngood_workers.standalone.sandbox import is_apart
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from knowngood.domain.measuring.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
-from knowngood_workers.common.atomic_write import read_regular
+from knowngood_workers.common.files import read_regular
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.host.machine_info import find_compiler
 from knowngood_workers.standalone import cgroup, sandbox

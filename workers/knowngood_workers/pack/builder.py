@@ -30,11 +30,10 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadPack, BadRequest
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.serialization.lock_keys import without_addresses
-from knowngood_workers.common.atomic_write import write_whole
+from knowngood_workers.common.files import write_whole
 from knowngood_workers.pack import unpack
 from knowngood_workers.pack.part_writer import PartWriter, fetch
-from knowngood_workers.provision.pylock import Lock, Wheel, read_lock
-from knowngood_workers.provision.resolver import ProvisionFailure, Resolver, environment_key
+from knowngood_workers.provision.resolver import Lock, ProvisionFailure, Resolver, Wheel, environment_key, read_lock
 from knowngood_workers.provision.uv_cli import Installer, InstallerFailed, ProcessObserver
 
 PRODUCT = "knowngood"

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from knowngood.domain.errors import BadPack
-from knowngood_workers.common.atomic_write import write_whole
+from knowngood_workers.common.files import write_whole
 from knowngood_workers.pack import unpack
 from knowngood_workers.provision.index_config import open_url
 

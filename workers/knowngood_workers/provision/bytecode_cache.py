@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
-from knowngood_workers.common.atomic_write import read_regular
-from knowngood_workers.common.trees import remove_tree
+from knowngood_workers.common.files import read_regular, remove_tree
 from knowngood_workers.provision.site_packages import Distribution
 from knowngood_workers.provision.uv_cli import ProcessObserver, run_watched
 

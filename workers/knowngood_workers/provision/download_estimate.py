@@ -14,9 +14,9 @@ from urllib.request import url2pathname
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.outcome import Trouble
-from knowngood_workers.common.atomic_write import read_json, write_whole
+from knowngood_workers.common.files import read_json, write_whole
 from knowngood_workers.provision.index_config import open_url
-from knowngood_workers.provision.pylock import Lock, Wheel
+from knowngood_workers.provision.resolver import Lock, Wheel
 
 # Bytes on disk for each byte downloaded: torch 2.6.0 with all it needs is 2.9 GB of wheels and 5.2 GB unpacked
 # (measured 2026-11); bytecode adds under 2 %.

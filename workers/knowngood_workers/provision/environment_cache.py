@@ -16,8 +16,7 @@ from secrets import token_hex
 from time import sleep, time_ns
 
 from knowngood.domain.issue import digest
-from knowngood_workers.common.atomic_write import read_json, read_regular, write_whole
-from knowngood_workers.common.trees import remove_tree
+from knowngood_workers.common.files import read_json, read_regular, remove_tree, write_whole
 from knowngood_workers.provision.site_packages import Distribution, find_distributions, inodes_of, seal, site_of
 
 _READY = "ready.json"

@@ -22,7 +22,7 @@ from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.host_lock import turn
 from knowngood_workers.host.diagnostics import host_trouble
 from knowngood_workers.host.interpreters import find_interpreter
-from knowngood_workers.provision.adopted_env import inspect_interpreter
+from knowngood_workers.provision.adopted_env import ImportCache, inspect_interpreter
 from knowngood_workers.provision.bytecode_cache import BytecodeStore
 from knowngood_workers.provision.download_estimate import (
     UNPACKED,
@@ -34,10 +34,8 @@ from knowngood_workers.provision.download_estimate import (
     sum_up,
 )
 from knowngood_workers.provision.environment_cache import EnvironmentCache, EnvironmentRecord, Lease, list_ready
-from knowngood_workers.provision.import_probe import ImportCache
 from knowngood_workers.provision.index_config import Index
-from knowngood_workers.provision.pylock import Lock
-from knowngood_workers.provision.resolver import ProvisionFailure, Resolver, environment_key, trouble_of
+from knowngood_workers.provision.resolver import Lock, ProvisionFailure, Resolver, environment_key, trouble_of
 from knowngood_workers.provision.site_packages import WheelSeals
 from knowngood_workers.provision.uv_cli import Cancelled, Fault, Installer, InstallerFailed, ProcessObserver
 from knowngood_workers.provision.venv_builder import EditedWheels, EnvironmentBuilder, EnvironmentPlan, OnProgress

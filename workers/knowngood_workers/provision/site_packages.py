@@ -20,7 +20,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
-from knowngood_workers.common.atomic_write import read_json, read_regular, write_whole
+from knowngood_workers.common.files import read_json, read_regular, write_whole
 
 _CLOSED = stat.S_IRUSR | stat.S_IXUSR | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
 _PYCACHE = "__pycache__"

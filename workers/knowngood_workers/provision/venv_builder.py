@@ -13,11 +13,10 @@ from packaging.utils import canonicalize_name
 from knowngood.domain.builds.build import Build, difference
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.message import english
+from knowngood_workers.provision.adopted_env import ImportCache, import_torch
 from knowngood_workers.provision.bytecode_cache import BytecodeStore, bytecode_files, bytecode_tag, compile_sources
 from knowngood_workers.provision.environment_cache import EnvironmentRecord
-from knowngood_workers.provision.import_probe import ImportCache, import_torch
-from knowngood_workers.provision.pylock import Lock, print_pins
-from knowngood_workers.provision.resolver import ProvisionFailure, backend_of, wrong_build_trouble
+from knowngood_workers.provision.resolver import Lock, ProvisionFailure, backend_of, print_pins, wrong_build_trouble
 from knowngood_workers.provision.site_packages import (
     Distribution,
     Seal,

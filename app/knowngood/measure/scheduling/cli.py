@@ -37,7 +37,7 @@ from knowngood.store.watch_lists import load_watch_lists
 from knowngood_workers.host.machine_info import describe_machine
 from knowngood_workers.provision.download_estimate import Estimate
 from knowngood_workers.provision.provisioner import Provisioner
-from knowngood_workers.provision.pylock import Lock, read_lock
+from knowngood_workers.provision.resolver import Lock, read_lock
 
 
 @command(

@@ -1,13 +1,16 @@
 # ruff: noqa: PTH208
 # By descriptors, of which pathlib knows nothing.
-"""Removing folders that an arm could write to, whatever it left there.
+"""Files that are there whole or not at all, whoever dies while they are written; files that an arm may have put there,
+read; and folders that an arm could write to, removed whatever it left there.
 
-No link is followed, nothing but folders is opened, nothing recurses, and no path is longer than one name: a folder
-10,000 deep, modes that shut us out and files that are immutable cost time and no more. What is mounted is left alone.
+In a removal no link is followed, nothing but folders is opened, nothing recurses, and no path is longer than one name:
+a folder 10,000 deep, modes that shut us out and files that are immutable cost time and no more. What is mounted is left
+alone.
 """
 
 import errno
 import fcntl
+import json
 import os
 import secrets
 import stat
@@ -15,6 +18,40 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+
+def write_whole(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    making = path.with_name(f"{path.name}.{os.getpid()}.making")
+    making.write_text(text, encoding="utf-8")
+    making.replace(path)
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - what JSON holds
+    """A file of ours; None where it is not there, or is damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def read_regular(path: Path, at_most: int = 1 << 16) -> str:
+    """The end of a text that an arm may have put there; of anything but a regular file, nothing.
+
+    A pipe in its place would never end, and a link may lead to a file of ours.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return ""
+        file.seek(max(status.st_size - at_most, 0))
+        return file.read(at_most).decode(errors="replace")
+
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
