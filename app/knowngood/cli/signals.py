@@ -1,5 +1,6 @@
 """Asked to stop: how commands that go on for long hear of it."""
 
+import math
 import signal
 import sys
 import threading
@@ -57,6 +58,7 @@ def limited(seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def wait(until: Callable[[], bool]) -> None:
-    while not until():
+def wait(until: Callable[[], bool], *, at_most_s: float = math.inf) -> None:
+    ends = time.monotonic() + at_most_s
+    while not until() and time.monotonic() < ends:
         time.sleep(0.2)

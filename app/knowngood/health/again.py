@@ -119,11 +119,8 @@ def _in_english(comparison: Rechecked) -> dict[str, Any]:
 def print_rechecked(console: Console, comparisons: Sequence[Rechecked], seed: str) -> None:
     for comparison in comparisons:
         if comparison.again is not Again.STAYED:
-            how = (
-                f"{comparison.before} -> {comparison.after}"
-                if comparison.again is Again.CHANGED
-                else f"{comparison.before}, and now no answer"
-            )
+            now = f" -> {comparison.after}" if comparison.again is Again.CHANGED else ", and now no answer"
+            how = f"{comparison.before}{now}"
             text = f"{comparison.issue} {comparison.build} {comparison.hardware}: {how} ({english(comparison.reason)})"
             console.print(text, markup=False, soft_wrap=True)
     rate = rate_of(comparisons)

@@ -138,8 +138,7 @@ def say(context: Context, judge: Judge, issue: str, build: str, change: NoteChan
 
 
 def _find_key(context: RequestContext, session: Session, issue: str, build: str, hardware: str) -> CellKey:
-    cell = load_cell_evidence(session, context.known(session), issue, build, hardware).cell
-    return cell.key
+    return load_cell_evidence(session, context.known(session), issue, build, hardware).cell.key
 
 
 Administrator = Annotated[Actor, Depends(RequireScope(Scope.ADMIN))]
@@ -217,7 +216,7 @@ def voids(context: Context, _administrator: Administrator) -> Response:
     """Who voided which results, when and why. Needs the scope admin."""
     with reading(context.state.engine) as session:
         rows = load_voids(session)
-    return _answer(context, VoidsBody(voids=[VoidBody.of(entry) for entry in rows]))
+    return uncached(context.json(VoidsBody(voids=[VoidBody.of(entry) for entry in rows])))
 
 
 @router.post("/voids", tags=["voids"], response_model=VoidReportBody, operation_id="post_void")
@@ -229,7 +228,7 @@ def void(context: Context, administrator: Administrator, change: VoidChange) -> 
         machine, token = _known(session, change)
         span = VoidSpan(machine, token, since, until, change.clock)
         report = void_results(session, span, change.reason, by=administrator, now=context.now)
-    return _answer(context, _report(report, is_rehearsal=change.dry_run))
+    return uncached(context.json(_report(report, is_rehearsal=change.dry_run)))
 
 
 @router.post("/voids/{void}/end", tags=["voids"], response_model=VoidReportBody, operation_id="post_void_end")
@@ -242,7 +241,7 @@ def end(
             report = unvoid_results(session, void, change.reason, by=administrator, now=context.now)
         except UnknownVoid as error:
             raise NotFound(str(error)) from None
-    return _answer(context, _report(report, is_rehearsal=change.dry_run))
+    return uncached(context.json(_report(report, is_rehearsal=change.dry_run)))
 
 
 def _known(session: Session, change: VoidChange) -> tuple[str, str]:
@@ -250,10 +249,6 @@ def _known(session: Session, change: VoidChange) -> tuple[str, str]:
         return known_worker(session, change.machine, change.token)
     except BadRequest as error:
         raise InvalidParameter(str(error), "body.token" if change.token else "body.machine") from None
-
-
-def _answer(context: RequestContext, body: BaseModel) -> Response:
-    return uncached(context.json(body))
 
 
 def _report(report: VoidReport, *, is_rehearsal: bool) -> VoidReportBody:

@@ -134,22 +134,18 @@ def _list(engine: Engine, *, as_json: bool) -> None:
         click.echo("nothing was ever voided", err=True)
     for entry in voids:
         click.echo(
-            f"{entry.id}  {_whose(entry)}, {_when(entry)}: {entry.reason} "
-            f"({entry.actor}, {entry.at:%Y-%m-%d %H:%M} UTC)"
+            f"{entry.id}  {_in_words(entry.span)}: {entry.reason} ({entry.actor}, {entry.at:%Y-%m-%d %H:%M} UTC)"
         )
         if entry.ended_at is not None:
             click.echo(f"    ended by {entry.ended_by}, {entry.ended_at:%Y-%m-%d %H:%M} UTC: {entry.ended_reason}")
 
 
-def _whose(entry: Void) -> str:
-    machine = [f"machine {entry.span.machine}"] if entry.span.machine else []
-    token = [f"token kg_{entry.span.token}"] if entry.span.token else []
-    return " through ".join([*machine, *token])
-
-
-def _when(entry: Void) -> str:
-    begins = f"from {entry.span.since:%Y-%m-%d %H:%M} " if entry.span.since else ""
-    return f"{entry.span.clock} {begins}to {entry.span.until:%Y-%m-%d %H:%M} UTC"
+def _in_words(span: VoidSpan) -> str:
+    """`machine 3f2a, measured from 2026-11-20 00:00 to 2026-11-21 12:00 UTC`."""
+    machine = [f"machine {span.machine}"] if span.machine else []
+    token = [f"token kg_{span.token}"] if span.token else []
+    begins = f"from {span.since:%Y-%m-%d %H:%M} " if span.since else ""
+    return f"{' through '.join([*machine, *token])}, {span.clock} {begins}to {span.until:%Y-%m-%d %H:%M} UTC"
 
 
 def _fields(entry: Void) -> dict[str, object]:

@@ -155,8 +155,7 @@ def say(
             add_note(s, key, NoteKind(kind), reason, by=by, now=context.now)
     except BadRequest as problem:
         return _shown(context, issue, build, hardware, kind, reason, str(problem))
-    to = notes_address(key.issue, key.build, key.hardware)
-    return see_other(to)
+    return see_other(notes_address(key.issue, key.build, key.hardware))
 
 
 def _shown(

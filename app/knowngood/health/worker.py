@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,7 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, NODE_IP, argument, flag, option
 from knowngood.cli.output import err, out, print_json
-from knowngood.cli.signals import stoppable
+from knowngood.cli.signals import stoppable, wait
 from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.errors import BadRequest, FleetUnusable
 from knowngood.domain.measuring.placement import Member, parse_condition
@@ -117,8 +118,7 @@ def _address(text: str) -> str:
 def _require_able() -> None:
     """Raises FleetUnusable with every reason why nothing could be measured here."""
     checks = (check_uv(), check_interpreter(DEFAULT_PYTHON), check_compiler())
-    bad = [f"{check.name}: {check.sentence}" for check in checks if check.state is State.BAD]
-    if bad:
+    if bad := [f"{check.name}: {check.sentence}" for check in checks if check.state is State.BAD]:
         raise FleetUnusable(f"this machine cannot measure: {'; '.join(bad)}. `knowngood doctor` tells more")
 
 
@@ -151,7 +151,7 @@ def _stay(node: RayNode, stop: Callable[[], bool]) -> None:
         is_first = False
         how = "is lost" if joined else f"could not be joined again ({process.reason})"
         err.print(f"the fleet at {node.address} {how}; joining again in {_AGAIN_S:.0f} s", markup=False, soft_wrap=True)
-        _wait(_AGAIN_S, stop)
+        wait(stop, at_most_s=_AGAIN_S)
 
 
 def _joined(process: NodeProcess, stop: Callable[[], bool]) -> bool:
@@ -160,12 +160,6 @@ def _joined(process: NodeProcess, stop: Callable[[], bool]) -> bool:
         if process.wait_until_started(0.5):
             return True
     return False
-
-
-def _wait(seconds: float, stop: Callable[[], bool]) -> None:
-    until = time.monotonic() + seconds
-    while not stop() and time.monotonic() < until:
-        time.sleep(0.2)
 
 
 def _in_words(node: RayNode) -> str:
@@ -180,15 +174,14 @@ def leading(ray: str, node_ip: str, where: Sequence[str]) -> Iterator[RayTranspo
 
     `where` are conditions on the labels of machines. Raises BadRequest, and FleetUnusable.
     """
-    conditions = tuple(parse_condition(text) for text in where)
-    release = version("knowngood")
-    if ray.partition(":")[0] == LOCAL_HEAD:
-        port = ray.partition(":")[2] or str(_PORT)
-        if not port.isdigit():
-            raise BadRequest(f'--ray "{ray}" has no port that is a number; write {LOCAL_HEAD}:{_PORT}')
-        fleet = Fleet("", release, port=int(port), ip=node_ip, conditions=conditions)
+    fleet = Fleet("", version("knowngood"), ip=node_ip, conditions=tuple(parse_condition(text) for text in where))
+    host, _, port = ray.partition(":")
+    if host != LOCAL_HEAD:
+        fleet = replace(fleet, address=_address(ray))
+    elif port and not port.isdigit():
+        raise BadRequest(f'--ray "{ray}" has no port that is a number; write {LOCAL_HEAD}:{_PORT}')
     else:
-        fleet = Fleet(_address(ray), release, ip=node_ip, conditions=conditions)
+        fleet = replace(fleet, port=int(port or _PORT))
     with RayTransport(fleet) as transport:
         yield transport
 
