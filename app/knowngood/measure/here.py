@@ -5,7 +5,6 @@ its own, named after all that is installed there, and never mixed with what is k
 """
 
 import os
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,8 +45,7 @@ from knowngood.settings import read_settings
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import unit_of_work
 from knowngood_workers.dispatch.dispatcher import utc_now
-from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
-from knowngood_workers.provision.resolver import ProvisionFailure
+from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_program
 
 LOCAL = "local"
 """The origin of a build that came from no index we know."""
@@ -112,18 +110,10 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
 
 def look(python: str, builds: Iterable[Build]) -> Here:
     """The environment of `python`; empty is the interpreter that runs this. Raises BadRequest where it has no torch."""
-    program = shutil.which(python) if python else sys.executable
-    if program is None:
-        raise BadRequest(f"--python {python} is no program here")
-    path = Path(program).absolute()
-    try:
-        environment = inspect_interpreter(path, os.environ)
-    except ProvisionFailure as failure:
-        advice = "name the environment's interpreter: knowngood here --python /path/to/venv/bin/python"
-        raise BadRequest(f"{path} cannot be used: {failure.trouble.sentence}; {advice}") from failure
+    environment = inspect_program(python or sys.executable, os.environ)
     column = next((build for build in builds if difference(build, environment.imported, {}) is None), None)
-    name = digest(f"{path} {environment.imported} {environment.lock}")[:16]
-    return Here(path, column or _build_of(environment), environment.in_words, name, column is not None)
+    name = digest(f"{environment.python} {environment.imported} {environment.lock}")[:16]
+    return Here(environment.python, column or _build_of(environment), environment.in_words, name, column is not None)
 
 
 def _build_of(environment: AdoptedEnvironment) -> Build:
@@ -207,14 +197,11 @@ _SHOWN = (
 """Most severe first."""
 
 
-def _only_in_part(cell: Cell) -> bool:
-    return bool(partly_working(cell)) and not has_workaround(cell)
-
-
 def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
     verdicts = Counter(cell.verdict for _, cell in rows)
     failing = [cell for _, cell in rows if cell.verdict is Verdict.AFFECTED]
-    helped, partly = sum(map(has_workaround, failing)), sum(map(_only_in_part, failing))
+    helped = sum(map(has_workaround, failing))
+    partly = sum(bool(partly_working(cell)) and not has_workaround(cell) for cell in failing)
     in_part = f", {partly} with one that helps in part" if partly else ""
     with_help = f" ({helped} with a workaround{in_part})" if failing else ""
     counts = {

@@ -57,7 +57,7 @@ from knowngood.store.engine import Engine, reading
 from knowngood.store.queries import load_builds
 from knowngood_workers.dispatch.dispatcher import utc_now
 from knowngood_workers.pack.builder import OpenedPack, open_pack
-from knowngood_workers.provision.adopted_env import adopt
+from knowngood_workers.provision.adopted_env import find_build, inspect_program
 
 Names = Sequence[str]
 
@@ -171,7 +171,10 @@ def _adopt(engine: Engine, pythons: Sequence[str]) -> dict[str, Path]:
         return {}
     with reading(engine) as s:
         builds = load_builds(s)
-    adopted = dict(adopt(python, builds, os.environ) for python in pythons)
+    adopted = {
+        find_build(environment, builds).id: environment.python
+        for environment in (inspect_program(python, os.environ) for python in pythons)
+    }
     for id_, path in adopted.items():
         err.print(f"{path} is {id_}: used as it is", soft_wrap=True)
     return adopted

@@ -145,19 +145,19 @@ def inspect_interpreter(
     return AdoptedEnvironment(python, {**imported, PROVENANCE: "adopted"}, packages)
 
 
-def adopt(python: str, builds: Iterable[Build], environ: Mapping[str, str]) -> tuple[str, Path]:
-    """The column that the torch of `python` is, and its path. Raises BadRequest where there is no such, or no torch.
+def inspect_program(python: str, environ: Mapping[str, str]) -> AdoptedEnvironment:
+    """The same of a program on the PATH, as `--python` names it. Raises BadRequest where there is none, or no torch.
 
-    The path is not resolved: a virtual environment's `python` is a link, and is known by where it lies.
+    Its path is not resolved: a virtual environment's `python` is a link, and is known by where it lies.
     """
     program = shutil.which(python, path=environ.get("PATH"))
     if program is None:
         raise BadRequest(f"--python {python} is no program here")
-    path = Path(program).absolute()
     try:
-        return find_build(inspect_interpreter(path, environ), builds).id, path
+        return inspect_interpreter(Path(program).absolute(), environ)
     except ProvisionFailure as failure:
-        raise BadRequest(f"--python {python} cannot be used: {failure.trouble.sentence}") from failure
+        advice = "name the environment's interpreter: --python /path/to/venv/bin/python"
+        raise BadRequest(f"--python {python} cannot be used: {failure.trouble.sentence}; {advice}") from failure
 
 
 def find_build(adopted: AdoptedEnvironment, builds: Iterable[Build]) -> Build:
