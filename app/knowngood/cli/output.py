@@ -1,8 +1,10 @@
 """Where commands write: people's words to a console, JSON to programs."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 from rich.console import Console
@@ -18,12 +20,16 @@ def print_json(value: object) -> None:
     sys.stdout.buffer.flush()
 
 
-def write_file(output: Path, pieces: Iterable[bytes]) -> None:
-    """Write a document: its file is there whole or not at all. Raises BadRequest."""
+@contextmanager
+def whole_file(output: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which is there whole or not at all. Raises BadRequest."""
     partial = output.with_name(output.name + ".partial")
     try:
         with partial.open("wb") as file:
-            file.writelines(pieces)
+            yield file
         partial.replace(output)
     except OSError as error:
         raise BadRequest(f"{output} cannot be written: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()

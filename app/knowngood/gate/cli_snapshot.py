@@ -9,7 +9,7 @@ from knowngood.cli.context import make_data_dir, root
 from knowngood.cli.knowledge import knowledge_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import FILE, OUTPUT, option
-from knowngood.cli.output import write_file
+from knowngood.cli.output import whole_file
 from knowngood.domain.errors import BadRequest
 from knowngood.environments.wheels.table import FILE as WHEELS
 from knowngood.settings import read_settings
@@ -29,7 +29,8 @@ def snapshot(output: Path, key: Path | None) -> None:
     knowledge = replace(found, known=replace(found.known, listed=WHEELS.read_text(encoding="utf-8")))
     private = _private_key(key)
     data = write_snapshot(knowledge, private)
-    write_file(output, [data])
+    with whole_file(output) as file:
+        file.write(data)
     known = knowledge.known
     sys.stderr.write(
         f"{output}: {len(known.issues)} issues, {len(known.builds)} builds and {len(known.cells)} cells as of "

@@ -10,11 +10,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request
@@ -27,7 +27,7 @@ from knowngood.cli.context import opened, operator
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import BUILDS, FILE, FILE_HERE, HARDWARE, ISSUES, PATH, argument, flag, option, text
-from knowngood.cli.output import err, out, write_file
+from knowngood.cli.output import err, out, whole_file
 from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
 from knowngood.domain.hardware_names import measured_classes
@@ -99,13 +99,8 @@ def write_bundle(
         hardware=frozenset(hardware) if hardware is not None else None,
         only_counted=only_counted,
     )
-    partial = output.with_name(output.name + ".partial")
-    try:
-        with reading(engine) as s, partial.open("wb") as file:
-            counts = export_bundle(s, file, now=datetime.now(UTC), origin=origin, selection=selection)
-        partial.replace(output)
-    finally:
-        partial.unlink(missing_ok=True)
+    with reading(engine) as s, whole_file(output) as file:
+        counts = export_bundle(s, file, now=datetime.now(UTC), origin=origin, selection=selection)
     err.print(f"{output}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'nothing'}", soft_wrap=True)
 
 
@@ -258,7 +253,10 @@ def export(
     engine = opened(read_settings())
     if known_form is not Format.BUNDLE:
         extract = _extract(engine, issues, builds, hardware)
-        written = _write(WRITERS[known_form](extract), output)
+        with whole_file(output) if output != _STDOUT else nullcontext(sys.stdout.buffer) as file:
+            file.writelines(WRITERS[known_form](extract))
+        sys.stdout.flush()
+        written = "standard output" if output == _STDOUT else output
         err.print(f"{written}: {many(len(extract.cells), 'cell')}", soft_wrap=True)
     elif output == _STDOUT:
         raise BadRequest("a bundle is written to a file; name one with -o")
@@ -283,8 +281,7 @@ def _format(name: str) -> Format:
     try:
         return Format(name)
     except ValueError:
-        known = ", ".join(Format)
-        raise BadRequest(f'--format "{name}" is not known; known: {known}') from None
+        raise BadRequest(f'--format "{name}" is not known; known: {", ".join(Format)}') from None
 
 
 def _extract(engine: Engine, issues: Sequence[str], builds: Sequence[str], hardware: Sequence[str]) -> Extract:
@@ -301,14 +298,3 @@ def _extract(engine: Engine, issues: Sequence[str], builds: Sequence[str], hardw
     classes = measured_classes(hardware, known.hardware) or known.hardware
     cells = tuple(complete(rows, columns, classes, known).values())
     return Extract(rows, known, cells, stale_cells(cells, known.builds, now), now)
-
-
-def _write(pieces: Iterable[bytes], output: Path) -> Literal["standard output"] | Path:
-    """Write the document and return where it went. A file is there whole or not at all."""
-    if output == _STDOUT:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-        return "standard output"
-    write_file(output, pieces)
-    return output
