@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from knowngood.catalogue.loader import shipped_catalogue
 from knowngood.catalogue.warnings.rows import ANSWERS
-from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.context import opened_with_catalogue
 from knowngood.domain.verdicts.known import Known
 from knowngood.settings import read_settings
 from knowngood.store.engine import reading

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from knowngood.ask.explain.matcher import essence
 from knowngood.ask.explain.store import failures_in
-from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.context import opened_with_catalogue
 from knowngood.settings import read_settings
 from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_knowledge

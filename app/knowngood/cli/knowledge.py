@@ -95,7 +95,7 @@ def recorded_here(ground: Ground) -> Recorded:
     """How long runs took, in the store and elsewhere."""
     if not ground.has_store:
         return ground.recorded
-    from knowngood.cli.stored import stored_times
+    from knowngood.cli.context import stored_times
 
     return recorded_together(stored_times(), ground.recorded)
 
@@ -148,7 +148,7 @@ def has_store(settings: "Settings") -> bool:
 
 
 def _stored(settings: "Settings", now: datetime, *, with_catalogue: bool) -> Knowledge:
-    from knowngood.cli.stored import stored_knowledge
+    from knowngood.cli.context import stored_knowledge
 
     return stored_knowledge(settings, now, with_catalogue=with_catalogue)
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from knowngood.cli.catalogue import opened_with_catalogue, take_in_catalogue
-from knowngood.cli.context import make_data_dir, opened
+from knowngood.cli.context import make_data_dir, opened, opened_with_catalogue, take_in_catalogue
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, flag, option
 from knowngood.cli.output import out, print_json

@@ -20,13 +20,12 @@ from rich.console import Console
 
 from knowngood.catalogue.loader import read_catalogue
 from knowngood.cli.choice import Chosen, ended, verdicts
-from knowngood.cli.context import make_data_dir, opened, root
+from knowngood.cli.context import known_now, make_data_dir, opened, pick_issues, root
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, FAIL_ON, ISSUES, flag, text
 from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
-from knowngood.cli.stored import known_now, pick_issues
 from knowngood.domain.builds.build import Build, BuildId, difference
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue, digest

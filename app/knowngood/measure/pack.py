@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from knowngood.cli.catalogue import opened_with_catalogue
-from knowngood.cli.context import root
+from knowngood.cli.context import opened_with_catalogue, pick_builds, pick_issues, root
 from knowngood.cli.lazy import command
 from knowngood.cli.options import BUILDS, FILE_HERE, ISSUES, PATH, option, text
 from knowngood.cli.output import err, out
-from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import BuildNames, minor_python
 from knowngood.domain.errors import BadRequest

@@ -11,9 +11,8 @@ from secrets import token_hex
 
 import click
 
-from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.choice import Chosen, ended, verdicts
-from knowngood.cli.context import root
+from knowngood.cli.context import known_now, opened_with_catalogue, pick_builds, pick_issues, root
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import (
@@ -34,7 +33,6 @@ from knowngood.cli.options import (
 )
 from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
-from knowngood.cli.stored import known_now, pick_builds, pick_issues
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.planning import PlannedJob, PlanRequest, Sample
 from knowngood.health import again

@@ -7,13 +7,12 @@ from functools import partial
 from rich.progress import track
 
 from knowngood.catalogue_digest import shipped_evidence
-from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.choice import Chosen
+from knowngood.cli.context import known_now, opened_with_catalogue, pick_builds, pick_issues
 from knowngood.cli.lazy import command
 from knowngood.cli.options import BUILDS, HOST, PORT, flag
 from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable, wait
-from knowngood.cli.stored import known_now, pick_builds, pick_issues
 from knowngood.commands.serve import Server, listen
 from knowngood.domain.errors import IndexUnusable
 from knowngood.domain.measuring.planning import PlanRequest

@@ -21,14 +21,12 @@ from urllib.request import Request
 
 import click
 
-from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.choice import builds_of, issues_of
-from knowngood.cli.context import opened, operator
+from knowngood.cli.context import opened, opened_with_catalogue, operator, pick_builds, pick_issues
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import BUILDS, FILE, FILE_HERE, HARDWARE, ISSUES, PATH, argument, flag, option, text
 from knowngood.cli.output import err, out, whole_file
-from knowngood.cli.stored import pick_builds, pick_issues
 from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
 from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.verdicts.matrix import Columns, choose_columns, complete, stale_cells

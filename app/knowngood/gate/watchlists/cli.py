@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from knowngood.cli.catalogue import opened_with_catalogue
-from knowngood.cli.context import opened, operator
+from knowngood.cli.context import opened, opened_with_catalogue, operator
 from knowngood.cli.lazy import command, group
 from knowngood.cli.options import AS_JSON, ISSUES, PATH, SEVERITY, argument, names, text
 from knowngood.domain.errors import BadRequest

@@ -9,13 +9,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.context import opened_with_catalogue, pick_issues
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, SIZES, argument, flag, option, text
 from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
-from knowngood.cli.stored import pick_issues
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import BuildNames, minor_python
 from knowngood.domain.errors import BadRequest

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.catalogue.loader import read_builds, shipped_catalogue
 from knowngood.catalogue.text_files import CatalogueProblems, read_text, read_toml
-from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.context import opened_with_catalogue
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, PATH, flag, option, text

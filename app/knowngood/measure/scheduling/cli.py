@@ -14,9 +14,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from knowngood.cli.catalogue import opened_with_catalogue
 from knowngood.cli.console import in_words, print_price, print_sizes, to_do_in_words
-from knowngood.cli.context import root
+from knowngood.cli.context import opened_with_catalogue, root
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, MINUTES, flag, names, option
 from knowngood.cli.output import err, out, print_json
