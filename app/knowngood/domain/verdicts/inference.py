@@ -78,7 +78,7 @@ class Claims:
         if made is None:
             stored = self.stored(key)
             if not build.python:
-                family = sorted(self._families[build.build_id], key=_preferred)
+                family = self._families[build.build_id]
                 made = together([self.of(issue, member, hardware) for member in family], self.builds)
             elif stored is None or stored.verdict is Verdict.NOT_RUN:
                 made = self._unmeasured(issue, build, hardware, stored)
@@ -173,7 +173,7 @@ class Claims:
         """
         if cell.verdict not in FAILING or not untried(cell) or not self._may_stand_in(issue, build):
             return cell
-        for other in sorted(self._wheels_alike(build), key=_preferred):
+        for other in self._wheels_alike(build):
             twin = self.stored((issue.id, other.id, cell.hardware))
             if twin and twin.verdict is cell.verdict and holds(self.agreement_of(build.python, other.python)):
                 cell = _with_cures(IdentityKey(cell), IdentityKey(twin))
@@ -275,12 +275,13 @@ class Claims:
         )
 
     def builds_alike(self, build: Build) -> tuple[Build, ...]:
-        """The builds of the same torch and Triton, with any Python."""
+        """The builds of the same torch and Triton, with any Python, the default one first."""
         return self._families[build.build_id.apart_from_python]
 
     @cached_property
     def _families(self) -> Mapping[BuildId, tuple[Build, ...]]:
-        families = grouped(self.builds.values(), lambda build: build.build_id.apart_from_python)
+        in_order = sorted(self.builds.values(), key=_preferred)
+        families = grouped(in_order, lambda build: build.build_id.apart_from_python)
         return defaultdict(tuple, {key: tuple(members) for key, members in families.items()})
 
 

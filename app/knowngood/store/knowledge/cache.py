@@ -112,7 +112,7 @@ class KnowledgeCache:
         with self._first:
             if self._snapshot is None and self._monotonic() < self._look_at:
                 raise StoreUnusable(f"what is stored could not be read; it is tried again every {_AGAIN_S:g} s")
-            return self._snapshot or self._load(None)
+            return self._snapshot or self._load(self._of_pages)
 
     def _load(self, before: KnowledgeSnapshot | None) -> KnowledgeSnapshot:
         """Load the snapshot. Raises StoreUnusable, whatever it was that could not be read."""

@@ -54,7 +54,7 @@ def load_knowledge(
     with raising it (`cells.touch`). A store that went backwards was put in the place of another and is read anew.
     """
     generation = load_generation(s)
-    if before is not None and before.generation == generation:
+    if before is not None and before.generation == generation and (before.is_whole or not whole):
         return before
     if before is not None and before.generation > generation:
         before = None
