@@ -15,6 +15,7 @@ from knowngood.matrix.charts.numbers import lifespans_of
 from knowngood.matrix.overview.page import redirect_old_address
 from knowngood.store.counters import Tending, load_tending
 from knowngood.store.engine import Session
+from knowngood.store.knowledge.model import Knowledge
 from knowngood.store.queries import RunRow, load_active_run
 from knowngood.web.my_build import MyBuild
 from knowngood.web.request_context import Context, RequestContext
@@ -25,9 +26,9 @@ router = APIRouter(include_in_schema=False)
 
 @router.get(FRONT)
 def front(context: Context, request: Request) -> Response:
-    def load(session: Session) -> tuple[Overview, Known, RunRow | None, Tending]:
-        known = context.known(session)
-        return load_overview(session, known), known, load_active_run(session), load_tending(session)
+    def load(session: Session) -> tuple[Overview, Knowledge, RunRow | None, Tending]:
+        knowledge = context.state.knowledge.load(session, context.now).knowledge
+        return load_overview(session, knowledge.known), knowledge, load_active_run(session), load_tending(session)
 
     return redirect_old_address(request) or context.answer(load, lambda loaded: _page(context, *loaded))
 
@@ -52,15 +53,16 @@ def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
 
 
 def _page(
-    context: RequestContext, overview: Overview, known: Known, active: RunRow | None, tending: Tending
+    context: RequestContext, overview: Overview, knowledge: Knowledge, active: RunRow | None, tending: Tending
 ) -> Response:
+    known = knowledge.known
     own, hardware = _reader_build(context.mine, known), usual_class(known)
     severe = lifespans_of([known.issues[id_] for id_ in overview.severe], known, hardware)
     return context.page(
         "front.html",
         overview,
         own=own,
-        environment=own_environment(context),
+        environment=own_environment(context, knowledge),
         active=active,
         tending=tending,
         issues=known.issues,

@@ -1,6 +1,7 @@
 """`/api/v1/environment`: what `knowngood env` says of an environment whose versions an address names."""
 
 import re
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -16,7 +17,9 @@ from knowngood.gate.request import AttachedFile, BadField, GateRequest, about
 from knowngood.matrix.overview.selection import Names, Words
 from knowngood.move.upgrade.constraints import read_driver
 from knowngood.move.upgrade.request import NO_PACKAGE
-from knowngood.web.request_context import Context, RequestContext
+from knowngood.store.knowledge.loader import KnowledgeSnapshot
+from knowngood.store.knowledge.model import Knowledge
+from knowngood.web.request_context import Context
 
 router = APIRouter(tags=["environment"])
 
@@ -33,10 +36,10 @@ class EnvironmentQuery(BaseModel):
     driver: Annotated[Words, Field(description="NVIDIA's driver: 550.54.15")] = ""
     has: Annotated[Names, Field(description="Packages beside torch: xformers==0.0.31.post1")]
 
-    def answer(self, context: RequestContext) -> EnvironmentAnswer:
+    def answer(self, knowledge: Knowledge, now: datetime) -> EnvironmentAnswer:
         """Raises BadField for a part that cannot be understood."""
         with about("hardware"):
-            return answer_environment(self._request(), context.state.knowledge.now().knowledge, context.now)
+            return answer_environment(self._request(), knowledge, now)
 
     def _request(self) -> GateRequest:
         """The question with the environment as `collect_env` prints one, so that it is read as any other."""
@@ -65,4 +68,8 @@ def environment(context: Context, query: Annotated[EnvironmentQuery, Query()]) -
     """Say of an environment, as `knowngood env --json` does, which tested build it is, what fails there, worst first,
     and what wheels say.
     """
-    return context.answer_from(lambda _: context.ruling(dumped(query.answer(context).document), MEDIA[Form.JSON], {}))
+
+    def show(snapshot: KnowledgeSnapshot) -> Response:
+        return context.ruling(dumped(query.answer(snapshot.knowledge, context.now).document), MEDIA[Form.JSON], {})
+
+    return context.answer_from(show)

@@ -22,6 +22,7 @@ from knowngood.domain.message import Message
 from knowngood.gate.renderers.common import best_workaround, code_of
 from knowngood.gate.request import AttachedFile, BadField, GateRequest
 from knowngood.move.upgrade.page import UPGRADE
+from knowngood.store.knowledge.model import Knowledge
 from knowngood.web.forms import Form
 from knowngood.web.request_context import Context, RequestContext, uncached
 from knowngood.web.urls import API, ENVIRONMENT
@@ -35,15 +36,19 @@ _LONGEST_ECHO = 200_000  # characters that are sent back in the box
 @router.get(ENVIRONMENT)
 def environment(context: Context, query: Annotated[EnvironmentQuery, Query()]) -> Response:
     """Without a build in the address, the environment that the reader chose (`/my-build`), if they did."""
-    return context.answer_from(lambda _: _page(context, query if query.build else _own(context)))
+    asked = query if query.build else _own(context)
+    return context.answer_from(lambda snapshot: _page(context, asked, snapshot.knowledge))
 
 
 @router.post(ENVIRONMENT)
 def pasted_environment(context: Context, form: Form) -> Response:
-    return uncached(_page(context, EnvironmentQuery(hardware=[], has=[]), form.get("q", ""), form.get("groups", "")))
+    query, knowledge = EnvironmentQuery(hardware=[], has=[]), context.state.knowledge.now().knowledge
+    return uncached(_page(context, query, knowledge, form.get("q", ""), form.get("groups", "")))
 
 
-def _page(context: RequestContext, query: EnvironmentQuery, text: str = "", groups: str = "") -> Response:
+def _page(
+    context: RequestContext, query: EnvironmentQuery, knowledge: Knowledge, text: str = "", groups: str = ""
+) -> Response:
     """Of a `text` that was pasted, with the extras and `groups` that are installed, else of what an address names.
     `problem` says what cannot be understood.
     """
@@ -52,9 +57,9 @@ def _page(context: RequestContext, query: EnvironmentQuery, text: str = "", grou
         if text.strip():
             named = tuple(group.strip() for group in groups.split(",") if group.strip())
             request = GateRequest(environment=AttachedFile(text.replace("\r\n", "\n")), groups=named)
-            answer = answer_environment(request, context.state.knowledge.now().knowledge, context.now)
+            answer = answer_environment(request, knowledge, context.now)
         elif query.build:
-            answer = query.answer(context)
+            answer = query.answer(knowledge, context.now)
     except BadField as error:
         problem, nearest = error.message, error.nearest
     return context.page(
@@ -66,15 +71,15 @@ def _page(context: RequestContext, query: EnvironmentQuery, text: str = "", grou
         groups=groups,
         problem=problem,
         nearest=nearest,
-        **(_values_of(context, query, answer) if answer else {"json_address": f"{API}/builds"}),
+        **(_values_of(query, answer, knowledge) if answer else {"json_address": f"{API}/builds"}),
     )
 
 
-def _values_of(context: RequestContext, query: EnvironmentQuery, answer: EnvironmentAnswer) -> dict[str, Any]:
+def _values_of(query: EnvironmentQuery, answer: EnvironmentAnswer, knowledge: Knowledge) -> dict[str, Any]:
     """Values that the template cannot read off the answer. `address` holds versions alone; it is empty where these do
     not say which environment it is, or not all that is wrong with it.
     """
-    knowledge, resolved = context.state.knowledge.now().knowledge, answer.resolved
+    resolved = answer.resolved
     request = upgrade_request(answer, knowledge, query.hardware)
     stated = {name: getattr(request, name) for name in ("python", "platform", "hardware", "driver", "has")}
     lost = {fact.name.partition(" ")[0] for fact in answer.facts if fact.holds is False} & {*resolved.packages}
@@ -102,13 +107,13 @@ def _values_of(context: RequestContext, query: EnvironmentQuery, answer: Environ
     }
 
 
-def own_environment(context: RequestContext) -> tuple[str, Mapping[str, int]] | None:
+def own_environment(context: RequestContext, knowledge: Knowledge) -> tuple[str, Mapping[str, int]] | None:
     """The address of the environment that the reader chose, with what fails there; None where they chose none that is
     tested.
     """
     query = _own(context)
     with suppress(BadField):
-        answer = query.answer(context) if query.build else None
+        answer = query.answer(knowledge, context.now) if query.build else None
         if answer and answer.resolved.build:
             return f"{ENVIRONMENT}?{urlencode(query.model_dump(exclude_defaults=True), doseq=True)}", answer.counts
     return None
