@@ -185,3 +185,14 @@ def test_nothing_measured_is_said_and_not_drawn_as_a_clean_release(own: TestClie
     assert "it breaks nothing we know of" not in text or "Wait" in text
     assert "Install" not in text.partition('id="answer"')[2].partition("</p>")[0]
     assert "Nothing is measured here yet." in own.get("/releases").text
+
+
+def test_the_first_line_is_about_the_build_that_the_reader_chose(client: TestClient) -> None:
+    def first_line(address: str) -> str:
+        (line,) = re.findall(r'id="answer"><b>(.*?)</b>', client.get(address).text)
+        return unescape(line)
+
+    alone, chosen = first_line("/releases/2.8.0"), first_line(f"/releases/2.8.0?mine={BAD.torch}".replace("+", "%2B"))
+    assert alone.startswith("Wait, unless you need its fix: ")
+    assert chosen.startswith("From your torch 2.7.1 (CUDA 12.6): Wait, unless you need its fix: ")
+    assert first_line("/releases/2.8.0?mine=2.8.0") == alone

@@ -12,7 +12,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.history import is_release
 from knowngood.matrix.lookups import find_build
 from knowngood.move.releases.api import ReleaseQuery
-from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine, every_release
+from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine, every_release, summary_over
 from knowngood.move.releases.service import load_release
 from knowngood.web.html.grid import Choice
 from knowngood.web.request_context import Context, RequestContext
@@ -40,7 +40,9 @@ def release(context: Context, release: str, query: Annotated[ReleaseQuery, Query
 def _page(
     context: RequestContext, query: ReleaseQuery, answer: ReleaseAnswer, build: Build, line: ReleaseLine
 ) -> Response:
-    own = context.mine.hardware_among(line.known.hardware)
+    own, mine = context.mine.hardware_among(line.known.hardware), context.mine.build_among(line.known.builds)
+    classes = (own,) if own else tuple(query.hardware) or line.known.hardware
+    is_move = mine is not None and mine.wheel.id != build.wheel.id
     name = answer.url.removeprefix("/releases/")
     asked = {"from": query.before, "hardware": ",".join(query.hardware)}
     others = [other.build_id.release for other in reversed(line.measured) if other.id != build.id]
@@ -49,6 +51,8 @@ def _page(
         "release.html",
         answer,
         build=build,
+        mine=mine,
+        from_mine=summary_over(mine, build, classes, line.known).headline if is_move else None,
         is_release=is_release(build),
         issues=line.known.issues,
         standings=sorted(answer.standings, key=lambda standing: standing.hardware != own),

@@ -181,9 +181,12 @@ def every_release(known: Known) -> tuple[ReleaseSummary, ...]:
 
 def summarize(builds: Iterable[Build], line: ReleaseLine) -> tuple[ReleaseSummary, ...]:
     """Each of the builds over the one before it, on every measured class."""
-    of_each = [(build, line.before(build)) for build in builds]
-    hardware, known = line.known.hardware, line.known
-    return tuple(_summary(build, before, _compared(build, before, hardware, known), known) for build, before in of_each)
+    return tuple(summary_over(line.before(build), build, line.known.hardware, line.known) for build in builds)
+
+
+def summary_over(before: Build | None, build: Build, hardware: Sequence[str], known: Known) -> ReleaseSummary:
+    """A build over another one, such as the reader's own, on these classes."""
+    return _summary(build, before, _compared(build, before, hardware, known), known)
 
 
 def judge_release(
