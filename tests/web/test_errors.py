@@ -13,7 +13,7 @@ from knowngood.web.errors import nearest
 from knowngood.web.urls import MATRIX
 from tests.make import make_issue
 from tests.web.asking import app_of, client_of
-from tests.web.given import BAD, BUILDS, save
+from tests.web.given import BAD, BUILDS, MASK, save
 
 PROBLEM = "application/problem+json"
 
@@ -167,3 +167,20 @@ def test_the_nearest_name_comes_first(typed: str, known: list[str], found: str) 
 
 def test_nothing_is_near_to_nonsense() -> None:
     assert nearest("%%%%", ["pytorch-151290"]) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("/releases/2.7.1?hardwar=H100", "hardwar"),
+        ("/matrix?columms=all", "columms"),
+        (f"/issues/{MASK.id}?biuld=2.7.1", "biuld"),
+        ("/releases/2.7.1?utm_source=list&fbclid=1&ref=x&mine=2.7.1&gpu=H100&lang=en", ""),
+    ],
+)
+def test_a_page_refuses_a_slip_in_one_of_its_parameters_and_lets_pass_what_links_gather(
+    client: TestClient, address: str, named: str
+) -> None:
+    answer = client.get(address)
+    assert answer.status_code == (422 if named else 200)
+    assert named in answer.text.partition("<main")[2]

@@ -1,8 +1,8 @@
 """Checks of an address that every route makes before it looks at its own parameters: that it is text, and names what
 the route knows.
 
-A parameter that is misspelt or appears twice would silently widen or change an answer, so the API refuses both; pages
-let unknown ones pass, because links gather them on their way.
+A parameter that is misspelt or appears twice would silently widen or change an answer, so the API refuses both. Pages
+refuse what is all but one of theirs, and let others pass, because links gather them on their way.
 """
 
 import json
@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from typing import Annotated, Any, get_origin
 from urllib.parse import unquote_to_bytes
 
@@ -24,6 +25,7 @@ from knowngood.web.middleware.request_bodies import MOST_NAMES, media_of
 from knowngood.web.urls import API
 
 _LONGEST_PATH = 2000
+_ALL_BUT_THE_SAME = 0.8  # `hardwar` is 0.93 of `hardware`; what links gather is at most 0.67 of a name here
 
 
 def refuse_long(scope: Scope) -> None:
@@ -47,9 +49,10 @@ async def read_plainly(request: Request) -> None:
         _refuse_unreadable(name, field or "query")
         _refuse_unreadable(value, field or "query")
     route = request.scope["route"]
-    if isinstance(route, APIRoute) and request.url.path.startswith(f"{API}/"):
-        _refuse_unknown(request, route)
-        if route.body_field is not None:
+    if isinstance(route, APIRoute):
+        is_page = not request.url.path.startswith(f"{API}/")
+        _refuse_unknown(request, route, is_page=is_page)
+        if route.body_field is not None and not is_page:
             _refuse_unsteady(request.headers.get("content-type", ""), await request.body())
 
 
@@ -98,9 +101,11 @@ def _refuse_nul(value: object, place: str) -> None:
             _refuse_nul(item, f"{place}.{index}")
 
 
-def _refuse_unknown(request: Request, route: APIRoute) -> None:
+def _refuse_unknown(request: Request, route: APIRoute, *, is_page: bool) -> None:
     known = _parameters(route)
     for name, n in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if is_page and (name in known or not get_close_matches(name, known, 1, _ALL_BUT_THE_SAME)):
+            continue
         if name not in known:
             hint = or_nearest(nearest(name, known)) or (f"; known: {', '.join(known)}" if known else "; there are none")
             raise InvalidParameter(f"there is no such parameter{hint}", name[:80] or "query")
