@@ -1,39 +1,72 @@
 """pip's settings become uv's; nothing that people read holds an address."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from knowngood_workers.provision.index_config import Index, bridge, parse_pip_config, read_index
+from knowngood_workers.provision.index_config import Index, bridge, read_index, read_pip_settings
 
-LISTED = """\
-:env:.disable-pip-version-check='1'
-:env:.find-links='/from/environment'
-global.cert='/etc/ssl/own.pem'
-global.extra-index-url='https://one.example/simple\\nhttps://two.example/simple'
-global.find-links='/from/file'
-global.index-url='https://global.example/simple'
-install.index-url='https://install.example/simple'
-list.format='columns'
+FILE = """\
+[global]
+cert = /etc/ssl/own.pem
+extra-index-url =
+    https://one.example/simple
+    https://two.example/simple
+find-links = /from/file
+Index_URL = https://global.example/simple
+[install]
+index-url = https://install.example/simple
+[list]
+format = columns
 """
 
 
-def test_the_environment_outranks_install_which_outranks_global() -> None:
-    assert parse_pip_config(LISTED) == {
+def settings(tmp_path: Path, files: Mapping[str, str], **variables: str) -> dict[str, str]:
+    """pip's settings of a home with these files, beside those of this machine."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path / "etc"), "PATH": str(tmp_path), **variables}
+    return read_pip_settings(environ)
+
+
+def test_the_environment_outranks_install_which_outranks_global(tmp_path: Path) -> None:
+    variables = {"PIP_FIND_LINKS": "/from/environment", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    found = settings(tmp_path, {".config/pip/pip.conf": FILE}, **variables)
+    assert found == found | {
         "disable-pip-version-check": "1",
         "find-links": "/from/environment",
         "cert": "/etc/ssl/own.pem",
-        "extra-index-url": "https://one.example/simple\nhttps://two.example/simple",
+        "extra-index-url": "\nhttps://one.example/simple\nhttps://two.example/simple",
         "index-url": "https://install.example/simple",
     }
+    assert "format" not in found
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "no equals sign", "WARNING: pip is being invoked by an old script wrapper", "[global]\nindex-url = x"],
-)
-def test_what_is_no_setting_is_passed_over(text: str) -> None:
-    assert parse_pip_config(text) == {}
+@pytest.mark.parametrize("text", ["", "no equals sign", "[global]\nindex-url\n", "[global]\na = 1\na = 2\n", "\x00["])
+def test_a_file_that_is_no_configuration_is_passed_over(tmp_path: Path, text: str) -> None:
+    good = {".pip/pip.conf": "[global]\nours = https://mirror.example/simple\n"}
+    found = settings(tmp_path, {**good, ".config/pip/pip.conf": text})
+    assert found["ours"] == "https://mirror.example/simple"
+
+
+RANKS = ("etc/pip/pip.conf", ".pip/pip.conf", ".config/pip/pip.conf")
+
+
+@pytest.mark.parametrize("n", range(1, 4))
+def test_of_several_files_the_later_one_counts(tmp_path: Path, n: int) -> None:
+    found = settings(tmp_path, {name: f"[global]\nours = {name}\n" for name in RANKS[:n]})
+    assert found["ours"] == RANKS[n - 1]
+
+
+def test_a_file_that_is_named_outranks_all_and_leaves_out_those_of_the_user(tmp_path: Path) -> None:
+    files = {name: f"[global]\nours = {name}\nother = {name}\n" for name in RANKS}
+    named = {**files, "own.conf": "[global]\nours = own\n"}
+    found = settings(tmp_path, named, PIP_CONFIG_FILE=str(tmp_path / "own.conf"))
+    assert (found["ours"], found["other"]) == ("own", "etc/pip/pip.conf")
+    assert "ours" not in settings(tmp_path, files, PIP_CONFIG_FILE=os.devnull)
 
 
 def told(index: Index) -> dict[str, str]:
@@ -129,7 +162,7 @@ def test_a_virtual_environment_around_us_is_not_uvs_business() -> None:
     assert variables == {"PATH": "/bin"}
 
 
-def test_a_configuration_file_is_read_by_pip_itself(tmp_path: Path) -> None:
+def test_a_configuration_file_reaches_uv(tmp_path: Path) -> None:
     file = tmp_path / "pip.conf"
     file.write_text("[global]\nextra-index-url =\n    https://one.example/simple\n    https://two.example/simple\n")
     environ = {"PIP_CONFIG_FILE": str(file), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
