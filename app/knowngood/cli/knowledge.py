@@ -112,7 +112,10 @@ def _ground(*, with_catalogue: bool = False, quietly: bool = False) -> Ground:
     except ModuleNotFoundError as error:
         if settings.database_url or not settings.shipped or (error.name or "").startswith("knowngood"):
             raise
-        return _without_store(settings.database_file, error.name or "", now, quietly=quietly)
+        from knowngood.installation import how_to_install  # there is a store, and this installation lacks its reader
+
+        why = f"the store {settings.database_file} was not asked, which needs {error.name}; {how_to_install('server')}"
+        return _of_release(now, why, quietly=quietly)
     if not settings.shipped:
         return Ground(own, None, has_store=True)
     return Ground(together(own, read_shipped().knowledge), read_shipped(), has_store=is_stored)
@@ -123,14 +126,6 @@ def _of_release(now: datetime, why: str = _NO_STORE, *, quietly: bool) -> Ground
     if not quietly:
         _tell(shipped, now, why)
     return Ground(shipped.knowledge, shipped, has_store=False)
-
-
-def _without_store(store: Path, missing: str, now: datetime, *, quietly: bool) -> Ground:
-    """Where there is a store that nobody named, and this installation has not what reads it."""
-    from knowngood.installation import how_to_install
-
-    how = how_to_install("server")
-    return _of_release(now, f"the store {store} was not asked, which needs {missing}; {how}", quietly=quietly)
 
 
 def _settings() -> "Settings | None":

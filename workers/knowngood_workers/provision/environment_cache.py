@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -77,7 +77,7 @@ class EnvironmentCache:
 
         `is_fresh` is for its maker, who sealed it a moment ago and need not look again.
         """
-        descriptor = self._open(key)
+        descriptor = _open(self.root / f"{key}{_LOCK}")
         ready = self.load(key) if _try_lock(descriptor, fcntl.LOCK_SH) else None
         if ready is None or not (is_fresh or not self._changed(ready)):
             os.close(descriptor)
@@ -88,7 +88,7 @@ class EnvironmentCache:
     def lease_new(self, key: str) -> Lease:
         """The right to make an environment that nobody else will ever lease: it goes with its lease."""
         while True:
-            descriptor = self._open(key, _ONCE)
+            descriptor = _open(self.root / f"{key}{_ONCE}")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if self._is_once(key, descriptor):
                 return Lease(descriptor, on_release=lambda: self._forget(key))
@@ -120,15 +120,8 @@ class EnvironmentCache:
     @contextmanager
     def _locked(self, key: str, ending: str = _LOCK) -> Iterator[int | None]:
         """The descriptor of a lock file, held alone; None where another process holds it."""
-        descriptor = self._open(key, ending)
-        try:
+        with _opened(self.root / f"{key}{ending}") as descriptor:
             yield descriptor if _try_lock(descriptor, fcntl.LOCK_EX) else None
-        finally:
-            os.close(descriptor)
-
-    def _open(self, key: str, ending: str = _LOCK) -> int:
-        self.root.mkdir(parents=True, exist_ok=True)
-        return os.open(self.root / f"{key}{ending}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def load(self, key: str) -> EnvironmentRecord | None:
         try:
@@ -179,7 +172,7 @@ class EnvironmentCache:
 
     def drop_unpacked_wheels(self, inodes: set[tuple[int, int]], on_wait: Callable[[], None]) -> None:
         """Remove edited unpacked wheels from uv's cache, so that uv unpacks them anew; waits until uv is idle."""
-        with self._cache_lock() as descriptor:
+        with self._cache_opened() as descriptor:
             while not _try_lock(descriptor, fcntl.LOCK_EX):
                 on_wait()
                 sleep(_POLL_S)
@@ -246,7 +239,7 @@ class EnvironmentCache:
         wanted = inodes | {(device, inode) for device, inode in read_json(self._orphans) or ()}
         if not wanted:
             return
-        with self._cache_lock() as descriptor:
+        with self._cache_opened() as descriptor:
             if _try_lock(descriptor, fcntl.LOCK_EX):
                 self._remove_archives(wanted, even_if_linked=False)
                 self._orphans.unlink(missing_ok=True)
@@ -265,15 +258,9 @@ class EnvironmentCache:
                 for pointer in (link, link.with_name(f"{link.name}.http"), link.with_name(f"{link.name}.rev")):
                     pointer.unlink(missing_ok=True)
 
-    @contextmanager
-    def _cache_lock(self) -> Iterator[int]:
+    def _cache_opened(self) -> AbstractContextManager[int]:
         """The descriptor of uv's own lock file: shared while uv works, exclusive while it prunes (uv 0.13.8)."""
-        self.cache.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.cache / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+        return _opened(self.cache / ".lock", 0o666)
 
     @property
     def _orphans(self) -> Path:
@@ -283,6 +270,20 @@ class EnvironmentCache:
 def list_ready(root: Path) -> frozenset[str]:
     """The keys of the environments below the cache's root that are ready; none of them is looked into."""
     return frozenset(path.parent.name for path in root.glob(f"*/{_READY}"))
+
+
+@contextmanager
+def _opened(lock: Path, mode: int = 0o644) -> Iterator[int]:
+    descriptor = _open(lock, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open(lock: Path, mode: int = 0o644) -> int:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:
