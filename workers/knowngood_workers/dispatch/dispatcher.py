@@ -155,28 +155,6 @@ class _ActiveJob:
         return repeats
 
 
-class _Outage:
-    """A time in which the store cannot be used, said once in the log by whichever thread finds it out, and its end."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._since: float | None = None
-
-    def begin(self, reason: str) -> None:
-        with self._lock:
-            if self._since is None:
-                self._since = time.monotonic()
-                log.error("the store cannot be used; waiting for it", reason=reason)
-
-    def end(self) -> None:
-        if self._since is None:
-            return
-        with self._lock:
-            if self._since is not None:
-                log.info("the store can be used again", seconds=round(time.monotonic() - self._since, 1))
-                self._since = None
-
-
 class _Dispatcher:
     def __init__(
         self, engine: Engine, transport: Transport, how: DispatchOptions, on_event: Callable[[Event], None]
@@ -189,7 +167,8 @@ class _Dispatcher:
         self._renewed_at = 0.0
         self._offered: frozenset[str] = frozenset()
         self._news = threading.Event()
-        self._outage = _Outage()
+        self._outage_lock = threading.Lock()
+        self._outage_since: float | None = None
         self._abandoned = threading.Event()  # this dispatcher ends; its jobs' threads wait for nothing then
 
     def run(self, stop: Callable[[], bool]) -> None:
@@ -218,14 +197,24 @@ class _Dispatcher:
             except StoreUnusable as problem:
                 if not self._how.waits or is_over():
                     raise
-                self._outage.begin(str(problem))
+                self._note_outage(str(problem))
             else:
-                self._outage.end()
+                self._note_outage("")
                 return done
             until = time.monotonic() + pause_s
             while time.monotonic() < until and not is_over():
                 time.sleep(min(_FIRST_PAUSE_S, self._how.poll_s))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _note_outage(self, reason: str) -> None:
+        """Say once, by whichever thread finds it out, that the store cannot be used; without a `reason` that it can."""
+        with self._outage_lock:
+            if reason and self._outage_since is None:
+                self._outage_since = time.monotonic()
+                log.error("the store cannot be used; waiting for it", reason=reason)
+            elif self._outage_since is not None and not reason:
+                log.info("the store can be used again", seconds=round(time.monotonic() - self._outage_since, 1))
+                self._outage_since = None
 
     def _pause(self) -> None:
         """Until the next look, or until a job has ended."""
