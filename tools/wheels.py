@@ -113,7 +113,7 @@ def _columns(files: Sequence[IndexFile]) -> tuple[str, str, str, str]:
 
 def _read(index: SimpleIndex, file: IndexFile) -> str:
     try:
-        return needed(index.metadata_of(file).metadata)
+        return needed(index.metadata_of(file)[0])
     except UnreadableWheel as error:
         sys.stderr.write(f"{error}\n")
         return UNREAD

@@ -94,8 +94,7 @@ def test_an_index_that_speaks_json_is_read_with_metadata_beside_its_wheels() -> 
             None,
             "",
         )
-        words = index.metadata_of(file)
-        assert "Requires-Dist: triton==3.2.0" in words.metadata
+        assert "Requires-Dist: triton==3.2.0" in index.metadata_of(file)[0]
 
 
 def test_an_index_that_speaks_html_is_read_with_all_that_its_anchors_say(there: Place) -> None:
@@ -127,9 +126,9 @@ def test_a_wheel_without_metadata_beside_it_is_read_in_parts_and_never_whole(the
     there.page(listed(told()))
     there.file(padded.content)
     (file,) = there.index().files_of("torch")
-    words = there.index().metadata_of(file)
-    assert "Name: torch" in words.metadata
-    assert words.version_py == 'cuda = "12.4"\n'
+    metadata, version_py = there.index().metadata_of(file)
+    assert "Name: torch" in metadata
+    assert version_py == 'cuda = "12.4"\n'
     spans = [headers["Range"] for path, headers in there.asked if path.startswith("/files/")]
     read = sum(int(one.split("-")[1]) - int(one.removeprefix("bytes=").split("-")[0]) + 1 for one in spans)
     assert spans
@@ -141,7 +140,7 @@ def test_metadata_that_is_not_what_the_index_says_it_is_does_not_count(there: Pl
     there.file(WHEEL.content)
     there.answers[f"/files/{WHEEL.file}.metadata"] = (200, {}, b"Name: torch\nRequires-Dist: triton==6.6.6\n")
     (file,) = there.index().files_of("torch")
-    assert "triton==3.2.0" in there.index().metadata_of(file).metadata
+    assert "triton==3.2.0" in there.index().metadata_of(file)[0]
 
 
 def test_a_login_goes_to_its_own_host_and_no_other(there: Place) -> None:
@@ -284,8 +283,7 @@ def test_where_only_the_metadata_can_be_had_it_is_enough(there: Place) -> None:
     _whole(there)
     there.page(listed(told(**{"core-metadata": True})))
     there.answers[f"/files/{WHEEL.file}.metadata"] = (200, {}, WHEEL.metadata.encode())
-    words = there.index().metadata_of(there.index().files_of("torch")[0])
-    assert (words.metadata, words.version_py) == (WHEEL.metadata, "")
+    assert there.index().metadata_of(there.index().files_of("torch")[0]) == (WHEEL.metadata, "")
 
 
 @pytest.mark.parametrize("text", ["2026-13-45", "yesterday", "", "\x00"])

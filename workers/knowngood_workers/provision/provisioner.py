@@ -7,10 +7,11 @@ raises ProvisionFailure with the reason. What goes wrong here says something abo
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from time import monotonic, sleep
@@ -220,14 +221,12 @@ class Provisioner:
             raise
         return self._environment(ready, lease, seconds=monotonic() - began, is_made=True)
 
-    @contextmanager
-    def _download_turn(self, observer: ProcessObserver, on_progress: OnProgress) -> Iterator[None]:
+    def _download_turn(self, observer: ProcessObserver, on_progress: OnProgress) -> AbstractContextManager[None]:
         def wait() -> None:
             observer.check()
             on_progress("wait", "others download on this host", 0, 0)
 
-        with turn("downloads", _DOWNLOADS, wait):
-            yield
+        return turn("downloads", _DOWNLOADS, wait)
 
     def _make_alone(
         self, build: Build, request: EnvironmentRequest, key: str, observer: ProcessObserver, on_progress: OnProgress
@@ -364,18 +363,36 @@ class Provisioner:
         `on_asked` hears for how many environments of how many it was asked. Gives those that cannot be made, by name.
         """
         questions = self._survey(pairs, stored).open_questions
-        index = _IndexSession(self._resolver, self._interpreter, until=monotonic() + seconds)
+        until, unreachable = monotonic() + seconds, dict[str, Trouble]()
+        ask = partial(self._ask_index, until=until, unreachable=unreachable)
         on_asked(0, len(questions))
         troubles: dict[str, Trouble] = {}
         self.installer.index  # noqa: B018 - read once, before many threads would read it
         with ThreadPoolExecutor(_RESOLVED_AT_ONCE) as pool:
-            for at, (pair, trouble) in enumerate(zip(questions, pool.map(index.ask, questions), strict=True), 1):
+            for at, (pair, trouble) in enumerate(zip(questions, pool.map(ask, questions), strict=True), 1):
                 on_asked(at, len(questions))
                 troubles |= {pair[1].name: trouble} if trouble is not None else {}
         locks = (self._resolver.load(environment_key(*pair)) for pair in questions)
         silent = [wheel for lock in locks if lock is not None for wheel in lock.wheels if wheel.size is None]
-        self._sizes.ask(silent, self.installer.variables(), index.is_over)
+        self._sizes.ask(silent, self.installer.variables(), lambda: monotonic() > until)
         return troubles
+
+    def _ask_index(self, pair: Pair, *, until: float, unreachable: dict[str, Trouble]) -> Trouble | None:
+        """Have the environment resolved, until a moment of the clock; gives why it cannot be. Many threads ask at once,
+        and an index that cannot be reached (by its origin) is not asked again: uv tries for 10 s.
+        """
+        build, request = pair
+        observer = ProcessObserver(is_cancelled=lambda: monotonic() > until or build.origin in unreachable)
+        try:
+            observer.check()
+            self._resolver.resolve(build, request, self._interpreter(build), observer)
+        except Cancelled:
+            return unreachable.get(build.origin)
+        except ProvisionFailure as failure:
+            if failure.trouble.code is TroubleCode.INDEX_UNREACHABLE:
+                unreachable[build.origin] = failure.trouble
+            return failure.trouble
+        return None
 
     def _survey(self, pairs: Iterable[Pair], stored: Mapping[EnvironmentRequest, Lock]) -> "_Survey":
         every = {environment_key(*pair): pair for pair in pairs}
@@ -395,36 +412,6 @@ class Provisioner:
         sizes = {**self._sizes.load(), **{wheel.key: wheel.size for wheel in wheels if wheel.size is not None}}
         cached = find_cached(self.installer.cache, {wheel.name for wheel in wheels})
         return _Survey(tuple(new), len(every) - len(new) - len(troubles), sizes, cached, troubles)
-
-
-@dataclass
-class _IndexSession:
-    """The package indexes while they are asked, by many threads at once, until a moment of the clock. One that cannot
-    be reached is not asked again: uv tries for 10 s.
-    """
-
-    resolver: Resolver
-    interpreter: Callable[[Build], Path]
-    until: float
-    _unreachable: dict[str, Trouble] = field(default_factory=dict)  # by origin
-
-    def is_over(self) -> bool:
-        return monotonic() > self.until
-
-    def ask(self, pair: Pair) -> Trouble | None:
-        """Have the environment resolved; gives why it cannot be."""
-        build, request = pair
-        observer = ProcessObserver(is_cancelled=lambda: self.is_over() or build.origin in self._unreachable)
-        try:
-            observer.check()
-            self.resolver.resolve(build, request, self.interpreter(build), observer)
-        except Cancelled:
-            return self._unreachable.get(build.origin)
-        except ProvisionFailure as failure:
-            if failure.trouble.code is TroubleCode.INDEX_UNREACHABLE:
-                self._unreachable[build.origin] = failure.trouble
-            return failure.trouble
-        return None
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,6 @@ class UnreadableWheel(KnownGoodError):
 
 
 @dataclass(frozen=True)
-class WheelMetadata:
-    """A wheel's METADATA, and for torch the text of `torch/version.py` ("" where it could not be read)."""
-
-    metadata: str
-    version_py: str = ""
-
-
-@dataclass(frozen=True)
 class SimpleIndex:
     """The indexes that this machine is told of, asked in their order; `only` is asked in place of them."""
 
@@ -72,18 +64,18 @@ class SimpleIndex:
             raise IndexUnusable(f"the package index lists no file of {project}; is its address right?")
         return tuple(files.values())
 
-    def metadata_of(self, file: IndexFile) -> WheelMetadata:
-        """A wheel's own metadata, and where the index serves parts of files also what its torch will say on import.
-        Raises UnreadableWheel.
+    def metadata_of(self, file: IndexFile) -> tuple[str, str]:
+        """A wheel's METADATA, and the text of its `torch/version.py`: what its torch will say on import ("" where there
+        is none, or the index serves no parts of files). Raises UnreadableWheel.
         """
         beside = self._beside(file) if file.metadata is not None else None
         try:
-            inside = self._inside(file)
+            metadata, version_py = self._inside(file)
         except UnreadableWheel:
             if beside is None:
                 raise
-            return WheelMetadata(beside)
-        return replace(inside, metadata=beside or inside.metadata)
+            return beside, ""
+        return beside or metadata, version_py
 
     def _addresses(self) -> Iterator[str]:
         if self.only:
@@ -122,7 +114,7 @@ class SimpleIndex:
             return None
         return content.decode("utf-8", errors="replace")
 
-    def _inside(self, file: IndexFile) -> WheelMetadata:
+    def _inside(self, file: IndexFile) -> tuple[str, str]:
         """METADATA and `torch/version.py`, read out of the wheel without fetching it."""
         try:
             with zipfile.ZipFile(io.BufferedReader(_RemoteFile(self, file), _CHUNK_BYTES)) as wheel:
@@ -132,7 +124,7 @@ class SimpleIndex:
                 if not named:
                     raise UnreadableWheel(f"{file.name} holds no METADATA")
                 version = _member(wheel, "torch/version.py") if "torch/version.py" in wheel.namelist() else ""
-                return WheelMetadata(_member(wheel, named[0]), version)
+                return _member(wheel, named[0]), version
         except (OSError, HTTPException, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
             raise UnreadableWheel(f"what {file.name} says of itself cannot be read: {self._hidden(error)}") from None
 

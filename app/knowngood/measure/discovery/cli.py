@@ -137,11 +137,11 @@ def look(index: SimpleIndex, builds: Sequence[Build], today: date, since: Versio
     for release in fresh:
         python, wheel = main_wheel(release, usual)
         try:
-            words = index.metadata_of(wheel)
+            metadata, version_py = index.metadata_of(wheel)
         except UnreadableWheel as problem:
             undescribed[str(release.version)] = str(problem)
             continue
-        facts = read_wheel_facts(words.metadata, words.version_py, python)
+        facts = read_wheel_facts(metadata, version_py, python)
         made = propose_build(release, facts, tritons, usual, today)
         if isinstance(made, str):
             undescribed[str(release.version)] = made
