@@ -133,7 +133,7 @@ def test_a_fact_of_wheels_refuses_at_every_door(knowledge: Knowledge, client: Te
     file = request.environment or AttachedFile("")
     start = start_of(file.name, file.content, request.python, knowledge)
     if start.build is None:
-        assert start.why_none.startswith(said)
+        assert english(start.why_none).startswith(said)
     else:
         upgrade = UpgradeRequest(start_name(start), has=has_of(start.packages))
         notes = [english(note) for note in read_upgrade(upgrade, knowledge, Recorded()).notes]

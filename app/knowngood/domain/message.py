@@ -355,6 +355,65 @@ SENTENCES: Mapping[str, str] = {
     "because": "{first}: {said}",
     "harmful_there": "does harm there",
     "stopped_there": "helps now, and does not there",
+    # The build that an environment is: why there is none, and what was assumed.
+    "each": "{first} and {rest}",
+    "more": "{n} more",
+    "line": "line {n}",
+    "in_line": " in line {n}",
+    "torch_of": "torch {said}",
+    "from": "{said} from {place}",
+    "from_place": "from {place}",
+    "no_version": "of no stated version",
+    "conda_channel": "conda's channel {name}",
+    "for_python": " for Python {python}",
+    "no_torch": "This {kind} names no torch{where}; state the environment that torch is in",
+    "many_torches": "This {kind} holds {n} torches: {each}; state the Python, or the extras and groups that are "
+    "installed (--groups), or export the one environment that is used (uv export, pip freeze)",
+    "no_exact_torch": "torch is named{where} without an exact version; state torch==VERSION, a lock file, or pip "
+    "freeze",
+    "no_torch_version": '"{version}" is no version of torch{where} (PEP 440); write torch==2.6.0',
+    "built_from_source": "torch is built from source{where} ({origin}); only released wheels are tested",
+    "other_platform": "torch{where} is for another platform ({file}); builds are tested on Linux x86_64",
+    "from_path": "torch comes from the local path {origin}{where}, and {said}",
+    "own_build": "{version} is a vendor's own build, or one that somebody compiled: no other build answers for it",
+    "path_is_closed": "what is in it cannot be known; if it is a released wheel, name its build instead "
+    "(torch-2.6.0+cu124)",
+    "from_no_wheel": "torch comes from {origin}{where}, which is no wheel; only released wheels are tested",
+    "wheel_from": "the wheel comes from {host}, not from PyPI or download.pytorch.org",
+    "triton_from": "Triton comes from {origin}; only released versions are tested",
+    "many_tritons": "This {kind} holds Triton {each}; state the one that is used",
+    "no_triton_version": '"{version}" is no version of Triton (PEP 440)',
+    "triton_came_with": "inferred: Triton {triton} came with torch {releases}",
+    "taken_as_default": "torch {torch} is stated without its CUDA variant{where}; taken as the default index's "
+    "{found}, which pip freeze or a lock file pins",
+    "other_index": " and {index} may hold other wheels",
+    "conda_is_open": "conda's pytorch {torch} leaves open what it is built for; state pytorch-cuda=12.4 or cpuonly, or "
+    "give conda list --explicit",
+    "conda_is_apart": "conda's package is compiled apart from the wheel {torch}",
+    "other_backend": 'torch {version} stands beside "{words}", and torch {torch} is built for {backend}: the '
+    "environment does not say which build it is; state torch with its local part (torch==2.6.0+cpu)",
+    "other_cuda_of_index": "torch {torch} stands beside {words}, and the index's torch {torch} is built for CUDA "
+    "{cuda}: the file does not say which build it is; state torch with its local part (torch==2.6.0+cu124)",
+    "other_cuda_of_default": "torch {torch} stands beside {words}, and the default index's torch {torch} is built for "
+    "CUDA {cuda}: the file does not say which build it is; state torch with its local part (torch==2.6.0+cu124)",
+    "tested_with_cuda": "{words} stands beside torch {torch}, which was tested with CUDA {cuda}",
+    "many_indexes": "indexes of {each} are stated, and torch {torch} may come from either",
+    "index_of_every_variant": "{index} holds every variant of torch {torch}; state which (torch=={torch}+cu124, say)",
+    "not_for_python": "{build} is in the catalogue for {there}, not for {wanted}",
+    "build_without_evidence": "{build} is in the catalogue, and no evidence of it is stored here",
+    "no_evidence_at_all": "{build} is in the catalogue, and no evidence at all is stored here: `knowngood up` takes in "
+    "what is shipped, `knowngood import` any bundle",
+    "no_such_variant": "{wanted} is not in the catalogue; the nearest tested build of that release is {build}. Declare "
+    "{wanted} in a builds.toml of your own and run it, or let a policy take the other variant's answers as inferred "
+    "(accept_variant = true)",
+    "no_such_build": "No such build is in the catalogue: {name}",
+    "build_for": "{first}, which is a build for {backend}: no other build answers for it",
+    "build_of_own": "{first}, which is a vendor's own build, or one that somebody compiled: no other build answers for "
+    "it",
+    "variant_is_open": "{name} leaves its CUDA variant open, and none of those here is the default index's: {names}",
+    "two_platforms": "cannot say: two platforms are stated, {each}",
+    "platform_by": '{platform} ("{words}")',
+    "nothing_on_platform": "not tested: nothing here is measured on {platform}",
     # The advice on an upgrade: what to do, and why.
     "go": "Go to {build}.",
     "go_with": "Go to {build} with {packages}.",

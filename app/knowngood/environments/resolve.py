@@ -33,7 +33,7 @@ from knowngood.domain.builds.platforms import (
 )
 from knowngood.domain.errors import OtherPython
 from knowngood.domain.grouping import grouped
-from knowngood.domain.message import Message, english, quoted
+from knowngood.domain.message import NOTHING, Message, Quoted, Value, aside, clauses, english, joined, quoted
 from knowngood.environments.wheels.refusals import no_wheel, refused_pairs
 from knowngood.environments.wheels.table import WheelTable
 
@@ -44,12 +44,12 @@ CONDA = "conda:"
 
 _TORCH, _TRITON = "torch", ("triton", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-windows")
 _SHOWN_PYTHONS, _SHOWN_PINS = 3, 5
-_OWN = "a vendor's own build, or one that somebody compiled"
 _VARIANT = re.compile(r"cu[0-9]{2,3}|cpu|rocm[0-9]+(?:\.[0-9]+)*|xpu")
 _CUDA = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})(?:[.a-z*].*)?")
 _RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu[0-9]+)?")
 _FOREIGN = re.compile(r"win32|win_|macosx|aarch64|arm64|armv|ppc64|s390x|i686|riscv|musllinux|ios_|android")
 _FOREIGN_CHANNEL = re.compile(r"/(?:osx|win|emscripten|linux-(?!64/))[^/]*/[^/]*$")
+_Cuda = tuple[set[str], Message]
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@?#]*@)?(?P<host>[^/:?#]*)(?::\d*)?(?P<path>[^?#]*)", re.IGNORECASE)
 
 
@@ -143,9 +143,9 @@ class ResolvedBuild:
         return "; ".join(map(english, self.notes))
 
     @property
-    def why_none(self) -> str:
+    def why_none(self) -> Message:
         """The sentence to say where there is no build: the facts of wheels first, then the notes."""
-        return "; ".join([*map(english, self.refusals), *([self.note] if self.notes else [])])
+        return clauses([*self.refusals, *self.notes])
 
     @property
     def remarks(self) -> tuple[Message, ...]:
@@ -156,7 +156,7 @@ class ResolvedBuild:
     def not_tested(self) -> str:
         """The sentence to say where there is no build."""
         if other := why_not_tested(self.platforms):
-            return other
+            return english(other)
         near = ", ".join(self.nearest)
         return f"not tested: {self.description}" + (
             f"; nearest tested builds are {near}" if near else "; no tested build is near"
@@ -197,7 +197,10 @@ class _Catalogue:
 
 
 class _UnclearEnvironment(Exception):
-    """The environment names no one build; the text says why and what to state."""
+    """The environment names no one build; `why` says it and what to state."""
+
+    def __init__(self, key: str, /, **values: Value) -> None:
+        self.why = Message(key, **values)
 
 
 def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str], wheels: WheelTable) -> ResolvedBuild:
@@ -211,13 +214,12 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
     line, name = next((pin.line for pin in stated.all_of(_TORCH)), 0), _name_in_address(stated)
     platforms = _platforms(stated)
     try:
-        _refuse_other_platform(platforms)
-        torch = _the_torch(stated)
+        torch = _the_torch(stated, platforms)
         line = torch.line
         question = _question(stated, torch, description, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = () if why_not_tested(platforms) else _nearest_to_stated(stated, catalogue)
-        why = [quoted(str(unclear)), *_came_with(stated, names.builds), *_next_step(stated)]
+        why = [unclear.why, *_came_with(stated, names.builds), *_next_step(stated)]
         resolved = ResolvedBuild(None, description, tuple(why), nearest=nearest)
     else:
         resolved = _settle(question, catalogue)
@@ -281,12 +283,7 @@ def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[M
     releases = [".".join(map(str, release)) for release in sorted(pinning)]
     if not releases:
         return []
-    return [quoted(f"inferred: Triton {versions[0]} came with torch {' and '.join(releases)}")]
-
-
-def _refuse_other_platform(platforms: Mapping[str, str]) -> None:
-    if why := why_not_tested(platforms):
-        raise _UnclearEnvironment(why)
+    return [Message("triton_came_with", triton=versions[0], releases=_each_of(releases))]
 
 
 def _platforms(stated: StatedEnvironment) -> Mapping[str, str]:
@@ -324,7 +321,7 @@ def resolve_build(
         torch, name.triton, frozenset({known} if known else ()), _describe_name(name, python), assumed
     )
     other = why_not_tested(platforms or {})
-    resolved = ResolvedBuild(None, question.description, (quoted(other),)) if other else _settle(question, catalogue)
+    resolved = ResolvedBuild(None, question.description, (other,)) if other else _settle(question, catalogue)
     refusals = tuple(_no_wheel(torch, question.pythons, platforms or {}, catalogue))
     resolved = replace(resolved, platforms=platforms or {}, refusals=refusals)
     triton = f"~triton-{name.triton}" if name.triton else ""
@@ -358,31 +355,31 @@ def _describe_stated(stated: StatedEnvironment) -> str:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
         return f"no torch ({stated.kind})"
-    parts = [_each_of([f"torch {_words_of(pin, stated)}" for pin in torches])]
+    parts = [english(_each_of([Message("torch_of", said=_words_of(pin, stated)) for pin in torches]))]
     parts += [f"Triton {version}" for version in _versions(_tritons(stated))[:_SHOWN_PINS]]
     return ", ".join([*parts, _python_words(stated.python)])
 
 
-def _each_of(words: Sequence[str]) -> str:
+def _each_of(words: Sequence[str | Message]) -> Message:
     """The first few of them: a file can state thousands."""
-    more = [f"{len(words) - _SHOWN_PINS} more"] if len(words) > _SHOWN_PINS else []
-    return " and ".join([*words[:_SHOWN_PINS], *more])
+    first = [quoted(one) if isinstance(one, str) else one for one in words[:_SHOWN_PINS]]
+    more = [Message("more", n=len(words) - _SHOWN_PINS)] if len(words) > _SHOWN_PINS else []
+    return joined("each", [*first, *more])
 
 
-def _words_of(pin: PinnedPackage, stated: StatedEnvironment) -> str:
+def _words_of(pin: PinnedPackage, stated: StatedEnvironment) -> Message:
+    version = quoted(pin.version) if pin.version else Message("no_version")
     if pin.origin:
-        return f"{pin.version} from {pin.origin}".strip()
+        place = Quoted(pin.origin)
+        return Message("from", said=version, place=place) if pin.version else Message("from_place", place=place)
     indexes = (pin.index,) if pin.index else stated.indexes
-    source = _source_words(indexes[0]) if len(indexes) == 1 else ""
-    return f"{pin.version or 'of no stated version'}{source}"
+    return Message("from", said=version, place=_source(indexes[0])) if len(indexes) == 1 else version
 
 
-def _source_words(index: str) -> str:
+def _source(index: str) -> str | Message:
     if index.startswith(CONDA):
-        return f" from conda's channel {index.removeprefix(CONDA)}" if index != CONDA else " from conda"
-    if _is_pypi(index):
-        return " from PyPI"
-    return f" from {host_of(index) or index}"
+        return Message("conda_channel", name=index.removeprefix(CONDA)) if index != CONDA else "conda"
+    return "PyPI" if _is_pypi(index) else host_of(index) or index
 
 
 def _distinct(pins: Sequence[PinnedPackage]) -> tuple[PinnedPackage, ...]:
@@ -405,56 +402,43 @@ def _is_version(text: str) -> bool:
         return False
 
 
-def _the_torch(stated: StatedEnvironment) -> PinnedPackage:
+def _the_torch(stated: StatedEnvironment, platforms: Mapping[str, str]) -> PinnedPackage:
+    if other := why_not_tested(platforms):
+        raise _UnclearEnvironment(other.key, **other.values)
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
-        on = f" for Python {stated.python}" if stated.python else ""
-        raise _UnclearEnvironment(f"This {stated.kind} names no torch{on}; state the environment that torch is in")
+        on = (Message("for_python", python=stated.python),) if stated.python else ()
+        raise _UnclearEnvironment("no_torch", kind=stated.kind, where=on)
     if len(torches) > 1:
-        each = _each_of([_words_of(pin, stated) + (f" (line {pin.line})" if pin.line else "") for pin in torches])
-        raise _UnclearEnvironment(
-            f"This {stated.kind} holds {len(torches)} torches: {each}; "
-            "state the Python, or the extras and groups that are installed (--groups), or export the one environment "
-            "that is used (uv export, pip freeze)"
-        )
+        each = _each_of([aside(_words_of(pin, stated), _line_of(pin)) for pin in torches])
+        raise _UnclearEnvironment("many_torches", kind=stated.kind, n=len(torches), each=each)
     (pin,) = torches
     if pin.origin:
         _refuse_what_is_no_wheel(pin)
     if not pin.version:
-        raise _UnclearEnvironment(
-            f"torch is named{_at(pin)} without an exact version; state torch==VERSION, a lock file, or pip freeze"
-        )
+        raise _UnclearEnvironment("no_exact_torch", where=_at(pin))
     return pin
 
 
-def _at(pin: PinnedPackage) -> str:
-    return f" in line {pin.line}" if pin.line else ""
+def _line_of(pin: PinnedPackage) -> tuple[Message, ...]:
+    return (Message("line", n=pin.line),) if pin.line else ()
+
+
+def _at(pin: PinnedPackage) -> tuple[Message, ...]:
+    return (Message("in_line", n=pin.line),) if pin.line else ()
 
 
 def _refuse_what_is_no_wheel(pin: PinnedPackage) -> None:
     if "git+" in pin.origin or pin.origin.startswith(("git:", "git@", "ssh:", "hg+", "svn+", "bzr+")):
-        raise _UnclearEnvironment(
-            f"torch is built from source{_at(pin)} ({pin.origin}); only released wheels are tested"
-        )
+        raise _UnclearEnvironment("built_from_source", where=_at(pin), origin=Quoted(pin.origin))
     if _FOREIGN.search(_file_of(pin.origin)) or _FOREIGN_CHANNEL.search(pin.origin):
-        raise _UnclearEnvironment(
-            f"torch{_at(pin)} is for another platform ({_file_of(pin.origin)}); builds are tested on Linux x86_64"
-        )
+        raise _UnclearEnvironment("other_platform", where=_at(pin), file=Quoted(_file_of(pin.origin)))
     if not pin.origin.startswith(("http://", "https://")):
         is_own = _is_version(pin.version) and not backend_of(Version(pin.version))
-        raise _UnclearEnvironment(
-            f"torch comes from the local path {pin.origin}{_at(pin)}, "
-            + (
-                f"and {pin.version} is {_OWN}: no other build answers for it"
-                if is_own
-                else "and what is in it cannot be known; if it is a released wheel, name its build instead "
-                "(torch-2.6.0+cu124)"
-            )
-        )
+        which = Message("own_build", version=pin.version) if is_own else Message("path_is_closed")
+        raise _UnclearEnvironment("from_path", origin=Quoted(pin.origin), where=_at(pin), said=which)
     if not _file_of(pin.origin).endswith(".whl"):
-        raise _UnclearEnvironment(
-            f"torch comes from {pin.origin}{_at(pin)}, which is no wheel; only released wheels are tested"
-        )
+        raise _UnclearEnvironment("from_no_wheel", origin=Quoted(pin.origin), where=_at(pin))
 
 
 def _file_of(address: str) -> str:
@@ -477,15 +461,13 @@ def _question(stated: StatedEnvironment, pin: PinnedPackage, description: str, c
     try:
         version = Version(pin.version)
     except ValueError:
-        raise _UnclearEnvironment(
-            f'"{pin.version}" is no version of torch{_at(pin)} (PEP 440); write torch==2.6.0'
-        ) from None
+        raise _UnclearEnvironment("no_torch_version", version=Quoted(pin.version), where=_at(pin)) from None
     triton = _the_triton(stated)
     torch, assumed = _variant(stated, pin, version, catalogue)
     _refuse_other_backend(stated, pin, torch)
     if pin.origin and host_of(pin.origin) not in PYPI + PYTORCH:
-        assumed += (f"the wheel comes from {host_of(pin.origin)}, not from PyPI or download.pytorch.org",)
-    return _BuildQuestion(torch, triton, _pythons(stated), description, tuple(map(quoted, assumed)))
+        assumed += (Message("wheel_from", host=host_of(pin.origin)),)
+    return _BuildQuestion(torch, triton, _pythons(stated), description, assumed)
 
 
 def _pythons(stated: StatedEnvironment) -> frozenset[str]:
@@ -497,14 +479,14 @@ def _the_triton(stated: StatedEnvironment) -> Version | None:
     tritons = _tritons(stated)
     foreign = next((pin.origin for pin in tritons if pin.origin), "")
     if foreign:
-        raise _UnclearEnvironment(f"Triton comes from {foreign}; only released versions are tested")
+        raise _UnclearEnvironment("triton_from", origin=Quoted(foreign))
     versions = _versions(tritons)
     if len(versions) > 1:
-        raise _UnclearEnvironment(f"This {stated.kind} holds Triton {_each_of(versions)}; state the one that is used")
+        raise _UnclearEnvironment("many_tritons", kind=stated.kind, each=_each_of(versions))
     try:
         return Version(versions[0]) if versions else None
     except ValueError:
-        raise _UnclearEnvironment(f'"{versions[0]}" is no version of Triton (PEP 440)') from None
+        raise _UnclearEnvironment("no_triton_version", version=Quoted(versions[0])) from None
 
 
 def _tritons(stated: StatedEnvironment) -> tuple[PinnedPackage, ...]:
@@ -517,7 +499,7 @@ def _versions(pins: Sequence[PinnedPackage]) -> list[str]:
 
 def _variant(
     stated: StatedEnvironment, pin: PinnedPackage, version: Version, catalogue: _Catalogue
-) -> tuple[Version, tuple[str, ...]]:
+) -> tuple[Version, tuple[Message, ...]]:
     """The torch with its local part, and what had to be assumed for it."""
     if pin.index.startswith(CONDA):
         return _conda_variant(stated, version)
@@ -527,27 +509,22 @@ def _variant(
     variant = _index_variant(stated, pin)
     if variant:
         torch = Version(f"{version}+{variant}")
-        _refuse_other_cuda(torch, cuda, catalogue.cuda_of(torch), f"the index's torch {torch}")
+        _refuse_other_cuda(torch, cuda, catalogue.cuda_of(torch), "other_cuda_of_index")
         return torch, ()
     default = catalogue.names.default_of(version)
     if default is None:
         return version, ()
     wanted = catalogue.cuda_of(default)
-    _refuse_other_cuda(version, cuda, wanted, f"the default index's torch {version}")
+    _refuse_other_cuda(version, cuda, wanted, "other_cuda_of_default")
     indexes = (pin.index,) if pin.index else stated.indexes
-    if cuda or (indexes and all(map(_is_pypi, indexes))):
+    if cuda[0] or (indexes and all(map(_is_pypi, indexes))):
         return default, ()
     other = next((index for index in indexes if not _is_pypi(index)), "")
-    place = f" and {other} may hold other wheels" if other else ""
-    return default, (
-        (
-            f"torch {version} is stated without its CUDA variant{place}; taken as the default index's {default}, "
-            "which pip freeze or a lock file pins"
-        ),
-    )
+    place = (Message("other_index", index=Quoted(other)),) if other else ()
+    return default, (Message("taken_as_default", torch=str(version), where=place, found=str(default)),)
 
 
-def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version, tuple[str, ...]]:
+def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version, tuple[Message, ...]]:
     """conda's torch has no local part: `pytorch-cuda` or the build string says what it is built for.
 
     It is compiled apart from the wheel that was measured, so that it is never more than assumed.
@@ -556,14 +533,11 @@ def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version
     is_cpu = bool(stated.all_of("cpuonly"))
     match = _CUDA.fullmatch(cuda)
     if is_cpu == bool(cuda) or not (is_cpu or match):
-        aside = f' (CUDA "{cuda[:40]}")' if cuda and not is_cpu else ""
-        raise _UnclearEnvironment(
-            f"conda's pytorch {version}{aside} leaves open what it is built for; "
-            "state pytorch-cuda=12.4 or cpuonly, or give conda list --explicit"
-        )
+        which = f' (CUDA "{cuda[:40]}")' if cuda and not is_cpu else ""
+        raise _UnclearEnvironment("conda_is_open", torch=f"{version}{which}")
     local = f"cu{match[1]}{match[2]}" if match else "cpu"
     torch = version if version.local else Version(f"{version}+{local}")
-    return torch, (f"conda's package is compiled apart from the wheel {torch}",)
+    return torch, (Message("conda_is_apart", torch=str(torch)),)
 
 
 def _stated_backends(stated: StatedEnvironment) -> Mapping[str, str]:
@@ -576,33 +550,29 @@ def _refuse_other_backend(stated: StatedEnvironment, pin: PinnedPackage, torch: 
     own = backend_of(torch)
     for backend, words in _stated_backends(stated).items():
         if own and (own != backend if backend else own == "cuda"):
-            raise _UnclearEnvironment(
-                f'torch {pin.version} stands beside "{words}", and torch {torch} is built for {BACKENDS[own]}: the '
-                "environment does not say which build it is; state torch with its local part (torch==2.6.0+cpu)"
-            )
+            ours = {"torch": str(torch), "backend": BACKENDS[own]}
+            raise _UnclearEnvironment("other_backend", version=pin.version, words=Quoted(words), **ours)
 
 
-def _stated_cuda(stated: StatedEnvironment) -> tuple[str, ...]:
-    """`("12.4", "nvidia-cuda-runtime-cu12 12.4.127")` of what is pinned beside torch; empty where none is."""
+def _stated_cuda(stated: StatedEnvironment) -> _Cuda:
+    """`{"12.4"}, "nvidia-cuda-runtime-cu12 12.4.127"` of what is pinned beside torch; no version where none is."""
     runtime = [pin for pin in stated.pins if _RUNTIME.fullmatch(pin.name) and pin.version]
     pins = runtime or [pin for pin in stated.all_of("cuda-toolkit") if pin.version]
     minors = {".".join(pin.version.split(".")[:2]) for pin in pins}
-    return (*sorted(minors), _each_of([f"{pin.name} {pin.version}" for pin in pins])) if pins else ()
+    return minors, _each_of([f"{pin.name} {pin.version}" for pin in pins]) if pins else NOTHING
 
 
-def _refuse_other_cuda(version: Version, cuda: tuple[str, ...], wanted: str | None, what: str) -> None:
-    if cuda and wanted is not None and cuda[:-1] != (wanted,):
-        raise _UnclearEnvironment(
-            f"torch {version} stands beside {cuda[-1]}, and {what} is built for CUDA {wanted}: "
-            "the file does not say which build it is; state torch with its local part (torch==2.6.0+cu124)"
-        )
+def _refuse_other_cuda(version: Version, cuda: _Cuda, wanted: str | None, key: str) -> None:
+    minors, words = cuda
+    if minors and wanted is not None and minors != {wanted}:
+        raise _UnclearEnvironment(key, torch=str(version), words=words, cuda=wanted)
 
 
-def _beside(torch: Version, cuda: tuple[str, ...], catalogue: _Catalogue) -> tuple[str, ...]:
-    wanted = catalogue.cuda_of(torch)
-    if not cuda or wanted is None or cuda[:-1] == (wanted,):
+def _beside(torch: Version, cuda: _Cuda, catalogue: _Catalogue) -> tuple[Message, ...]:
+    (minors, words), wanted = cuda, catalogue.cuda_of(torch)
+    if not minors or wanted is None or minors == {wanted}:
         return ()
-    return (f"{cuda[-1]} stands beside torch {torch}, which was tested with CUDA {wanted}",)
+    return (Message("tested_with_cuda", words=words, torch=str(torch), cuda=wanted),)
 
 
 def _index_variant(stated: StatedEnvironment, pin: PinnedPackage) -> str:
@@ -610,16 +580,12 @@ def _index_variant(stated: StatedEnvironment, pin: PinnedPackage) -> str:
     indexes = (pin.index,) if pin.index else stated.indexes
     variants = sorted({variant for index in indexes if (variant := variant_of(index))})
     if len(variants) > 1:
-        raise _UnclearEnvironment(
-            f"indexes of {' and '.join(variants)} are stated, and torch {pin.version} may come from either"
-        )
+        raise _UnclearEnvironment("many_indexes", each=_each_of(variants), torch=pin.version)
     if variants:
         return variants[0]
     every = next((index for index in indexes if host_of(index) in PYTORCH), "")
     if every:
-        raise _UnclearEnvironment(
-            f"{every} holds every variant of torch {pin.version}; state which (torch=={pin.version}+cu124, say)"
-        )
+        raise _UnclearEnvironment("index_of_every_variant", index=Quoted(every), torch=pin.version)
     return ""
 
 
@@ -637,12 +603,6 @@ def _is_pypi(index: str) -> bool:
     return host_of(index) in PYPI
 
 
-def _unmeasured(catalogue: _Catalogue) -> str:
-    if catalogue.tested:
-        return "no evidence of it is stored here"
-    return "no evidence at all is stored here: `knowngood up` takes in what is shipped, `knowngood import` any bundle"
-
-
 def _settle(question: _BuildQuestion, catalogue: _Catalogue) -> ResolvedBuild:
     family = catalogue.names.family(question.torch, question.triton)
     if not catalogue.is_tested(family):
@@ -650,8 +610,8 @@ def _settle(question: _BuildQuestion, catalogue: _Catalogue) -> ResolvedBuild:
     build, pythons = _choose(question, family)
     if build is None:
         there = pythons_in_words([member.python for member in family])
-        why = f"{without_python(family)} is in the catalogue for {there}, not for {_wanted(question)}"
-        return _none(question, why, catalogue)
+        for_python = {"there": there, "wanted": _wanted(question)}
+        return _none(question, Message("not_for_python", build=without_python(family), **for_python), catalogue)
     assumed = question.assumed
     remarks = (*assumed, *_open_python(question, pythons))
     return ResolvedBuild(build.id, question.description, remarks, is_assumed=bool(assumed), pythons=pythons)
@@ -679,36 +639,34 @@ def _open_python(question: _BuildQuestion, pythons: Sequence[str]) -> tuple[Mess
 
 def _untested(question: _BuildQuestion, family: Sequence[Build], catalogue: _Catalogue) -> ResolvedBuild:
     if family:
-        return _none(question, f"{family[0].id} is in the catalogue, and {_unmeasured(catalogue)}", catalogue)
+        key = "build_without_evidence" if catalogue.tested else "no_evidence_at_all"
+        return _none(question, Message(key, build=family[0].id), catalogue)
     build, pythons = _nearest_variant(question, catalogue)
     if build is None:
         return _none(question, _why_none(question, catalogue), catalogue)
-    wanted = f"torch-{question.torch}"
-    why = (
-        f"{wanted} is not in the catalogue; the nearest tested build of that release is {build.id}. Declare "
-        f"{wanted} in a builds.toml of your own and run it, or let a policy take the other variant's answers as "
-        "inferred (accept_variant = true)"
-    )
+    why = Message("no_such_variant", wanted=f"torch-{question.torch}", build=build.id)
     remarks = (*question.assumed, *_open_python(question, pythons))
     resolved = _none(replace(question, assumed=remarks), why, catalogue)
     return replace(resolved, variant=build.id, pythons=pythons, is_assumed=bool(question.assumed))
 
 
-def _why_none(question: _BuildQuestion, catalogue: _Catalogue) -> str:
+def _why_none(question: _BuildQuestion, catalogue: _Catalogue) -> Message:
     variants = catalogue.names.variants(question.torch, question.triton) if question.torch.local is None else []
     if not variants:
         backend = backend_of(question.torch)
-        whose = f"a build for {BACKENDS[backend]}" if backend else _OWN
-        only = "" if backend in {"cuda", "cpu"} else f", which is {whose}: no other build answers for it"
-        return f"No such build is in the catalogue: {_name(question)}{only}"
-    there = ", ".join(build.id for build in variants)
-    return f"{_name(question)} leaves its CUDA variant open, and none of those here is the default index's: {there}"
+        why = Message("no_such_build", name=_name(question))
+        if backend in {"cuda", "cpu"}:
+            return why
+        return (
+            Message("build_for", first=why, backend=BACKENDS[backend])
+            if backend
+            else Message("build_of_own", first=why)
+        )
+    return Message("variant_is_open", name=_name(question), names=tuple(build.id for build in variants))
 
 
-def _none(question: _BuildQuestion, why: str, catalogue: _Catalogue) -> ResolvedBuild:
-    return ResolvedBuild(
-        None, question.description, (quoted(why), *question.assumed), nearest=_nearest(question, catalogue)
-    )
+def _none(question: _BuildQuestion, why: Message, catalogue: _Catalogue) -> ResolvedBuild:
+    return ResolvedBuild(None, question.description, (why, *question.assumed), nearest=_nearest(question, catalogue))
 
 
 def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from knowngood import foreign_text
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import BadEnvironment, KnownGoodError
 from knowngood.domain.hardware_names import class_named
+from knowngood.domain.message import Message, english, quoted
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
@@ -16,8 +17,9 @@ from knowngood.environments.wheels.table import WheelTable
 class NoSuchBuild(KnownGoodError):
     """A text or a name that is no build here; `nearest` are ids that may be meant."""
 
-    def __init__(self, why: str, nearest: Sequence[str] = ()) -> None:
-        super().__init__(why)
+    def __init__(self, why: Message, nearest: Sequence[str] = ()) -> None:
+        super().__init__(english(why))
+        self.why = why
         self.nearest = tuple(nearest)
 
 
@@ -51,7 +53,7 @@ def pasted_build(text: str, names: BuildNames, tested: Collection[str], table: W
     try:
         resolved = stated_build(text, names, tested, table)
     except BadEnvironment as error:
-        raise NoSuchBuild(str(error)) from None
+        raise NoSuchBuild(quoted(str(error))) from None
     if resolved.build is None:
         raise NoSuchBuild(resolved.why_none, resolved.nearest)
     return resolved

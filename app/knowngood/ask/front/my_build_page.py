@@ -10,7 +10,7 @@ from knowngood.domain.access import NotAllowed
 from knowngood.domain.builds.build_names import find_build_or_wheel
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
-from knowngood.domain.message import Message
+from knowngood.domain.message import Message, quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.environments.service import (
@@ -49,7 +49,7 @@ def choose(request: Request, context: Context, form: Form) -> Response:
     try:
         own, note = _chosen(context, form, known)
     except NoSuchBuild as error:
-        return _page(context, known, form, str(error), error.nearest, HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _page(context, known, form, context.write(error.why), error.nearest, HTTPStatus.UNPROCESSABLE_ENTITY)
     sent = {"build": own.build, "hardware": own.hardware, "to": lead}
     response = _page(context, known, sent, note) if note else see_other(lead)
     remember(response, own.build, own.hardware)
@@ -62,13 +62,13 @@ def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> t
     hardware = form.get("hardware", "").strip()
     if hardware and hardware_named(hardware) is None:
         raise NoSuchBuild(
-            f'no hardware is called "{hardware[:60]}"; write a class such as cuda-sm_90, or a name such as H100'
+            quoted(f'no hardware is called "{hardware[:60]}"; write a class such as cuda-sm_90, or a name such as H100')
         )
     if environment:
         try:
             resolved = pasted_build(environment, known.build_names, known.tested, wheels_of(known))
         except NoSuchBuild as error:
-            raise NoSuchBuild(context.write(Message("no_build_here", why=str(error))), error.nearest) from None
+            raise NoSuchBuild(Message("no_build_here", why=error.why), error.nearest) from None
         gpu = worst_gpu(resolved, known)
         several = context.write(Message("worst_gpu_counts", gpus=resolved.gpus, gpu=gpu))
         return MyBuild(resolved.build or "", gpu or hardware), several if len(resolved.gpus) > 1 else ""
@@ -79,7 +79,7 @@ def _named(build: str, known: Known) -> str:
     try:
         return find_build_or_wheel(build, known.builds).id
     except UnknownBuild as error:
-        raise NoSuchBuild(error.problem, error.nearest) from None
+        raise NoSuchBuild(quoted(error.problem), error.nearest) from None
 
 
 def _page(

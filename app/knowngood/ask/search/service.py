@@ -163,7 +163,7 @@ def _of_environment(text: str, known: Known) -> SearchAnswer:
         resolved = pasted_build(text, known.build_names, known.tested, wheels_of(known))
     except NoSuchBuild as error:
         near = [_build_hit(known.builds[id_], "") for id_ in error.nearest]
-        return _answer("", near, note=Message("no_build_here", why=str(error)))
+        return _answer("", near, note=Message("no_build_here", why=error.why))
     build, gpu = resolved.build or "", worst_gpu(resolved, known)
     title = Message("environment_is", build=build)
     hit = Hit(HitKind.ENVIRONMENT, build, title, url=asking(ENVIRONMENT, build=build, hardware=gpu))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from packaging.version import Version
 
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.message import Message
+from knowngood.domain.message import Message, Quoted, joined
 
 LINUX, WINDOWS = "linux-x86_64", "windows-x86_64"
 PLATFORMS = (LINUX, "linux-aarch64", "macos-arm64", "macos-x86_64", WINDOWS)
@@ -76,8 +76,8 @@ def platform_words(platform: str) -> str:
     return " ".join([_SYSTEMS[system], *([machine.replace("_", "-")] if machine and platform != WINDOWS else [])])
 
 
-def why_not_tested(platforms: Mapping[str, str]) -> str:
-    """Why nothing here answers for an environment that states these platforms; empty where something may. A system
+def why_not_tested(platforms: Mapping[str, str]) -> Message | None:
+    """Why nothing here answers for an environment that states these platforms; None where something may. A system
     alone adds nothing to the same system with its machine.
     """
     exact = {
@@ -86,10 +86,12 @@ def why_not_tested(platforms: Mapping[str, str]) -> str:
         if not any(o.startswith(f"{platform}-") for o in platforms)
     }
     if len(exact) > 1:
-        each = " and ".join(f'{platform_words(platform)} ("{words}")' for platform, words in exact.items())
-        return f"cannot say: two platforms are stated, {each}"
+        stated = (
+            Message("platform_by", platform=platform_words(name), words=Quoted(words)) for name, words in exact.items()
+        )
+        return Message("two_platforms", each=joined("each", stated))
     other = next((platform for platform in exact if platform != LINUX), "")
-    return f"not tested: nothing here is measured on {platform_words(other)}" if other else ""
+    return Message("nothing_on_platform", platform=platform_words(other)) if other else None
 
 
 def backend_of(torch: Version) -> str:

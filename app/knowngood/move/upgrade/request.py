@@ -28,7 +28,7 @@ from knowngood.domain.issue_selectors import (
     watched_issues,
 )
 from knowngood.domain.measuring.planning import ENVIRONMENT_S
-from knowngood.domain.message import Message, clauses, quoted
+from knowngood.domain.message import Message, clauses, english, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.environments.wheels.refusals import refused_pairs
@@ -207,7 +207,7 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
     with about("platform"):
         platforms = {**platform_of_gpus(request.hardware), **parse_platform(request.platform)}
     if other := why_not_tested(platforms):
-        raise UntestedStart("from", other)
+        raise UntestedStart("from", english(other))
     try:
         is_named = request.python or any(pin.strip().casefold().startswith("python") for pin in request.pin)
         start = _with_python((find_build if is_named else find_build_or_wheel)(written, builds), request.python, builds)
