@@ -6,10 +6,10 @@ import pytest
 
 from knowngood.domain.errors import BadRequest, KnownGoodError
 from knowngood.domain.issue import Severity
-from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.watch_list import (
+from knowngood.domain.issue_selectors import (
     BadWatchList,
     UnknownWatchList,
+    Watch,
     WatchList,
     WatchListContent,
     checked,

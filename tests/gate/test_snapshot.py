@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.issue import Claim, Device, Packages, Requires, Severity
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, WatchList, WatchListContent
 from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
@@ -27,7 +27,6 @@ from knowngood.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_flaky,
 )
-from knowngood.domain.watch_list import WatchList, WatchListContent
 from knowngood.gate.request import GateRequest, rule
 from knowngood.store.knowledge.model import Knowledge
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot

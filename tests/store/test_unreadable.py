@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from knowngood.domain.access import Scope
-from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.watch_list import WatchListContent
+from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.share.exports.formats import Format
 from knowngood.store import unreadable
 from knowngood.store.engine import Engine, reading, unit_of_work

@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from knowngood.domain.access import Actor, NotAllowed
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Severity
-from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.watch_list import UnknownWatchList, WatchList, WatchListContent, WatchListTaken
+from knowngood.domain.issue_selectors import UnknownWatchList, Watch, WatchList, WatchListContent, WatchListTaken
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.queries import load_generation

@@ -22,7 +22,7 @@ from knowngood.domain.issue import (
     Workaround,
     digest,
 )
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, WatchList, WatchListContent
 from knowngood.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
@@ -35,7 +35,6 @@ from knowngood.domain.measuring.job import (
 from knowngood.domain.measuring.machine import Gpu, Machine
 from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
 from knowngood.domain.verdicts.outcome import Outcome, Raised, RunRecord
-from knowngood.domain.watch_list import WatchList, WatchListContent
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.jobs.event_recorder import record_event

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from knowngood.ask.phrases import CONDITIONS, PACKAGES, PURPOSES, SAID_BESIDE, HitKind
 from knowngood.domain.hardware_names import NamedHardware, hardware_meant, hardware_named
-from knowngood.domain.naming.threads import Projects, Thread, thread_named
+from knowngood.domain.threads import Projects, Thread, thread_named
 
 LONGEST = 2000  # characters that are read as one line
 

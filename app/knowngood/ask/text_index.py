@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from knowngood.ask.phrases import ELSEWHERE, SAID_EVERYWHERE, SAID_OTHERWISE
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
-from knowngood.domain.naming.edit_distance import edits
+from knowngood.domain.threads import edits
 
 Part = tuple[str, float]
 """A part of a text, and what its words weigh in `find`."""

@@ -6,9 +6,8 @@ from datetime import date
 from enum import StrEnum
 
 from knowngood.domain.issue import Severity
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import UnknownWatchList, Watch, WatchList, once, or_near
 from knowngood.domain.verdicts.verdict import NIGHTLY_STALE_AFTER, STALE_AFTER
-from knowngood.domain.watch_list import UnknownWatchList, WatchList, once, or_near
 
 
 class Effect(StrEnum):

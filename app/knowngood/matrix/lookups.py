@@ -8,8 +8,8 @@ from knowngood.domain.builds import build_names
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.domain.issue import Issue
-from knowngood.domain.naming.threads import ThreadIndex, thread_named
-from knowngood.domain.watch_list import WatchList
+from knowngood.domain.issue_selectors import WatchList
+from knowngood.domain.threads import ThreadIndex, thread_named
 from knowngood.store.engine import Session
 from knowngood.store.queries import (
     AttemptDetail,

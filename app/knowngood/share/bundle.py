@@ -31,11 +31,11 @@ from knowngood.domain.builds.build import parse_build_id
 from knowngood.domain.errors import BadBundle, BadRequest, StoreUnusable, UnknownBuild
 from knowngood.domain.hardware_classes import whole_class
 from knowngood.domain.issue import digest
+from knowngood.domain.issue_selectors import HARDWARE_FORM
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.verdicts.notes import Note
 from knowngood.domain.verdicts.voids import Void, checked_reason
-from knowngood.domain.watch_list import HARDWARE_FORM
 from knowngood.serialization.bounds import (
     LOG_LIMIT_BYTES,
     MOST_LINES,

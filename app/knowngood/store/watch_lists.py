@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from knowngood.domain.access import Actor, NotAllowed
 from knowngood.domain.errors import Unreadable
-from knowngood.domain.watch_list import (
+from knowngood.domain.issue_selectors import (
     UnknownWatchList,
     WatchList,
     WatchListContent,

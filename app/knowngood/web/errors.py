@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from knowngood.domain import issue_selectors
 from knowngood.domain.access import NotAllowed, NotSignedIn
 from knowngood.domain.errors import Busy, KnownGoodError, StoreUnusable, TextTooCostly, Unreadable
-from knowngood.domain.naming.threads import Thread
-from knowngood.domain.watch_list import UnknownWatchList, WatchListTaken
+from knowngood.domain.issue_selectors import UnknownWatchList, WatchListTaken
+from knowngood.domain.threads import Thread
 from knowngood.query.parser import BadQuery
 from knowngood.query.search_box import Marked, marked
 from knowngood.web.middleware.headers import HEADERS, REQUEST_ID, methods_at

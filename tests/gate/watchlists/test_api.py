@@ -7,8 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.access import Scope
-from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.watch_list import WatchListContent
+from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.store.audit_log import load_audit
 from knowngood.store.engine import Engine, reading
 from knowngood.web.urls import MATRIX

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, CONTROL, Issue, Packages, binding, environment_request, variants_of
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, WatchList, WatchListContent
 from knowngood.domain.measuring.planning import ArmKey, KnownAttempts
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, derive_cell
-from knowngood.domain.watch_list import WatchList, WatchListContent
 from knowngood.measure.scheduling.priority import (
     VALUES,
     PendingCell,

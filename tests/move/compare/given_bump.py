@@ -19,11 +19,10 @@ from datetime import timedelta
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Culprit, Device, Requires, Severity, Signature, SignatureKind, digest
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.domain.measuring.job import ArmFinished, ArmSpec, JobEnded, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
-from knowngood.domain.watch_list import WatchListContent
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.jobs.event_recorder import record_event

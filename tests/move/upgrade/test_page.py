@@ -13,10 +13,9 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.builds.build import Companion
 from knowngood.domain.issue import Packages, Requires
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.domain.message import english
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.domain.watch_list import WatchListContent
 from knowngood.move.pair import Group
 from knowngood.move.upgrade.candidates import Rating
 from knowngood.move.upgrade.reasons import UpgradeDecision

@@ -11,14 +11,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.builds.package_index import BuildCheck
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.domain.vocabulary import StatusLabel
-from knowngood.domain.watch_list import WatchListContent
 from knowngood.share.atom import title_of
 from knowngood.share.service import News
 from knowngood.store.engine import Engine, unit_of_work

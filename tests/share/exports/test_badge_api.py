@@ -9,9 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.access import Scope
-from knowngood.domain.issue_selectors import Watch
+from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.domain.watch_list import WatchListContent
 from knowngood.store.engine import Engine
 from knowngood.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE, NOON

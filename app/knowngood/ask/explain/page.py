@@ -18,7 +18,7 @@ from knowngood.ask.explain.service import explain_text
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message
-from knowngood.domain.naming.threads import USUAL
+from knowngood.domain.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, Verdict
 from knowngood.matrix.issues.workarounds import WorkaroundView, workarounds_of

@@ -17,7 +17,7 @@ from knowngood.ask.phrases import HitKind
 from knowngood.ask.reading import pasted
 from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API
 from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, cell_of, search, titled
-from knowngood.domain.naming.threads import USUAL
+from knowngood.domain.threads import USUAL
 from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import reading
 from knowngood.web.forms import Form

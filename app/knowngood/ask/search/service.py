@@ -21,7 +21,7 @@ from knowngood.domain.hardware_names import NamedHardware, class_named, hardware
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.message import NOTHING, Message
-from knowngood.domain.naming.threads import USUAL, Relation, Thread, ThreadIndex
+from knowngood.domain.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Columns, choose_columns, telling_class

@@ -11,8 +11,7 @@ from knowngood.cli.context import opened, opened_with_catalogue, operator
 from knowngood.cli.lazy import command, group
 from knowngood.cli.options import AS_JSON, ISSUES, PATH, SEVERITY, argument, names, text
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.issue_selectors import Watch, read_severity
-from knowngood.domain.watch_list import WatchListContent
+from knowngood.domain.issue_selectors import Watch, WatchListContent, read_severity
 from knowngood.gate.watchlists.schemas import WatchListBody, parse_watch_lists
 from knowngood.settings import read_settings
 from knowngood.store.engine import reading, unit_of_work

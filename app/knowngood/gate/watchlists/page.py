@@ -7,8 +7,7 @@ from fastapi import APIRouter, Response
 
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue
-from knowngood.domain.issue_selectors import names_of, watched_issues
-from knowngood.domain.watch_list import WatchList
+from knowngood.domain.issue_selectors import WatchList, names_of, watched_issues
 from knowngood.matrix.lookups import find_watch_list
 from knowngood.store.engine import Session
 from knowngood.store.queries import load_issues

@@ -15,8 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Severity
-from knowngood.domain.issue_selectors import Watch
-from knowngood.domain.watch_list import WatchListContent
+from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.gate.policy_file import POLICY_CHARACTERS, parse_policy
 from knowngood.serialization.toml_models import read_document
 from knowngood.web.json_body import Body, read_from

@@ -14,7 +14,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import with_isa_classes
 from knowngood.domain.issue import EnvironmentRequest, Issue, environment_request, is_asked_on
-from knowngood.domain.issue_selectors import is_all, meant_by, names_of, watched_issues
+from knowngood.domain.issue_selectors import WatchList, is_all, meant_by, names_of, watched_issues
 from knowngood.domain.measuring.job import PlannedArm
 from knowngood.domain.measuring.planning import (
     ENVIRONMENT_S,
@@ -27,7 +27,6 @@ from knowngood.domain.measuring.planning import (
 )
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, is_stale, stale_before
-from knowngood.domain.watch_list import WatchList
 
 
 class Why(StrEnum):

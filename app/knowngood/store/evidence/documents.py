@@ -9,9 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Look
+from knowngood.domain.issue_selectors import WatchListContent
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.verdict import FLAKY_WORDS, Cell, CellPlace, Verdict, is_flaky
-from knowngood.domain.watch_list import WatchListContent
 from knowngood.serialization import codec
 from knowngood.serialization.by_type import read_value
 from knowngood.store import unreadable

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from knowngood.domain.hardware_classes import whole_classes
 from knowngood.domain.issue import Issue
+from knowngood.domain.issue_selectors import WatchList
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
@@ -24,7 +25,6 @@ from knowngood.domain.verdicts.verdict import (
     is_flaky,
     with_findings_of,
 )
-from knowngood.domain.watch_list import WatchList
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.issue import Issue, SignatureKind
+from knowngood.domain.issue_selectors import WatchList
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, is_flaky
-from knowngood.domain.watch_list import WatchList
 from knowngood.serialization.by_type import read_value
 from knowngood.store.knowledge.model import Knowledge, LazyCells, Recorded, recorded_together
 
