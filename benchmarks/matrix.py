@@ -23,9 +23,9 @@ from knowngood.domain.access import Actor
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.domain.measuring.job import Attempt
-from knowngood.domain.verdicts.notes import NoteKind, standing_void
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.domain.verdicts.voids import NoteKind, standing_void
 from knowngood.share.bundle import BundleHeader, write_bundle
 from knowngood.share.store import take_in_bundle
 from knowngood.store.catalogue import save_catalogue

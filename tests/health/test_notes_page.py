@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.access import Scope
-from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.voids import NoteKind
 from knowngood.store.engine import Engine
 from knowngood.web.urls import cell_address, notes_address
 from tests.fixtures.databases import StoreWith

@@ -18,9 +18,9 @@ from knowngood.domain.issue import Issue, digest
 from knowngood.domain.measuring.job import EnvironmentReady
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.measuring.planning import PlanRequest, plan_jobs
-from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.domain.verdicts.voids import NoteKind
 from knowngood.store import queries
 from knowngood.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.store.evidence import notes as evidence_notes

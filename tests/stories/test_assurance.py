@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 
 from knowngood.domain.access import Actor
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import Basis, CellKey, Verdict
+from knowngood.domain.verdicts.voids import NoteKind
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.health.quality import Quality
 from knowngood.matrix.evidence.service import how_known

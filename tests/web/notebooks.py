@@ -16,9 +16,9 @@ from knowngood.domain.issue import Issue, digest
 from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.domain.measuring.job import ArmFinished, ArmSpec, EnvironmentReady, JobEnded, JobSpec, JobStarted
 from knowngood.domain.measuring.machine import LONGEST_WORD, Machine
-from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.domain.verdicts.voids import NoteKind
 from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.evidence.notes import add_note
 from knowngood.store.jobs.event_recorder import record_event

@@ -13,9 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from knowngood.domain.access import Actor, Scope
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.worker_stats import Window
-from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.verdict import CellKey, Verdict
-from knowngood.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, Void, VoidSpan
+from knowngood.domain.verdicts.voids import LONGEST_REASON, Clock, Note, NoteKind, UnknownVoid, Void, VoidSpan
 from knowngood.health.coverage import Coverage, Hygiene, coverage_of, hygiene_of, load_waiting
 from knowngood.health.fleet import Workers, load_workers
 from knowngood.health.quality import Quality, load_quality

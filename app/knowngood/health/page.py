@@ -22,7 +22,7 @@ from knowngood.domain.measuring.worker_stats import Window
 from knowngood.domain.verdicts.inference import AGREEMENT
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import fold, rows_of, stale_cells
-from knowngood.domain.verdicts.notes import NoteKind, standing_void
+from knowngood.domain.verdicts.voids import NoteKind, standing_void
 from knowngood.health.coverage import ClassCoverage, coverage_of, hygiene_of, load_waiting
 from knowngood.health.fleet import Workers, load_workers
 from knowngood.health.quality import load_quality

@@ -34,8 +34,7 @@ from knowngood.domain.issue import digest
 from knowngood.domain.issue_selectors import HARDWARE_FORM
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
-from knowngood.domain.verdicts.notes import Note
-from knowngood.domain.verdicts.voids import Void, checked_reason
+from knowngood.domain.verdicts.voids import Note, Void, checked_reason
 from knowngood.serialization.bounds import (
     LOG_LIMIT_BYTES,
     MOST_LINES,

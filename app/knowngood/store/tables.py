@@ -13,8 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
-from knowngood.domain.verdicts.notes import NoteKind
-from knowngood.domain.verdicts.voids import Clock
+from knowngood.domain.verdicts.voids import Clock, NoteKind
 from knowngood.store import unreadable
 from knowngood.store.records import ArmState, JobState
 

@@ -15,10 +15,10 @@ from starlette.testclient import TestClient
 from knowngood.domain.access import Actor
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.matrix import Column
-from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect
 from knowngood.domain.verdicts.verdict import CellKey
+from knowngood.domain.verdicts.voids import NoteKind
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.matrix.overview.page import Row
 from knowngood.matrix.overview.totals import bars_of, counted

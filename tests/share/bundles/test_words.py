@@ -8,9 +8,8 @@ import pytest
 
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadBundle
-from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.verdict import CellKey, Verdict
-from knowngood.domain.verdicts.voids import Void, VoidSpan
+from knowngood.domain.verdicts.voids import Note, NoteKind, Void, VoidSpan
 from knowngood.share import bundle as bundles_format
 from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.engine import Engine, connect, reading, unit_of_work

@@ -10,9 +10,9 @@ from knowngood.domain.access import Actor
 from knowngood.domain.builds.package_index import BuildCheck
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
-from knowngood.domain.verdicts.notes import NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.voids import NoteKind
 from knowngood.share.store import export_bundle, take_in_bundle
 from knowngood.store.catalogue import save_catalogue
 from knowngood.store.engine import Engine, connect, reading, unit_of_work

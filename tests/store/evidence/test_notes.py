@@ -5,9 +5,9 @@ import pytest
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.notes import Note, NoteKind
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.voids import Note, NoteKind
 from knowngood.store import queries
 from knowngood.store.audit_log import load_audit
 from knowngood.store.catalogue import save_catalogue

@@ -4,11 +4,14 @@ A void is a rule that stands until it is ended: what it covers does not count, w
 later, so that sending the same results once more brings nothing back.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.message import Message, Quoted
+from knowngood.domain.verdicts.verdict import Cell, OfCell, Verdict, WorkaroundFinding, WorkaroundVerdict
 
 LONGEST_REASON = 1000
 
@@ -80,3 +83,43 @@ def checked_span(span: VoidSpan, now: datetime) -> VoidSpan:
             "the token"
         )
     return span
+
+
+# -- Notes of people on a cell: beside the evidence, never instead of it -----------------------------------------------
+
+
+class NoteKind(StrEnum):
+    """`void` makes a cell read inconclusive until `restore`; the other two change nothing but what people read."""
+
+    ANNOTATE = "annotate"
+    DISPUTE = "dispute"
+    VOID = "void"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True)
+class Note(OfCell):
+    """A person's note on the cell (issue, build, hardware); `reason` is in the person's own words."""
+
+    kind: NoteKind
+    reason: str
+    actor: str
+    at: datetime
+
+
+def standing_void(notes: Iterable[Note]) -> Note | None:
+    """The note that voids the cell now; `notes` stand in the order they were written in."""
+    changes = [note for note in notes if note.kind in {NoteKind.VOID, NoteKind.RESTORE}]
+    return changes[-1] if changes and changes[-1].kind is NoteKind.VOID else None
+
+
+def voided(cell: Cell, note: Note) -> Cell:
+    """The cell as it reads while `note` voids it: no verdict of it or of a workaround is to be relied on.
+
+    Its evidence, attempts and variants stay: what was seen was seen.
+    """
+    reason = Message("voided", name=note.actor, reason=Quoted(note.reason))
+    unverified = {
+        name: WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, Message("cell_voided")) for name in cell.workarounds
+    }
+    return replace(cell, verdict=Verdict.INCONCLUSIVE, reason=reason, workarounds=unverified)

@@ -13,8 +13,8 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.hardware_classes import isa_classes, whole_class
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.notes import Note, NoteKind, standing_void, voided
 from knowngood.domain.verdicts.verdict import Cell, CellKey, Judged, derive_cell, judge, over_isas
+from knowngood.domain.verdicts.voids import Note, NoteKind, standing_void, voided
 from knowngood.serialization import codec
 from knowngood.store import statements, unreadable
 from knowngood.store.counters import attempt_counter, count

@@ -7,9 +7,8 @@ import sqlalchemy as sa
 
 from knowngood.domain.access import Actor
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.verdicts.notes import Note, NoteKind, standing_void
 from knowngood.domain.verdicts.verdict import CellKey
-from knowngood.domain.verdicts.voids import checked_reason
+from knowngood.domain.verdicts.voids import Note, NoteKind, checked_reason, standing_void
 from knowngood.store import audit_log
 from knowngood.store.engine import Session
 from knowngood.store.evidence.cells import announce, load_notes, rederive, touch
