@@ -22,7 +22,7 @@ from packaging.utils import BuildTag, parse_wheel_filename
 from packaging.version import Version
 
 from knowngood.ask.explain.exports import FILE, HEAD, abi_of, demangle, hash_of, is_covered, name_under
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood_workers.provision.index_config import read_index
 from knowngood_workers.provision.simple_index import SimpleIndex
 

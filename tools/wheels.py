@@ -17,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood.domain.grouping import grouped
 from knowngood.environments.wheels.table import FILE, UNREAD
 from knowngood_workers.provision.index_config import read_index

@@ -12,7 +12,7 @@ from html import escape
 from typing import cast
 from xml.etree import ElementTree as ET
 
-from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.packages import BuildCheck
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import Message, clauses, english, joined
 from knowngood.domain.verdicts.changes import Cause, CellTurn, Change, CureNews, CureTurn

@@ -23,7 +23,7 @@ from knowngood.ask.explain.exports import (
     shipped_exports,
     tell_exports,
 )
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood.domain.message import english
 from knowngood.environments.wheels.table import shipped_wheels
 from tests.ask.explain.test_messages import MESSAGES

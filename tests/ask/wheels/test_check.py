@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from knowngood.ask.wheels.rules import check_build, listing_of
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood.store.engine import connect, reading
 from knowngood.store.evidence.changes import load_checks
 from tests.commands.given import Call

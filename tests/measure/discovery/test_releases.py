@@ -7,7 +7,7 @@ import pytest
 from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood.measure.discovery.releases import (
     BuildProposal,
     Release,

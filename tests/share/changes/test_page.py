@@ -10,7 +10,7 @@ import feedparser
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.packages import BuildCheck
 from knowngood.domain.issue_selectors import Watch, WatchListContent
 from knowngood.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.domain.measuring.planning import PlanRequest

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.domain.access import Actor
-from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.packages import BuildCheck
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
 from knowngood.domain.verdicts.outcome import Outcome

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood.domain.errors import IndexUnusable
 from knowngood_workers.provision.index_config import Index
 from knowngood_workers.provision.simple_index import SimpleIndex, UnreadableWheel, printable

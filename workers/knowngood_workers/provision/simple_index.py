@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit, urlunspli
 
 from packaging.utils import canonicalize_name
 
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood.domain.errors import IndexUnusable, KnownGoodError
 from knowngood_workers.provision.index_config import Index, open_url
 

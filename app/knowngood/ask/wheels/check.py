@@ -12,7 +12,7 @@ from knowngood.ask.wheels.rules import DEFAULT_ORIGIN, check_build, listing_of
 from knowngood.cli.context import opened
 from knowngood.cli.knowledge import has_store
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.packages import BuildCheck
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import IndexUnusable
 from knowngood.domain.grouping import grouped

@@ -13,7 +13,7 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import known_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_JSON, argument, flag, option, text
-from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.packages import BuildCheck
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import english

@@ -8,7 +8,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.builds.package_index import BuildCheck, IndexFile
+from knowngood.domain.builds.packages import BuildCheck, IndexFile
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.grouping import grouped
 from knowngood.environments.wheels.table import WheelRelease

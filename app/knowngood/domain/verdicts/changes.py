@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from knowngood.domain.builds.build import parse_build_id
-from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.packages import BuildCheck
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.verdict import HELPING, OfCell, Verdict, WorkaroundVerdict
 

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.ask.wheels.rules import wheels_in
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, minor_of
-from knowngood.domain.builds.package_index import IndexFile
+from knowngood.domain.builds.packages import IndexFile
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.grouping import grouped
 from knowngood.domain.verdicts.history import is_release

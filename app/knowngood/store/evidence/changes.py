@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from knowngood.domain.builds.package_index import BuildCheck
+from knowngood.domain.builds.packages import BuildCheck
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import whole_class, with_isa_classes
