@@ -1,10 +1,15 @@
-"""Packages installed beside the running interpreter. torch is not imported, so that asking costs milliseconds."""
+"""Packages installed beside the running interpreter, and the hardware classes of this machine.
+
+torch is not imported, so that asking costs milliseconds.
+"""
 
 import json
+import os
 import platform
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,7 @@ from packaging.utils import canonicalize_name
 from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.builds.platforms import platform_of
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.hardware_classes import cpu_class, cuda_class
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
 
 # The folder's name says what METADATA says, for a tenth of the time (118 packages: 150 ms and 15 ms; 2026-11-21).
@@ -69,3 +75,25 @@ def freeze(python: str = "") -> dict[str, Any]:
     lines = [f"{pin.name} @ {pin.origin}" if pin.origin else f"{pin.name}=={pin.version}" for pin in stated.pins]
     file = {"name": "pip-freeze.txt", "content": "\n".join([*lines, ""])}
     return {"environment": file, "python": stated.python, "platform": next(iter(stated.platforms))}
+
+
+# -- The hardware classes of this machine, as this process may use them: read from NVML, and never from CUDA ----------
+
+_DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
+"""Where no such file is there is no driver, and the bindings, which take longer than the answer, are not imported."""
+
+
+@cache
+def hardware_here() -> tuple[str, ...]:
+    """The classes of the visible GPUs, then the CPU class; none where there is a driver and not its bindings
+    (`nvidia-ml-py`): nobody knows then, and whoever asks lets every measured class count.
+    """
+    cpu = cpu_class(os.uname().machine if sys.platform == "linux" else sys.platform)
+    if not any(map(os.path.exists, _DRIVER)):
+        return (cpu,)
+    try:
+        from knowngood_workers.host.nvml import visible_capabilities
+
+        return (*dict.fromkeys(map(cuda_class, visible_capabilities())), cpu)
+    except ImportError:
+        return ()

@@ -31,8 +31,7 @@ from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
-from knowngood.environments.installed import state_here
-from knowngood.environments.running_hardware import hardware_here
+from knowngood.environments.installed import hardware_here, state_here
 from knowngood.gate.asking import environment_of, is_stated
 from knowngood.gate.renderers.json import dumped
 from knowngood.gate.request import GateRequest, read_request

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Literal
 
 from knowngood.domain.errors import BadRequest
-from knowngood.environments.running_hardware import hardware_here
+from knowngood.environments.installed import hardware_here
 from knowngood.gate.in_code.finding import (
     Finding,
     NotKnownGood,

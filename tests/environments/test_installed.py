@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from knowngood.domain.hardware_classes import cpu_class
-from knowngood.environments import running_hardware
-from knowngood.environments.running_hardware import hardware_here
+from knowngood.environments import installed
+from knowngood.environments.installed import hardware_here
 from tests.workers.toy_driver import ToyDevice, install
 
 CPU = cpu_class(os.uname().machine)
@@ -19,7 +19,7 @@ CPU = cpu_class(os.uname().machine)
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file that a driver would leave; it is not there yet."""
     file = tmp_path / "version"
-    monkeypatch.setattr(running_hardware, "_DRIVER", (str(file),))
+    monkeypatch.setattr(installed, "_DRIVER", (str(file),))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     hardware_here.cache_clear()
     yield file
