@@ -11,8 +11,7 @@ from knowngood.domain.builds.platforms import LINUX, PLATFORMS
 from knowngood.domain.message import english
 from knowngood.environments.resolve import index_of_variant, variant_of
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, read_requirement
-from knowngood.environments.wheels.claims import shipped_claims, variants_of
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import shipped_claims, shipped_wheels, variants_of
 from tests.commands.given import Call
 from tests.web.soundness import faults
 

@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 from knowngood.domain.builds.release_age import ReleaseAge
 from knowngood.domain.measuring.planning import PlanRequest
 from knowngood.domain.message import english
-from knowngood.environments.wheels.claims import shipped_claims
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import shipped_claims, shipped_wheels
 from knowngood.move.releases.install import install_facts
 from knowngood.move.releases.rules import ReleaseAdvice, ReleaseLine, ReleaseStanding, advise
 from knowngood.store.engine import Engine

@@ -12,8 +12,7 @@ from knowngood.ask.wheels.facts import Facts, facts_of
 from knowngood.ask.wheels.machine import on_machine, read_machine
 from knowngood.domain.errors import BadRequest
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel
-from knowngood.environments.wheels.claims import shipped_claims
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import shipped_claims, shipped_wheels
 from knowngood.matrix.overview.selection import Words
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.request_context import Context, RequestContext

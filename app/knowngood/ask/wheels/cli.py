@@ -19,8 +19,7 @@ from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import english
 from knowngood.environments.resolve import index_of_variant
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
-from knowngood.environments.wheels.claims import shipped_claims
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import shipped_claims, shipped_wheels
 from knowngood.gate.renderers.json import as_json as write_value
 
 _BACKENDS = index_of_variant("")

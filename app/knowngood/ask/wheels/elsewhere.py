@@ -14,8 +14,7 @@ from knowngood.domain.builds.platforms import BACKENDS, LINUX
 from knowngood.domain.message import Message
 from knowngood.environments.resolve import index_of_variant
 from knowngood.environments.wheels.answer import WheelAnswer, WheelChange
-from knowngood.environments.wheels.claims import WheelClaim, variants_of
-from knowngood.environments.wheels.table import WheelTable
+from knowngood.environments.wheels.table import WheelClaim, WheelTable, variants_of
 
 _CUDA = re.compile(r"cu(\d\d)(\d)")
 

@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 from knowngood.domain.builds.architectures import OLDEST_DRIVER, WheelCode
 from knowngood.domain.hardware_names import gpu_capabilities
 from knowngood.domain.verdicts.known import Known
-from knowngood.environments.wheels.claims import WheelClaim, shipped_claims
-from knowngood.environments.wheels.table import UNREAD, wheels_of
+from knowngood.environments.wheels.table import UNREAD, WheelClaim, shipped_claims, wheels_of
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from knowngood.domain.hardware_names import hardware_named
 from knowngood.domain.message import Message, clauses
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.answer import WheelAnswer, WheelChange
-from knowngood.environments.wheels.claims import WheelClaim
-from knowngood.environments.wheels.table import WheelRelease, WheelTable
+from knowngood.environments.wheels.table import WheelClaim, WheelRelease, WheelTable
 from knowngood.move.upgrade.constraints import read_driver
 
 _CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")

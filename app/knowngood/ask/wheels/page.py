@@ -7,8 +7,7 @@ from fastapi import APIRouter, Query, Response
 from knowngood.ask.wheels.api import WheelsQuery
 from knowngood.domain.builds.platforms import PLATFORMS, platform_words
 from knowngood.environments.wheels.answer import pythons_in_words
-from knowngood.environments.wheels.claims import shipped_claims
-from knowngood.environments.wheels.table import PYTHONS, shipped_wheels
+from knowngood.environments.wheels.table import PYTHONS, shipped_claims, shipped_wheels
 from knowngood.web.request_context import Context
 from knowngood.web.urls import API, asking
 

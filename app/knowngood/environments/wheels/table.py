@@ -1,10 +1,12 @@
 """The wheels of the public index, as they were when this release was made: which Pythons and platforms each is for, and
-which packages it asks for.
+which packages it asks for. Of wheels that the public index does not have, PyTorch's own and those on other packages'
+release pages, none was read: each is a claim of its sources (`repros/wheel-claims.toml`), and shown as one.
 
 Source: `repros/wheels.tsv`, which `tools/wheels.py` writes from the index. Tags are read by PEP 425 and PEP 600.
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -19,6 +21,7 @@ from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.builds.platforms import PLATFORMS
 from knowngood.domain.errors import BadSnapshot
 from knowngood.domain.verdicts.known import Known
+from knowngood.serialization.by_type import read_value
 
 PYTHONS = (*(f"3.{minor}" for minor in range(7, 16)), "3.13t", "3.14t", "3.15t")
 """The Pythons that people ask about; those with a t have no GIL."""
@@ -191,3 +194,37 @@ def _glibc(tag: str) -> tuple[int, int] | None:
     if perennial:
         return int(perennial[1]), int(perennial[2])
     return next((oldest for name, oldest in _GLIBC.items() if tag.startswith(f"{name}_")), None)
+
+
+# -- Claims of where other wheels are ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WheelClaim:
+    """Of torch: `variants` (`cu128`, oldest first) that its own index has for releases `torch` on `platforms`. Of
+    another package: `page` and `command` of its wheels, which sources say there are for the minor releases `torch`.
+    """
+
+    package: str
+    torch: tuple[str, ...]
+    sources: tuple[str, ...]
+    read_on: date
+    variants: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+    page: str = ""
+    command: str = ""
+
+    def lists(self, release: str, platform: str) -> bool:
+        """Whether it is of torch, and says which variants a release has on a platform."""
+        return self.package == "torch" and release in self.torch and platform in self.platforms
+
+
+@cache
+def shipped_claims() -> tuple[WheelClaim, ...]:
+    tables = tomllib.loads((SHIPPED / "wheel-claims.toml").read_text(encoding="utf-8"))["claim"]
+    return tuple(read_value(WheelClaim, table) for table in tables)
+
+
+def variants_of(release: str, platform: str, claims: Iterable[WheelClaim]) -> tuple[str, ...]:
+    """All variants that sources list for a release of torch on a platform."""
+    return tuple(variant for claim in claims if claim.lists(release, platform) for variant in claim.variants)

@@ -11,9 +11,8 @@ from knowngood.domain.hardware_names import hardware_named
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.answer import pythons_in_words
-from knowngood.environments.wheels.claims import WheelClaim
 from knowngood.environments.wheels.refusals import packages_beside
-from knowngood.environments.wheels.table import WheelRelease, WheelTable, minor_number
+from knowngood.environments.wheels.table import WheelClaim, WheelRelease, WheelTable, minor_number
 from knowngood.serialization.message_field import MessageField
 
 InstallFacts = Mapping[str, tuple[MessageField, ...]]

@@ -24,8 +24,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, families_of, helped_elsewhere
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Cell
-from knowngood.environments.wheels.claims import WheelClaim
-from knowngood.environments.wheels.table import WheelTable
+from knowngood.environments.wheels.table import WheelClaim, WheelTable
 from knowngood.gate.renderers.common import code_of
 from knowngood.move.compare.comparison import Comparison, compare
 from knowngood.move.pair import Group, IssuePair

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.known import Known
-from knowngood.environments.wheels.claims import shipped_claims
-from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.environments.wheels.table import shipped_claims, shipped_wheels
 from knowngood.matrix.lookups import find_build
 from knowngood.matrix.overview.selection import known_classes
 from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine, judge_release
