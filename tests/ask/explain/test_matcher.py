@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from knowngood.ask.explain.advice import tried_workarounds
-from knowngood.ask.explain.answer import Explanation, Strength, Why
+from knowngood.ask.explain.answer import Explanation, Strength, Why, tried_workarounds
 from knowngood.ask.explain.matcher import complete, make_failure_library, places_in, recognise
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status

@@ -12,8 +12,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import inspect
 from sqlalchemy import text as sql
 
-from knowngood.ask.explain.advice import command_of
-from knowngood.ask.explain.answer import Match, Strength
+from knowngood.ask.explain.answer import Match, Strength, command_of
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import Message, english
 from knowngood.matrix.issues.workarounds import WorkaroundView

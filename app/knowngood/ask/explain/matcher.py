@@ -15,7 +15,6 @@ from enum import StrEnum
 
 from packaging.version import InvalidVersion
 
-from knowngood.ask.explain.advice import advise
 from knowngood.ask.explain.answer import (
     LONGEST_SHOWN,
     Explanation,
@@ -25,6 +24,7 @@ from knowngood.ask.explain.answer import (
     PastedLine,
     Strength,
     Why,
+    advise,
     match_of,
     near_issue,
 )

@@ -11,8 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from knowngood.ask.explain.advice import advise, command_of
-from knowngood.ask.explain.answer import Explanation, Match, Strength, Why, match_of, near_issue
+from knowngood.ask.explain.answer import Explanation, Match, Strength, Why, advise, command_of, match_of, near_issue
 from knowngood.ask.explain.messages import shipped_messages
 from knowngood.ask.explain.service import explain_text
 from knowngood.domain.issue import Issue
