@@ -15,7 +15,7 @@ from math import log
 
 from packaging.utils import canonicalize_name
 
-from knowngood.ask.phrases import ELSEWHERE, SAID_EVERYWHERE, SAID_OTHERWISE
+from knowngood.ask.reading import ELSEWHERE, SAID_EVERYWHERE, SAID_OTHERWISE
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue
 from knowngood.domain.threads import edits

@@ -8,8 +8,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from knowngood.ask.phrases import HitKind
-from knowngood.ask.reading import pasted
+from knowngood.ask.reading import HitKind, pasted
 from knowngood.domain.hardware_names import class_named
 from tests.commands.given import Call
 from tests.web.asking import values_of

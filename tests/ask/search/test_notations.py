@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.ask.lookup.text import query_of
-from knowngood.ask.phrases import HitKind
+from knowngood.ask.reading import HitKind
 from knowngood.ask.search.service import SearchIndex, search
 from knowngood.cli.choice import select
 from knowngood.domain.issue import Signature, SignatureKind

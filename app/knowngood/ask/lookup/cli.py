@@ -8,7 +8,7 @@ from typing import Any
 
 from knowngood.ask.lookup.service import IssueAnswer, answer_environment, answer_issue
 from knowngood.ask.lookup.text import environment_text, issue_text, query_of, search_text
-from knowngood.ask.phrases import HitKind
+from knowngood.ask.reading import HitKind
 from knowngood.ask.search.service import SearchAnswer, SearchIndex, search
 from knowngood.cli.choice import issues_of, select
 from knowngood.cli.exit_codes import Exit

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import parse_qsl, urlsplit
 
 from knowngood.ask.lookup.service import EnvironmentAnswer, IssueAnswer, has_workaround
-from knowngood.ask.phrases import HitKind
+from knowngood.ask.reading import HitKind
 from knowngood.ask.search.service import Hit, SearchAnswer
 from knowngood.cli.encoding import SCREEN
 from knowngood.domain.issue import Issue, Link

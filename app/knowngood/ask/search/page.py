@@ -13,8 +13,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 
 from knowngood.ask.explain.page import answer_paste
-from knowngood.ask.phrases import HitKind
-from knowngood.ask.reading import pasted
+from knowngood.ask.reading import HitKind, pasted
 from knowngood.ask.search.api import LONGEST_TEXT, SEARCH_API
 from knowngood.ask.search.service import MOST_HITS, SearchAnswer, SearchIndexes, cell_of, search, titled
 from knowngood.domain.threads import USUAL

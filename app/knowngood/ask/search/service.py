@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import ClassVar
 
-from knowngood.ask.phrases import HitKind
-from knowngood.ask.reading import Names, Reading, component_key, one_line, pasted, plain, read
+from knowngood.ask.reading import HitKind, Names, Reading, component_key, one_line, pasted, plain, read
 from knowngood.ask.signature_search import SearchBudget
 from knowngood.ask.text_index import Findings, TextIndex, parts_of, terms_of
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
