@@ -8,7 +8,7 @@ import pytest
 
 from knowngood.ask.explain.answer import Explanation, Strength, Why, tried_workarounds
 from knowngood.ask.explain.matcher import complete, make_failure_library, places_in, recognise
-from knowngood.ask.signature_search import SearchBudget
+from knowngood.ask.text_index import SearchBudget
 from knowngood.domain.issue import Arm, Device, Issue, Requires, Signature, SignatureKind, Status
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.known import Known

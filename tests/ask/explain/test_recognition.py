@@ -22,7 +22,7 @@ from knowngood.ask.explain.matcher import (
     make_failure_library,
     recognise,
 )
-from knowngood.ask.signature_search import SearchBudget
+from knowngood.ask.text_index import SearchBudget
 from knowngood.catalogue_digest import shipped_evidence
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue

@@ -13,7 +13,7 @@ import pytest
 
 from knowngood.ask.explain.answer import Explanation
 from knowngood.ask.explain.matcher import complete, make_failure_library, recognise
-from knowngood.ask.signature_search import SearchBudget
+from knowngood.ask.text_index import SearchBudget
 from knowngood.cli.knowledge import ground_here
 from tests.ask.explain.test_recognition import ONE_FAULT
 

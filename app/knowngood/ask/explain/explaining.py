@@ -5,7 +5,7 @@ import time
 from knowngood import foreign_text
 from knowngood.ask.explain.answer import Explanation
 from knowngood.ask.explain.matcher import FailureLibrary, complete, recognise
-from knowngood.ask.signature_search import SearchBudget
+from knowngood.ask.text_index import SearchBudget
 from knowngood.store.knowledge.model import Knowledge
 
 _SEARCHES_S = 1.2

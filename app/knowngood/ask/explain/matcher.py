@@ -29,8 +29,7 @@ from knowngood.ask.explain.answer import (
     near_issue,
 )
 from knowngood.ask.explain.messages import KnownMessage, find_messages, meanings_of, shipped_messages
-from knowngood.ask.signature_search import SearchBudget
-from knowngood.ask.text_index import Part, TextIndex, words_of
+from knowngood.ask.text_index import Part, SearchBudget, TextIndex, words_of
 from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
 from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within

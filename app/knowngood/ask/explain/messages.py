@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.ask.explain.answer import LONGEST_SHOWN, Meaning, Strength
 from knowngood.ask.explain.exports import exports_of, is_torchs, nearest_release, tell_exports
-from knowngood.ask.signature_search import SearchBudget
+from knowngood.ask.text_index import SearchBudget
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.environments.log_cleaning import VersionMention
 from knowngood.serialization.by_type import read_value

@@ -12,8 +12,7 @@ from difflib import get_close_matches
 from typing import ClassVar
 
 from knowngood.ask.reading import HitKind, Names, Reading, component_key, one_line, pasted, plain, read
-from knowngood.ask.signature_search import SearchBudget
-from knowngood.ask.text_index import Findings, TextIndex, parts_of, terms_of
+from knowngood.ask.text_index import Findings, SearchBudget, TextIndex, parts_of, terms_of
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import NamedHardware, class_named, hardware_named
