@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from knowngood.domain.measuring.time_left import JobAt, Key, seconds_left
+from knowngood.domain.measuring.worker_stats import JobAt, Key, seconds_left
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import EnvironmentRequest, Issue, environment_request
-from knowngood.domain.measuring.time_left import JobAt, Key, seconds_left
+from knowngood.domain.measuring.worker_stats import JobAt, Key, seconds_left
 from knowngood.store.engine import Session
 from knowngood.store.evidence import attempt_codec
 from knowngood.store.knowledge.model import Recorded
