@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from knowngood.catalogue.issue_rules import document_findings
-from knowngood.catalogue.lenient_reader import outline_of
+from knowngood.catalogue.issue_rules import document_findings, outline_of
 from knowngood.catalogue.models import (
     IssueFile,
     RequiresTable,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from knowngood.catalogue.lenient_reader import Outline
+from knowngood.catalogue.issue_rules import Outline
 from knowngood.catalogue.script_analysis import (
     OPENING,
     Function,

@@ -14,8 +14,7 @@ from typing import Any
 
 import regex
 
-from knowngood.catalogue.issue_rules import host_failures
-from knowngood.catalogue.lenient_reader import Outline, outline_of, tables
+from knowngood.catalogue.issue_rules import Outline, host_failures, outline_of, tables
 from knowngood.catalogue.script_analysis import UnreadableScriptError, parse_script
 from knowngood.catalogue.text_files import CatalogueProblems, FileProblem, Toml, read_text, read_toml
 from knowngood.catalogue.warnings.codes import WarningCode, in_words

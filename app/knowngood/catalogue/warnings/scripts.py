@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 import regex
 
-from knowngood.catalogue.lenient_reader import Outline
+from knowngood.catalogue.issue_rules import Outline
 from knowngood.catalogue.script_analysis import Function, Script, last_name, own_nodes, reached_from
 from knowngood.catalogue.warnings.codes import WarningCode, in_words
 from knowngood.domain.issue import BASELINE, CONTROL, SignatureKind
