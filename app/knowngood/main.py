@@ -17,8 +17,8 @@ TABLE = {
     "Ask": {
         "env": ("knowngood.ask.lookup.cli", "Say what an environment is, and what fails there."),
         "issue": ("knowngood.ask.lookup.cli", "Say where one issue fails, where it is fixed, and what helps."),
-        "explain": ("knowngood.ask.explain.cli", "Say which issue a pasted failure is, and what helps."),
-        "wheels": ("knowngood.ask.wheels.cli", "Say whether there is a wheel, and what to change if not."),
+        "explain": ("knowngood.ask.explain.cli", "Say which issue a traceback or log shows, and what helps."),
+        "wheels": ("knowngood.ask.wheels.cli", "Say whether there is a wheel, for which GPU and driver."),
         "find": ("knowngood.ask.lookup.cli", "Find issues, builds and hardware by name or by words."),
         "matrix": ("knowngood.matrix.overview.cli", "Print all results as a table."),
         "status": ("knowngood.commands.status", "Say where answers come from here, and how fresh they are."),
@@ -57,12 +57,12 @@ TABLE = {
     },
     "Catalogue": {
         "check": ("knowngood.commands.catalogue", "Validate the whole catalogue at once."),
-        "new-issue": ("knowngood.commands.catalogue", "Scaffold an issue."),
+        "new-issue": ("knowngood.commands.catalogue", "Scaffold an issue of your own."),
         "discover": ("knowngood.measure.discovery.cli", "Look for new releases of torch and Triton."),
         "hygiene": ("knowngood.health.cli", "List where upstream and the measurements disagree."),
     },
     "Upkeep": {
-        "tend": ("knowngood.measure.tend", "Do what is due every day: look, measure, publish."),
+        "tend": ("knowngood.measure.tend", "Do the daily upkeep: look, measure, publish."),
         "migrate": ("knowngood.commands.maintain", "Bring the database to this release's tables."),
         "prune": ("knowngood.commands.maintain", "Remove old evidence that no longer counts."),
         "reclassify": ("knowngood.commands.maintain", "Derive every verdict again from stored evidence."),

@@ -114,7 +114,7 @@ ENVIRONMENTS = {
     "ROCm collected": (collected(torch="2.8.0+rocm6.4", cuda="N/A", more=ROCM), OTHER),
     "ROCm collected, no local part": (
         collected(torch="2.8.0", cuda="N/A", more=ROCM),
-        'stands beside "ROCM used to build PyTorch: 6.4.43482"',
+        'is listed with "ROCM used to build PyTorch: 6.4.43482"',
     ),
     "a wheel for XPU": ("torch==2.8.0+xpu\n", OTHER),
     "an index of XPU": (f"{INDEX} {WHL}/xpu\ntorch==2.8.0\n", OTHER),

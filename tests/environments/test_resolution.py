@@ -19,7 +19,7 @@ WHEELS = [
     make_wheel("old", "1.0", requires=("torch==2.8.0",)),
     make_wheel("gone", "1.0", requires=("torch==1.0",)),
 ]
-NOT_NEWEST = "uv takes torch {} beside these packages, not 2.11.0, and says nothing of it: "
+NOT_NEWEST = "uv takes torch {} with these packages, not 2.11.0, without saying why: "
 HELD = NOT_NEWEST.format("2.9.1") + "held{} asks for torch<2.10"
 
 
@@ -45,7 +45,7 @@ def ask(folder: Path, registry: Registry, text: str, *command: str) -> Completed
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("free==1.0\ntorch\n", "uv takes torch 2.11.0 beside these packages, the newest there is"),
+        ("free==1.0\ntorch\n", "uv takes torch 2.11.0 with these packages, the newest there is"),
         ("held==1.0\ntorch\n", HELD.format(" 1.0")),
         ("held\nfree\n", HELD.format("")),
         ("above==1.0\nfree==1.0\n", HELD.format("")),

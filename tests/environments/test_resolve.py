@@ -120,7 +120,7 @@ def test_a_bare_version_is_the_build_that_its_index_or_its_cuda_libraries_say(
     [
         (stated("2.6.0"), "without its CUDA variant; taken as the default index's 2.6.0+cu124"),
         (stated("2.6.0", index="https://nexus.example/simple"), "https://nexus.example/simple may hold other wheels"),
-        (stated("2.6.0+cu124", runtime("12.6.77")), "nvidia-cuda-runtime-cu12 12.6.77 stands beside"),
+        (stated("2.6.0+cu124", runtime("12.6.77")), "nvidia-cuda-runtime-cu12 12.6.77 is listed with"),
         (
             stated("2.6.0+cu124", origin="https://nexus.example/torch-2.6.0%2Bcu124-cp311-cp311-linux_x86_64.whl"),
             "the wheel comes from nexus.example",
@@ -253,8 +253,8 @@ def test_a_python_that_the_catalogue_lacks_is_none_and_the_others_are_named() ->
     [
         ("2.6.0+cu124", (), "torch-2.6.0+cu124", ("3.11", "3.12", "3.13"), "it may be 3.11, 3.12 or 3.13"),
         ("2.6.0+cu124", ("3.12", "3.13", "3.14"), "torch-2.6.0+cu124~py312", ("3.12", "3.13"), "it may be 3.12 or"),
-        ("2.6.0+cu124", ("3.13", "3.14"), "torch-2.6.0+cu124~py313", ("3.13",), "build for 3.13 alone"),
-        ("2.6.0+cu126", (), "torch-2.6.0+cu126", ("3.11",), "the catalogue has this build for 3.11 alone"),
+        ("2.6.0+cu124", ("3.13", "3.14"), "torch-2.6.0+cu124~py313", ("3.13",), "build only for 3.13"),
+        ("2.6.0+cu126", (), "torch-2.6.0+cu126", ("3.11",), "the catalogue has this build only for 3.11"),
         ("2.7.1+cu126", (), "torch-2.7.1+cu126~py312", ("3.12", "3.13"), "it may be 3.12 or 3.13"),
         ("2.7.1+cu126", ("3.10", "3.11"), None, (), "for Python 3.12 and 3.13, not for Python 3.10, 3.11"),
         ("2.6.0+cu124", ("3.14", "3.15", "3.16", "3.17"), None, (), "not for Python 3.14, 3.15, 3.16, ..."),

@@ -169,11 +169,21 @@ def test_a_reason_names_the_thread_upstream_and_how_many_runs_it_rests_on() -> N
     ("packages", "watch", "decision", "words"),
     [
         ({"torchao": "0.12.0"}, Watch(issues=("ao-1", ROW.id)), Decision.BLOCK, "fails here"),
-        ({"numpy": "2.0"}, Watch(issues=("ao-1", ROW.id)), Decision.PASS, "concerns who has torchao, and the environ"),
+        (
+            {"numpy": "2.0"},
+            Watch(issues=("ao-1", ROW.id)),
+            Decision.PASS,
+            "concerns only environments with torchao, and the environ",
+        ),
         ({}, Watch(issues=("ao-1", ROW.id)), Decision.BLOCK, "fails here"),
         ({}, Watch(packages=("TorchAO",)), Decision.BLOCK, "fails here"),
         ({}, Watch(severity=Severity.LOW), Decision.PASS, "and nothing is known of the environment's packages"),
-        ({"numpy": "2.0"}, Watch(issues=("ao-1",)), Decision.INSUFFICIENT, "concerns who has torchao, and the environ"),
+        (
+            {"numpy": "2.0"},
+            Watch(issues=("ao-1",)),
+            Decision.INSUFFICIENT,
+            "concerns only environments with torchao, and the environ",
+        ),
     ],
 )
 def test_a_row_of_a_package_counts_for_who_has_it_or_names_it_where_nothing_is_known(

@@ -41,7 +41,7 @@ def test_each_hardware_class_is_counted_for_itself(client: TestClient) -> None:
     assert set(lines) == {HARDWARE, given.GPU_CLASS}
     rates = [lines[hardware].false_changes for hardware in (HARDWARE, given.GPU_CLASS)]
     assert [(one.part, one.whole) for one in rates] == [(1, 6), (0, 0)]
-    assert '<td data-head="Changed when asked twice">0 of 0</td>' in client.get("/quality").text
+    assert '<td data-head="Changed when measured again">0 of 0</td>' in client.get("/quality").text
     assert lines[HARDWARE].infrastructure.part == 1  # the wrong numbers on 2.8.0
 
 

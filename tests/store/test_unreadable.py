@@ -188,7 +188,7 @@ def test_a_cell_that_cannot_be_read_says_what_to_do_and_is_no_answer(own_noteboo
     client = client_of(own_notebook)
     cell = client.get(f"/api/v1/cells/{MASK.id}/{quote(BAD.id)}?hardware={HARDWARE}").json()
     assert (cell["verdict"], cell["assurance"]) == ("inconclusive", "not_known")
-    assert "`knowngood reclassify` derives it anew" in cell["reason"]
+    assert "`knowngood reclassify` derives it again" in cell["reason"]
     gate = client.get(f"/api/v1/gate?build={quote(BAD.id)}&issues={MASK.id}&hardware={HARDWARE}")
     assert gate.json()["decision"] == "insufficient_evidence"
 

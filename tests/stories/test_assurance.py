@@ -257,7 +257,7 @@ def test_what_exports_say_of_an_inferred_cell(site: TestClient) -> None:
 
 
 def test_an_inferred_cell_can_not_be_talked_about_as_if_it_were_measured(site: TestClient) -> None:
-    assert "Say something of this cell" not in site.get(cell_address(MASK.id, BAD_312.id)).text
+    assert "Comment on this cell" not in site.get(cell_address(MASK.id, BAD_312.id)).text
 
 
 def test_a_measured_cell_never_calls_itself_inferred(site: TestClient) -> None:

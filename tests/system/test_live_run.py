@@ -102,4 +102,4 @@ def test_a_real_run_fills_cells_while_somebody_looks(
         matrix.goto(f"{site}/workers")
         expect(matrix.locator("main")).to_contain_text("1 of 1 machines measured something in the last 7 days.")
         matrix.goto(f"{site}/changes")  # all of it was measured for the first time
-        expect(matrix.locator("main")).to_contain_text("No verdict has become another one yet.")
+        expect(matrix.locator("main")).to_contain_text("No verdict has changed yet.")

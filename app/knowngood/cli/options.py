@@ -53,11 +53,11 @@ def _signers(ctx: click.Context, _param: click.Parameter, keys: tuple[str, ...])
 ISSUES = names("--issues", "Ids or numbers of issues, repeated or comma-separated; or `all`.")
 BUILDS = names("--builds", "Builds by id or version (2.5.1, 2.5.1+cu118), comma-separated; `all`; `default`.")
 HARDWARE = names("--hardware", "Hardware classes, such as cpu-x86_64.")
-RESOLVE = flag("--resolve", help_="Also ask the package index, with uv, which torch comes beside these packages.")
+RESOLVE = flag("--resolve", help_="Also ask the package index, with uv, which torch these packages lead to.")
 AS_JSON = flag("--json", "as_json", help_="Print JSON, for programs.")
-FAIL_ON = names("--fail-on", "Verdicts that end in exit code 1, such as affected.")
+FAIL_ON = names("--fail-on", "Verdicts that lead to exit code 1, such as affected.")
 DRY_RUN = flag("--dry-run", help_="Print minutes, downloads and disk space; fetch and run nothing.")
-FORCE = flag("--force", help_="Run again what is known already.")
+FORCE = flag("--force", help_="Run again what is already known.")
 SIZES = option(
     "--sizes/--no-sizes",
     default=True,
@@ -83,25 +83,25 @@ ANY_SIGNER = option(
 BUILD = text("--build", "The build, such as torch-2.6.0+cu124, or 2.6.0.", "BUILD")
 LOCK = text("--lock", "A lock file: uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, or conda's.", "FILE")
 HERE = flag("--here", help_="The Python environment that runs this command.")
-PYTHON = text("--python", "The Python, such as 3.12, if neither file nor build states it.", "VERSION")
+PYTHON = text("--python", "The Python, such as 3.12, if neither the file nor the build states it.", "VERSION")
 PLATFORM = text("--platform", "The platform, such as linux-x86_64 or macos-arm64, if no file states it.", "PLATFORM")
 REQUIREMENTS_FILE = option(
     "-r",
     "--requirements",
     metavar="FILE",
     default="",
-    help="requirements.txt, what `pip freeze` prints, a pyproject.toml, or a script (PEP 723).",
+    help="requirements.txt, the output of `pip freeze`, a pyproject.toml, or a script (PEP 723).",
 )
 GROUPS = names(
     "--groups",
-    "The extras and groups that are installed, of a pyproject.toml or a lock, or features or environments of pixi. "
+    "Which extras and groups of a pyproject.toml or lock, or features or environments of pixi, are installed. "
     "Default: all.",
 )
 ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON, PLATFORM)
 """As the gate takes one; `app/knowngood/gate/asking.py` reads them."""
 OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")
 SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")
-COMPONENT = names("--component", "Every issue of these components.")
+COMPONENT = names("--component", "Every issue of these components, such as Inductor or Dynamo.")
 PACKAGE = names("--package", "Every issue that needs these packages.")
 HOST = option("--host", help="The address to listen on. Default: 127.0.0.1.")
 PORT = option("--port", type=click.IntRange(0, 65535), help="The port to listen on. Default: 8000, or KNOWNGOOD_PORT.")

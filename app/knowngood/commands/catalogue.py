@@ -21,7 +21,7 @@ from knowngood.settings import read_settings
 @command(
     "Validate the whole catalogue at once; problems and warnings come with file and line.",
     argument("folders", "Folders of issues. Default: the shipped ones.", nargs=-1, type=PATH),
-    flag("--strict", help_="End in 1 also for warnings without a waiver."),
+    flag("--strict", help_="Also end with 1 if there are warnings without a waiver."),
     example="check repros",
 )
 def check(folders: Sequence[Path], *, strict: bool) -> Exit:
@@ -58,13 +58,13 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
 
 
 @command(
-    "Scaffold an issue; `check` then says what is left to write.",
+    "Scaffold an issue; `knowngood check` then says what is left to write.",
     argument("id_", "<project>-<number>, such as pytorch-151290.", metavar="ID"),
     option("--title", required=True, help="What breaks, in one line."),
     option(
         "--kind",
         type=click.Choice(("message", "wrong_result", "signal", "hang")),
-        help="How it fails, if known; the scaffold is written for it.",
+        help="How it fails, if known; selects the scaffold.",
     ),
     option(
         "--folder",

@@ -19,7 +19,7 @@ from knowngood.store.migrations import bring_up
 
 
 @command(
-    "Bring the database to this release's tables; safe while others use it, and where there is nothing to do.",
+    "Bring the database to this release's tables. Safe while others use it, and when there is nothing to do.",
     example="migrate",
 )
 def migrate() -> None:
@@ -58,8 +58,8 @@ _DAYS = click.FloatRange(min=0)
 
 @command(
     "Remove old evidence that no longer counts. Evidence that counts stays, however old.",
-    option("--older-than", type=_DAYS, default=90, help="Days after which superseded attempts and history go."),
-    option("--logs-older-than", type=_DAYS, default=30, help="Days after which their logs go."),
+    option("--older-than", type=_DAYS, default=90, help="Days to keep superseded attempts and history."),
+    option("--logs-older-than", type=_DAYS, default=30, help="Days to keep their logs."),
     flag("--dry-run", help_="Print what would be removed, and remove nothing."),
     AS_JSON,
     example="prune --older-than 30 --dry-run",

@@ -19,7 +19,7 @@ from knowngood.store.knowledge.snapshot import Snapshot, age_in_words, read_ship
 
 
 @command(
-    "Say what answers questions here, and how fresh it is: a server, the local store, what comes with this release.",
+    "Say where answers come from here (a server, the local store, this release's results), and how fresh they are.",
     AS_JSON,
     example="status",
 )

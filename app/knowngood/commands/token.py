@@ -23,8 +23,8 @@ _FOREVER = "never"
 
 
 @command(
-    "Make a token. It is shown this once: only its digest is stored. `triage` includes `read`, `admin` everything.",
-    option("--name", required=True, help="Who holds it: what evidence and the audit log will call them."),
+    "Make a token. It is shown only once; the store keeps a digest. `triage` includes `read`, `admin` everything.",
+    option("--name", required=True, help="Its holder's name in evidence and the audit log."),
     option(
         "--scope",
         multiple=True,

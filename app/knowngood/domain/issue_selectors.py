@@ -172,7 +172,10 @@ def _require_ids(
 ) -> set[str]:
     if unknown := _unknown({text: ids_by_text[text] for text in texts}):
         near = _near(unknown, known)
-        raise BadRequest(_no_such(what, unknown) + (f"; nearest: {', '.join(near)}" if near else ""))
+        raise BadRequest(
+            _no_such(what, unknown)
+            + (f"; nearest: {', '.join(near)}" if near else f"; there are: {', '.join(sorted(known)[:20])}")
+        )
     return {id_ for ids in ids_by_text.values() for id_ in ids}
 
 

@@ -126,7 +126,7 @@ SENTENCES: Mapping[str, str] = {
     "out_of_memory": "out of memory: {text}",
     "disk_full": "disk full: {text}; free space and run again",
     "searched_too_long": "failed, and looking for the issue's signature in what it wrote took too long; "
-    "`knowngood reclassify` tries anew",
+    "`knowngood reclassify` tries again",
     "matched": "ended with the issue's own signature",
     "did_not_end": "did not end within {seconds} s",
     "control_was_slow": "did not end within {seconds} s, but the control took {n} s itself",
@@ -138,7 +138,9 @@ SENTENCES: Mapping[str, str] = {
     "failed_otherwise": "failed otherwise: {text}",
     "no_longer_an_arm": "{name} is no longer an arm of this issue; not judged",
     "without_its_log": "{said} (judged without its log, which is not kept any more)",
-    "nothing_to_differ_from": "ran, but nothing stands beside its values: the control was not run with {variant}",
+    "nothing_to_differ_from": (
+        "ran, but there is nothing to compare its values with: the control was not run with {variant}"
+    ),
     "values_differ": "ran, but its values differ from the control's: {values}",
     "more_values_differ": "ran, but its values differ from the control's: {values} (and {n} more)",
     "value_differs": "{name} is {value}, the control's {control}",
@@ -148,7 +150,7 @@ SENTENCES: Mapping[str, str] = {
     "not_covered": "passes as reported; not covered: {quote}; {said}",
     "results_voided": "{n} attempt(s) of a worker whose results were voided",
     "voided": "voided by {name}: {reason}",
-    "unreadable": "what was derived for this cell cannot be read; `knowngood reclassify` derives it anew",
+    "unreadable": "what was derived for this cell cannot be read; `knowngood reclassify` derives it again",
     "control_not_run": "control not run: without it neither a failure nor a pass says anything",
     "control_failed": "control failed: {said}",
     "control_gave_no_answer": "control gave no answer: {said}",
@@ -172,7 +174,7 @@ SENTENCES: Mapping[str, str] = {
     "ground_of_device": "{ground} (independent of the device; agreed in {n} of {m} cells)",
     "nothing_measured": "nothing was measured here yet",
     "build_not_tested": "the build is not tested",
-    "concerns_package": "concerns who has {name}, and {said}",
+    "concerns_package": "concerns only environments with {name}, and {said}",
     "environment_lacks_it": "the environment does not",
     "packages_unknown": "nothing is known of the environment's packages",
     "package_not_asked_for": "the project does not ask for it by itself; "
@@ -275,7 +277,7 @@ SENTENCES: Mapping[str, str] = {
     "runs_nowhere": "no release that was read will do",
     "releases_need": "{names}: {said}",
     "wheel_runs": "{names} will do: {said}",
-    "releases_holds_no_code": "These hold no code for it: {names}",
+    "releases_index_holds_no_code": "These hold no code for it: {names}",
     "has_code": "the wheel has code for it",
     "driver_runs": "runs CUDA {found}",
     "goes_with_torch": "goes with torch {torch}",
@@ -285,13 +287,13 @@ SENTENCES: Mapping[str, str] = {
     "beside_torch": "{wanted}, and torch is {torch}",
     "asks_for": "asks for torch{specifier}",
     "holds_torch": "{name} asks for torch{specifier}",
-    "resolves_to_newest": "for {where} uv takes torch {torch} beside these packages, the newest there is",
-    "resolves_to_older": "for {where} uv takes torch {torch} beside these packages, not {newest}, and says nothing "
-    "of it: {said}",
+    "resolves_to_newest": "for {where} uv takes torch {torch} with these packages, the newest there is",
+    "resolves_to_older": "for {where} uv takes torch {torch} with these packages, not {newest}, without saying "
+    "why: {said}",
     "resolves_to_nothing": "for {where} these packages cannot be installed together with any torch: {said}",
     "built_for": "was built for torch {torch}, by its own name",
     "release_allows": "{name} allows it",
-    "wheel_yanked": "Its authors took it back: {reason}",
+    "wheel_yanked": "Its authors withdrew it: {reason}",
     "wheel_cpu": "From the public index Windows gets a CPU build; CUDA for Windows is on PyTorch's own index",
     "code_unknown": "not known whether this wheel has code for {gpu}",
     "this_wheel": "this wheel {said}",
@@ -330,7 +332,7 @@ SENTENCES: Mapping[str, str] = {
     "never_failed": "passes on {names}: nothing shows that its repro can fail",
     # What was made of an environment.
     "taken_as_linux": "taken as Linux x86-64",
-    "python_not_stated": "Python is not stated; of those that it may be the catalogue has this build for {found} alone",
+    "python_not_stated": "Python is not stated; of those it may be, the catalogue has this build only for {found}",
     "torch_of_machine": "which torch runs there: {command}",
     "files_unread": "not read, and what they ask for is not known: {names}",
     "pythons_open": "Python is not stated: it may be {found} or {last}",
@@ -339,17 +341,18 @@ SENTENCES: Mapping[str, str] = {
     # Why a build is no candidate, what was assumed, and what becomes of workarounds.
     "where_you_are": "where you are: {said}",
     "not_watched": "issues of these packages are not watched, because {said}: {packages}",
-    "packages_not_known": "the packages beside torch are not known: give the environment, say which it has, or name "
-    "the issues",
+    "packages_not_known": "the packages besides torch are not known: give the environment, say which it has, or "
+    "name the issues",
     "packages_lacking": "the environment does not have them",
     "packages_not_asked_for": "the project does not ask for them by itself; whether its dependencies bring them is "
     "not known",
     "other_python_listed": "is listed for Python {found} and not for {wanted}",
     "no_companion": "has no {package} that is built for it (PyPI, asked {asked})",
     "other_triton": "has Triton {found} in place of its own {wanted}; pin Triton to want that",
-    "driver_unknown": "is built for CUDA {found}, and which driver runs that is not on file here",
+    "driver_unknown": "is built for CUDA {found}, and which driver runs that is not known here",
     "driver_too_old": "is built for CUDA {found}, which needs driver {wanted} or newer, and {driver} is there",
     "holds_no_code": "holds no code for {gpu}",
+    "index_holds_no_code": "for CUDA {found}, the wheel on the public index, holds no code for {gpu}",
     "has_other": "has {found}, and {wanted} is wanted",
     "no_cuda": "has no CUDA, and {hardware} has; name a CPU class to want that",
     "because": "{first}: {said}",
@@ -366,7 +369,7 @@ SENTENCES: Mapping[str, str] = {
     "no_version": "of no stated version",
     "conda_channel": "conda's channel {name}",
     "for_python": " for Python {python}",
-    "no_torch": "This {kind} names no torch{where}; state the environment that torch is in",
+    "no_torch": "This {kind} names no torch{where}; give the build or an environment with torch",
     "many_torches": "This {kind} holds {n} torches: {each}; state the Python, or the extras and groups that are "
     "installed (--groups), or export the one environment that is used (uv export, pip freeze)",
     "no_exact_torch": "torch is named{where} without an exact version; state torch==VERSION, a lock file, or pip "
@@ -390,13 +393,13 @@ SENTENCES: Mapping[str, str] = {
     "conda_is_open": "conda's pytorch {torch} leaves open what it is built for; state pytorch-cuda=12.4 or cpuonly, or "
     "give conda list --explicit",
     "conda_is_apart": "conda's package is compiled apart from the wheel {torch}",
-    "other_backend": 'torch {version} stands beside "{words}", and torch {torch} is built for {backend}: the '
+    "other_backend": 'torch {version} is listed with "{words}", and torch {torch} is built for {backend}: the '
     "environment does not say which build it is; state torch with its local part (torch==2.6.0+cpu)",
-    "other_cuda_of_index": "torch {torch} stands beside {words}, and the index's torch {torch} is built for CUDA "
+    "other_cuda_of_index": "torch {torch} is listed with {words}, and the index's torch {torch} is built for CUDA "
     "{cuda}: the file does not say which build it is; state torch with its local part (torch==2.6.0+cu124)",
-    "other_cuda_of_default": "torch {torch} stands beside {words}, and the default index's torch {torch} is built for "
+    "other_cuda_of_default": "torch {torch} is listed with {words}, and the default index's torch {torch} is built for "
     "CUDA {cuda}: the file does not say which build it is; state torch with its local part (torch==2.6.0+cu124)",
-    "tested_with_cuda": "{words} stands beside torch {torch}, which was tested with CUDA {cuda}",
+    "tested_with_cuda": "{words} is listed with torch {torch}, which was tested with CUDA {cuda}",
     "many_indexes": "indexes of {each} are stated, and torch {torch} may come from either",
     "index_of_every_variant": "{index} holds every variant of torch {torch}; state which (torch=={torch}+cu124, say)",
     "not_for_python": "{build} is in the catalogue for {there}, not for {wanted}",
@@ -427,7 +430,9 @@ SENTENCES: Mapping[str, str] = {
     "measured_of_python": "{measured} of {applicable}, {m} with another Python",
     "measured_of_python_and_cpu": "{measured} of {applicable}, {m} with another Python, and {n} from the CPU",
     "release_of_package": "{torch} with {package} {release}",
-    "built_for_one_minor": "By what upstream says, {package} is built for one minor release of torch: {pairs}.",
+    "built_for_one_minor": (
+        "According to upstream, each release of {package} is built for one minor release of torch: {pairs}."
+    ),
     "moves_with_torch": "With torch {torch} move {packages}.",
     "no_package_for": "There is no {package} for torch {minors} (PyPI for Python {python}, asked {asked}).",
     "no_package_from": "There is no {package} for torch {minors} and newer (PyPI for Python {python}, asked {asked}).",
@@ -447,7 +452,7 @@ SENTENCES: Mapping[str, str] = {
     "breaks_nothing": "it breaks nothing we know of",
     "breaks_gravely": "it newly gives wrong numbers without an error in {n} severe issue(s), with no workaround known "
     "to work there",
-    "age_unknown": "nobody recorded when it came out",
+    "age_unknown": "its release date is not recorded",
     "too_young": "at {days} days {minor} is too new to judge",
     "too_few_reports": "it is too new to judge: {n} issue(s) were reported since {minor}.0, and it takes {least}",
     "reported_since": "{n} issue(s) were reported since {minor}.0",
@@ -508,13 +513,13 @@ SENTENCES: Mapping[str, str] = {
     "find_out": "On {build} without an answer: {n} (about {minutes} min)",
     "find_out_confirm": "To confirm {n} on both sides (about {minutes} min)",
     "find_out_untried": "On {build} workarounds not tried: of {n} (about {minutes} min)",
-    "hardly_measured": "{start} is hardly measured: {measured} of {applicable} with an answer there.",
+    "hardly_measured": "On {start}, {measured} of {applicable} issues have an answer: too few to compare.",
     "hardly_measured_cpu": "{start} is hardly measured: {measured} of {applicable} on what is asked for, and {n} more "
     "from the CPU.",
-    "to_compare_run": "To compare, run {n} there (about {minutes} min).",
+    "to_compare_run": "To compare, run the other {n} there (about {minutes} min).",
     "patch_is_measured": "{build} is measured: name it if that is what you have.",
-    "cleanest": "What you gain is not known; the cleanest settled one to land on is {build}, with failures there: {n} "
-    "without a workaround, {m} with one.",
+    "cleanest": "What you gain is not known; the settled build that fails least is {build}, with failures there: "
+    "{n} without a workaround, {m} with one.",
     "too_new_though": "Too new to judge ({n} issue(s) reported since its release)",
     "gained": "{n} gained",
     "lost_helped": "{n} lost (it has a workaround)",
@@ -561,10 +566,10 @@ SENTENCES: Mapping[str, str] = {
     "turn_no_longer_needed": "workaround no longer needed: {names}",
     "turn_now_works": "helps now: {names}",
     "turn_still_works": "still helps: {names}",
-    "may_be_luck": "flaky on {build}: the passes beside it may be luck ({needed} in a row would tell)",
+    "may_be_luck": "flaky on {build}: the passes next to it may be luck ({needed} in a row would decide)",
     "with_packages": "with {before}, then {after}",
-    "nothing_beside_torch": "nothing beside torch",
-    "concerns_who_has": "concerns who has {package}",
+    "nothing_beside_torch": "nothing besides torch",
+    "concerns_who_has": "concerns only environments with {package}",
     "build_inferred": "{build}: inferred from {ground}",
     "build_not_covered": "{build}: passes as reported; not covered: {what}",
     # What a search found, and what to do about a failure.
@@ -584,7 +589,7 @@ SENTENCES: Mapping[str, str] = {
     "exports_read": "read in the default Linux x86-64 wheels of the package index on {day}",
     "no_build_here": "No build here is this environment: {why}",
     "worst_gpu_counts": "Several kinds of GPU are named ({gpus}), and the worst counts: {gpu}.",
-    "is_an_error": "This is an error: it is held against the signatures of all issues",
+    "is_an_error": "This is an error: it is compared with the signatures of all issues",
     "environment_is": "Your environment is {build}",
     "unreadable_query": "This is no query that can be read: {fault}",
     "matrix_of": "The matrix of {query}",
@@ -596,7 +601,7 @@ SENTENCES: Mapping[str, str] = {
     "thread_fix": "{thread} is the fix of this issue.",
     "thread_evidence": "{thread} is linked from this issue.",
     "thread_absent": "{thread} is not in the catalogue",
-    "add_thread": "Read the thread on GitHub. Whoever can show it adds it with:",
+    "add_thread": "Read the thread on GitHub. If you can reproduce it, add it with:",
     "nothing_about": "Nothing here is about {asked}.",
     "no_issue_for": "No issue is known here for {query}.",
     "compare_builds": "Compare {a} with {b}",
@@ -622,8 +627,8 @@ SENTENCES: Mapping[str, str] = {
     "use_or_upgrade": "Upgrade to torch {release}, or use this workaround, measured to help on {build}: {workaround}.",
     "upgrade": "Upgrade to torch {release}, where it passes.",
     "try_in_part": "Try this workaround, which helps in part on {build}: {workaround}.",
-    "follow": "Nothing that was measured helps: leave this path out, and follow the thread upstream.",
-    "try_unmeasured": "Nothing is measured where you are: try what stands here, none of which was run there.",
+    "follow": "No workaround was measured to help: avoid this path, and follow the thread upstream.",
+    "try_unmeasured": "Nothing is measured on your build: try the workarounds below, none of which was run there.",
     "measure": "Measure it where you are: knowngood run --issues {issue} --builds {build}",
     # What turned.
     "issue": "{issue}: {said}",
@@ -634,7 +639,7 @@ SENTENCES: Mapping[str, str] = {
     "first_measured": "measured for the first time: {said}",
     "workarounds": "{n} workaround(s)",
     "more_workarounds": "{n} more workaround(s)",
-    "workarounds_open": "workarounds to be verified anew",
+    "workarounds_open": "workarounds to verify again",
     "workaround_is": "workaround {name} {clause}",
     "no_longer_needed": "workaround {name} is no longer needed",
     "stopped_working": "workaround {name} stopped working ({verdict})",

@@ -28,47 +28,47 @@ from knowngood.gate.asking import answer_in, finish
 @command(
     """Say whether an environment may be used, for the issues you watch, and why.
 
-    Name the environment with one of --build, -r, --lock, --here, or - for one of these files from standard input. What
-    is to be looked at (--issues, --component, --package, --severity, --watch) takes the place of what the policy
-    watches. Where nothing is watched, facts block (no wheel, no code for the GPU, a driver too old, packages that
-    refuse each other), and what fails only since --base warns. The local store answers unless --server or --snapshot is
-    given, together with the results that come with this release; these alone where there is no store.
+    Name the environment with --build, -r, --lock or --here, or use - to read such a file from standard input.
+    --issues, --component, --package, --severity and --watch replace what the policy watches. If nothing is watched,
+    only facts block (no wheel, no code for the GPU, a driver too old, packages that refuse each other), and what newly
+    fails since --base warns. Answers come from --server or --snapshot if given, otherwise from the local store and the
+    results of this release.
 
     \b
     Exit codes:
-      0  pass: nothing that you watch speaks against this environment
+      0  pass: nothing that you watch rules out this environment
       1  block: the policy forbids it, and the answer says why
       2  usage: the question cannot be understood
       3  not enough evidence: nobody has measured enough to say
       4  unusable: the server, the snapshot or the store cannot be used
 
-    --advisory ends 0 in place of 1 and 3. Settings: KNOWNGOOD_SERVER (as --server), KNOWNGOOD_TOKEN (sent to it).
+    --advisory ends with 0 instead of 1 and 3. Settings: KNOWNGOOD_SERVER (as --server), KNOWNGOOD_TOKEN (sent to it).
     """,
-    argument("stdin", "One of these files from standard input.", required=False, metavar="[-]", type=click.Choice("-")),
+    argument("stdin", "Read such a file from standard input.", required=False, metavar="[-]", type=click.Choice("-")),
     *ENVIRONMENT,
     ISSUES,
     COMPONENT,
     PACKAGE,
     SEVERITY,
     WATCH,
-    text("--policy", "./knowngood.toml, or [tool.knowngood] of ./pyproject.toml, unless said.", "FILE"),
+    text("--policy", "The policy. Default: ./knowngood.toml, or [tool.knowngood] of ./pyproject.toml.", "FILE"),
     names(
         "--hardware",
-        "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said, the worst counts.",
+        "Classes such as cpu-x86_64, or GPUs such as H100. Default: every measured one; the worst answer counts.",
     ),
     names("--applied", "Workarounds in place, as ISSUE=WORKAROUND."),
     text("--base", "A build, or a git revision such as origin/main whose file is read, to compare with.", "BASE"),
-    flag("--only-new", help_="Let pass what fails on the base too."),
-    flag("--all", "in_full", help_="With the form text: every issue in words; without, as much as fits on a screen."),
-    flag("--advisory", help_="Tell all the same, and end 0 in place of 1 and 3."),
+    flag("--only-new", help_="Do not block on what fails on the base too."),
+    flag("--all", "in_full", help_="With --format text: every issue in words, not only what fits on a screen."),
+    flag("--advisory", help_="Answer as usual, but end with 0 instead of 1 and 3."),
     option(
         "--format",
         "form",
         type=click.Choice(("text", "json", "junit", "sarif", "codequality", "github", "markdown")),
         default="text",
-        help="How it is told.",
+        help="The form of the answer.",
     ),
-    option("-o", "--output", metavar="FILE", default="", help="Where it goes; printed unless said."),
+    option("-o", "--output", metavar="FILE", default="", help="The file to write. Default: standard output."),
     text("--server", "The address of a server to ask.", "URL"),
     SNAPSHOT_FILE,
     PUBLIC_KEY,

@@ -98,7 +98,7 @@ _WRITTEN[Watch] = _model_of(
     {
         "issues": 'Ids such as "xla-8464"; also "pytorch/xla#8464" or the thread\'s address; "all" for every issue.',
         "components": 'Parts of the stack as the matrix groups them, such as "Inductor C++".',
-        "packages": 'Packages you use beside torch, such as "torch_xla": issues that need them are watched.',
+        "packages": 'Packages you use besides torch, such as "torch_xla": issues that need them are watched.',
         "severity": "Every issue of this severity or worse.",
         "lists": "Watch lists by name, kept by the server.",
     },

@@ -220,7 +220,7 @@ def voids(context: Context, _administrator: Administrator) -> Response:
 
 @router.post("/voids", tags=["voids"], response_model=VoidReportBody, operation_id="post_void")
 def void(context: Context, administrator: Administrator, change: VoidChange) -> Response:
-    """Keep all results of a worker in a span from counting; the cells they are in are derived anew at once."""
+    """Keep all results of a worker in a span from counting; the cells they are in are derived again at once."""
     since = first_moment(change.since, "body.from", context.now) if change.since else None
     until = last_moment(change.until, "body.to", context.now) if change.until else context.now
     with unit_of_work(context.state.engine, dry_run=change.dry_run) as session:

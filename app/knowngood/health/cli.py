@@ -34,7 +34,7 @@ from knowngood.web.parameter_validation import first_moment, last_moment
 _SHOWN = 20
 
 
-_WHY = "The reason, in one line, which every attempt and the audit log show."
+_WHY = "The reason, in one line; every attempt and the audit log show it."
 _DRY_RUN = flag("--dry-run", help_="Say what would change, and change nothing.")
 
 
@@ -48,7 +48,7 @@ _DRY_RUN = flag("--dry-run", help_="Say what would change, and change nothing.")
         "--clock",
         type=click.Choice(("measured", "received")),
         default="measured",
-        help="When it was measured, as the worker says, or when it was received here.",
+        help="Whether the span means when it was measured (by the worker's clock) or when it was received here.",
     ),
     text("--reason", _WHY),
     _DRY_RUN,
@@ -157,9 +157,9 @@ def _fields(entry: Void) -> dict[str, object]:
 
 
 @command(
-    "List where upstream and the measurements disagree; ends in 1 if there is anything.",
+    "List where upstream and the measurements disagree. Ends with 1 if they do.",
     ISSUES,
-    flag("--all", "in_full", help_="Every remark; without, the first of each kind."),
+    flag("--all", "in_full", help_="Every remark, not only the first of each kind."),
     AS_JSON,
     example="hygiene --issues pytorch-151290",
 )

@@ -128,8 +128,8 @@ def percent(share: float) -> str:
 
 
 MEANINGS = {
-    NoteKind.ANNOTATE: "Add a note: it is shown beside the evidence and changes nothing.",
-    NoteKind.DISPUTE: "Dispute it: shown beside the evidence, the verdict stands.",
+    NoteKind.ANNOTATE: "Add a note: it is shown with the evidence and changes nothing.",
+    NoteKind.DISPUTE: "Dispute it: this is shown with the evidence, and the verdict stays.",
     NoteKind.VOID: "Void it: it reads cannot say everywhere, the gate included, until it is restored.",
     NoteKind.RESTORE: "Restore it: its evidence counts again.",
 }

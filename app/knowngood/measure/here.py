@@ -65,7 +65,7 @@ class Here:
     "Run the catalogue inside a Python environment as it is, and print what fails there and what helps.",
     text("--python", "The interpreter of the environment. Default: the one that runs this command.", "PROGRAM"),
     ISSUES,
-    flag("--force", help_="Run again what is known of this environment already."),
+    flag("--force", help_="Run again what is already known of this environment."),
     AS_JSON,
     FAIL_ON,
     example="here --python .venv/bin/python",

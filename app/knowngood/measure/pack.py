@@ -21,7 +21,7 @@ from knowngood_workers.provision.uv_cli import Installer
 
 
 @command(
-    "Pack builds, issues and the worker for a machine without network; there: `python3 DIR/run.py`.",
+    "Pack builds, issues and the worker for a machine without network. There, run `python3 DIR/run.py`.",
     option("-o", "--output", type=PATH, required=True, help="The pack's folder: new, or a pack to extend."),
     BUILDS,
     ISSUES,

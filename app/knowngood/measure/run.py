@@ -71,22 +71,22 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     option("--repeat", type=click.IntRange(1, 100), default=1, help="How many answers each arm needs."),
     flag(
         "--confirm",
-        help_="Only of cells with an answer, what their claims rest on: two attempts, three on both sides of a change, "
-        "ten where mixed; and every workaround with each variant that fails.",
+        help_="Repeat only what existing answers rest on: two attempts, three on both sides of a change, ten "
+        "where results are mixed; and every workaround with each variant that fails.",
     ),
     FORCE,
     flag(
         "--where-affected",
         help_="Run workarounds only on builds where their issue fails: a fraction of the arms.",
     ),
-    flag("--no-workarounds", help_="Run controls and baselines only, which say whether the issue is there."),
+    flag("--no-workarounds", help_="Run only controls and baselines; they show whether the issue is there."),
     flag("--next", "next_up", help_="Run what `next` proposes, in its order."),
     option("--minutes", type=MINUTES, default=60, help="With --next: how many minutes it may take."),
     DRY_RUN,
     SIZES,
     option("--pack", type=_FOLDER, help="Run what this pack holds, without network."),
-    names("--python", "Interpreters whose own torch, a build of the catalogue, is used as it is."),
-    option("-o", "--output", type=FILE, help="Write the results as a bundle; --pack always does."),
+    names("--python", "Interpreters whose own torch is measured as it is; it must be a build of the catalogue."),
+    option("-o", "--output", type=FILE, help="Write the results to a bundle; --pack always does."),
     AS_JSON,
     FAIL_ON,
     example="run --builds 2.6.0 --issues pytorch-151290",
@@ -210,9 +210,9 @@ def _write_results(engine: Engine, chosen: Chosen, output: Path, pack: OpenedPac
 
 
 @command(
-    "Measure a random sample of answered cells again; ends in 1 if a verdict changed.",
+    "Measure a random sample of answered cells again. Ends with 1 if a verdict changed.",
     option("--cells", type=click.IntRange(min=1), default=200, help="How many cells to measure again."),
-    text("--seed", "The seed of the sample; it is printed, and the same one draws the same cells."),
+    text("--seed", "The seed of the sample. It is printed; the same seed draws the same cells."),
     text("--python", "Measure the cells of the default Python on this one, such as 3.12.", "VERSION"),
     BUILDS,
     ISSUES,

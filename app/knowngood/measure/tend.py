@@ -28,18 +28,20 @@ _UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(d
 
 
 @command(
-    "Do what is due every day, one step after the other: read upstream's threads, look for new releases, ask whether "
-    "every build can still be installed, measure what `next` says, write the snapshot and the site.\n\n"
-    "A step that fails stops no other. One round ends in 0, in 1 where a step found something (a release, a build that "
-    "went), and in 4 where one failed.",
+    "Do the daily upkeep, one step after the other: read upstream's threads, look for new releases, check that "
+    "every build can still be installed, measure what `next` proposes, write the snapshot and the site.\n\n"
+    "A failing step does not stop the others. A round ends with 0; with 1 if a step found something (a new "
+    "release, a build that is gone); with 4 if one failed.",
     names("--steps", f"Only these steps, in this order. Default: {', '.join(STEPS)}."),
     text("--every", "Repeat until stopped, every 30min, 24h or 7d. Default: one round.", "TIME"),
-    option("--minutes", type=MINUTES, default=60, help="How many minutes to measure by plan; stopped at twice that."),
+    option(
+        "--minutes", type=MINUTES, default=60, help="How many minutes of measuring to plan; it stops at twice that."
+    ),
     HARDWARE,
     option(
         "-o", "--output", type=PATH, help="The folder for snapshot and site. Default: `published` in the data folder."
     ),
-    flag("--dry-run", help_="Print what it would do and when each was last done, and do nothing."),
+    flag("--dry-run", help_="Print what it would do, and when each step was last done; do nothing."),
     example="tend --every 24h --minutes 120 -o /srv/knowngood",
 )
 def tend(

@@ -160,12 +160,12 @@ def because(change: Change) -> str:
 _CAUSE_WORDS: Mapping[Cause, str] = {
     Cause.RUN: "measured here, run {run}",
     Cause.IMPORT: "results imported from {origin}",
-    Cause.CATALOGUE: "derived anew from the stored evidence after an edit of the catalogue",
+    Cause.CATALOGUE: "derived again from the stored evidence after an edit of the catalogue",
     Cause.NOTE: "voided or restored by a person",
     Cause.VOID: "results of a worker were voided",
     Cause.UNVOID: "voided results of a worker count again",
     Cause.INDEX: "the package index was asked",
-    Cause.DERIVED: "derived anew from the stored evidence by other rules",
+    Cause.DERIVED: "derived again from the stored evidence by other rules",
 }
 
 

@@ -44,8 +44,8 @@ _CLASHES_SHOWN = 20
 
 
 @command(
-    "Import bundles of results; importing twice changes nothing. Ends in 4 if an attempt here has the same number and "
-    "other contents.",
+    "Import bundles of results. Importing twice changes nothing. Ends with 4 if an attempt here has the same "
+    "number but other contents.",
     argument("files", "Bundles of results.", nargs=-1, required=True, type=FILE_HERE),
     example="import knowngood-results.jsonl.gz",
 )
@@ -109,13 +109,13 @@ _NOT_TAKEN = frozenset({413, 422})
 
 
 @command(
-    "Send bundles of results to a server. It recognises what it has, so this may be interrupted and started again.",
+    "Send bundles of results to a server. It can be interrupted and repeated: the server recognises what it has.",
     argument("files", "Bundles of results, such as `run -o` and packs write.", nargs=-1, required=True, type=PATH),
     option("--server", required=True, metavar="URL", help="Such as https://knowngood.example.org."),
     option(
         "--token-file",
         type=FILE,
-        help="A file that holds a token with the scope submit; without: KNOWNGOOD_TOKEN.",
+        help="A file that holds a token with the scope submit. Default: KNOWNGOOD_TOKEN.",
     ),
     option(
         "--tries",

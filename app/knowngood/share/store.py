@@ -130,7 +130,7 @@ def _streamed(s: Session, query: sa.Select[Any]) -> Iterator[sa.RowMapping]:
 def take_in_bundle(
     engine: Engine, path: Path, now: datetime, *, by: Actor, vouched: bool = False, alone: bool = False
 ) -> ImportReport:
-    """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
+    """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived again.
 
     Most bundles are one transaction, so that all of one is here or nothing. A large one is many, each short, between
     which others write unless it is `alone`: whatever is wrong with it is found before the first, a cell is taken in

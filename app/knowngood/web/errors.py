@@ -159,11 +159,11 @@ _BEARER = 'Bearer realm="Known Good"'
 
 REFUSED_WORDS = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address",
-    HTTPStatus.GONE: "What was at this address is there no more",
-    HTTPStatus.CONFLICT: "This is there already, or was changed meanwhile",
+    HTTPStatus.GONE: "What was at this address is gone",
+    HTTPStatus.CONFLICT: "This exists already, or was changed meanwhile",
     HTTPStatus.UNAUTHORIZED: "Sign in to see this",
     HTTPStatus.FORBIDDEN: "Your token does not allow this",
-    HTTPStatus.METHOD_NOT_ALLOWED: "This address does not take that",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address does not accept that",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "This is more than the server reads",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The server does not read this kind of file",
     HTTPStatus.UNPROCESSABLE_ENTITY: "This question cannot be answered as it was asked",

@@ -108,4 +108,4 @@ def test_a_file_far_too_large_is_refused(call: Call, tmp_path: Path) -> None:
 
 def test_the_exit_codes_stand_in_its_help(call: Call) -> None:
     text = " ".join(call("explain", "--help").out.split())
-    assert "Ends 0 where an issue is recognised, or a message of an installation, 3 where none is surely" in text
+    assert "Exit codes: 0 it recognises an issue, or a known installation error; 3 it recognises none for sure" in text

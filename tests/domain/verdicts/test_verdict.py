@@ -850,7 +850,7 @@ def test_both_values_are_kept_with_the_cell_and_the_row_says_what_is_compared() 
 def test_a_variant_that_the_control_was_not_run_with_has_nothing_to_be_held_against() -> None:
     found = cell(saw("1.0", CONTROL, "n1"), saw("1.0", variant="n1"), saw("1.0", variant="n2"), issue=THREE)
     assert [one.verdict for one in found.variants[:2]] == [Verdict.NOT_AFFECTED, Verdict.INCONCLUSIVE]
-    words = "ran, but nothing stands beside its values: the control was not run with n2"
+    words = "ran, but there is nothing to compare its values with: the control was not run with n2"
     assert found.silent is None
     assert english(found.variants[1].reason) == words
 

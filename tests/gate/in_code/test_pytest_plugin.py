@@ -74,7 +74,7 @@ def test_where_the_issue_fails_the_tests_are_expected_to_fail(tmp_path: Path, wo
         "concerns the CPU path: see cpu-x86_64 (torch-2.7.1+cu126, cuda-sm_90); so the test runs as any other" in told
     )
     assert told.count("knowngood: pytorch-151290: passes as reported, fails") == 1  # in the header, not for each worker
-    assert told.count("knowngood: xla-8464: concerns who has torch-xla") == 1
+    assert told.count("knowngood: xla-8464: concerns only environments with torch-xla") == 1
 
 
 def test_where_it_does_not_the_tests_run_and_the_reason_is_told(tmp_path: Path) -> None:

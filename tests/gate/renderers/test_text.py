@@ -181,7 +181,7 @@ def test_signs_and_words_are_those_of_the_pages() -> None:
 
 
 def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
-    cpu_path, torchao = english(CPU_PATH), "concerns who has torchao, and the environment does not"
+    cpu_path, torchao = english(CPU_PATH), "concerns only environments with torchao, and the environment does not"
     reasons = [
         make_reason(
             issue=f"pytorch-{number}",

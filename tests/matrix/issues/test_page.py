@@ -221,7 +221,7 @@ def test_a_claim_that_can_be_wrong_is_held_against_what_was_measured(own: TestCl
     ]
     text = own.get(ADDRESS).text
     assert "<q>Fixed in <code>2.7.1</code>.</q>" in text
-    assert "A claim without a mark" in text
+    assert "An unmarked claim" in text
     (told,) = [one for one in own.get(f"/api/v1{ADDRESS}").json()["held_claims"] if one["text"] == "Other flags help."]
     assert told["held"] == [
         {"standing": "contradicted", "sentence": "did not cure 2.7.1", "hardware": HARDWARE},

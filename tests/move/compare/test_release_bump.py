@@ -100,7 +100,7 @@ def test_one_failure_beside_a_pass_is_not_called_new(client: TestClient) -> None
     assert pair["after"]["attempts"] == {"match": 1, "pass": 1}
     assert (pair["after"]["verdict"], pair["transition"]) == (Verdict.FLAKY, "was_unknown")
     page = client.get("/compare", params={"a": BEFORE.id, "b": CANDIDATE.id, "hardware": GPU_CLASS}).text
-    assert f"flaky on {CANDIDATE.id}: the passes beside it may be luck (5 in a row would tell)" in page
+    assert f"flaky on {CANDIDATE.id}: the passes next to it may be luck (5 in a row would decide)" in page
 
 
 def test_nothing_of_the_bump_is_called_fixed_before_the_fix_was_measured(client: TestClient) -> None:

@@ -17,8 +17,8 @@ from knowngood.store.knowledge.model import Knowledge, Recorded
 from knowngood.store.knowledge.snapshot import read_shipped
 
 PAIRS = (
-    "By what upstream says, torch-xla is built for one minor release of torch: 2.9.1 with torch-xla 2.9.0, "
-    "2.9.0 with torch-xla 2.9.0, 2.8.0 with torch-xla 2.8.0, "
+    "According to upstream, each release of torch-xla is built for one minor release of torch: "
+    "2.9.1 with torch-xla 2.9.0, 2.9.0 with torch-xla 2.9.0, 2.8.0 with torch-xla 2.8.0, "
 )
 NONE = "There is no torch-xla for torch {} and newer (PyPI for Python {}, asked 2026-11-27)."
 

@@ -331,7 +331,7 @@ def test_the_best_is_recommended_in_one_sentence() -> None:
             {"a": " oo", "b": "?oo"},
             UpgradeDecision.CANNOT_SAY,
             Rating.NOT_ENOUGH,
-            "hardly measured: 0 of 2",
+            "0 of 2 issues have an answer",
             id="blind",
         ),
         pytest.param(
@@ -481,13 +481,13 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
         (
             {"a": " oo", "b": "?oo"},
             (TOO_LITTLE, f"27: {BLIND}", f"26: {BLIND}"),
-            "25 is hardly measured: 0 of 2 with an answer there. To compare, run 2 there (about 2 min).",
+            "On 25, 0 of 2 issues have an answer: too few to compare. To compare, run the other 2 there (about 2 min).",
             ("On 25 without an answer: 2 (about 2 min)",),
         ),
         (
             {"a": "xoo", "b": "0oo", "c": "0oo"},
             (HERE, f"27: {BLIND}", f"26: {BLIND}"),
-            "25 is hardly measured: 1 of 3 with an answer there.",
+            "On 25, 1 of 3 issues have an answer: too few to compare.",
             (),
         ),
         (

@@ -104,7 +104,7 @@ def test_from_a_build_that_is_hardly_measured_the_cleanest_settled_one_is_named(
     other = make_build("2.6.1+cu124", released=date(2020, 7, 1))
     told = told_from(HERE, (HERE, SETTLED, other, NEW), {"a": " xco", "b": " xoo", "c": " ooo"})
     assert (
-        "What you gain is not known; the cleanest settled one to land on is torch-2.6.1+cu124, with failures there: "
+        "What you gain is not known; the settled build that fails least is torch-2.6.1+cu124, with failures there: "
         "0 without a workaround, 1 with one." in told
     )
 

@@ -162,7 +162,7 @@ def test_a_summary_names_each_verdict_once_and_first_measurements_as_such() -> N
     unverified = {"flags": (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.UNVERIFIED)}
     verdict = Verdict.AFFECTED
     (change,) = changes_of([CellNews(NOON, "toy-1", "torch-2.0.0", HARDWARE, verdict, verdict, workarounds=unverified)])
-    assert english(summary(change.turns)) == "workarounds to be verified anew"
+    assert english(summary(change.turns)) == "workarounds to verify again"
 
 
 def test_a_workaround_that_is_no_longer_needed_stands_in_the_title() -> None:

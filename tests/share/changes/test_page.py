@@ -83,7 +83,7 @@ def test_the_page_shows_before_and_after_by_their_signs(client: TestClient) -> N
     assert (turn.before, turn.after) == (Verdict.AFFECTED, Verdict.FLAKY)
     text = client.get("/changes").text
     assert re.findall(r'<span class="chip (\w+)">', text) == [StatusLabel.FAILS, StatusLabel.FLAKY]
-    assert "No verdict has become another one yet." not in text
+    assert "No verdict has changed yet." not in text
 
 
 def test_only_of_the_issues_asked_for_everywhere(client: TestClient) -> None:
@@ -205,7 +205,7 @@ def test_a_build_that_went_is_told_everywhere_but_of_issues(own: TestClient, own
 
 def test_an_empty_store_says_that_nothing_changed(own: TestClient) -> None:
     assert changes(own) == []
-    assert "No verdict has become another one yet." in own.get("/changes").text
+    assert "No verdict has changed yet." in own.get("/changes").text
     assert feed(own, "/feeds/changes.atom").entries == []
 
 

@@ -47,8 +47,8 @@ class Why(StrEnum):
     SAME_OPERATOR = "the process died the same way, and the text names the operator that this issue is about"
     KEPT = "this address says so; what was pasted is not kept"
     COMMON_WORDS = (
-        "the words fit, but other faults are told in the same words; "
-        "paste the whole traceback, and it can be held against the recorded ones"
+        "the words fit, but other faults use the same words; paste the whole traceback, so that it can be "
+        "compared with the recorded ones"
     )
 
 

@@ -29,11 +29,11 @@ _OR = {Strength.SURE: "Or", Strength.POSSIBLE: "Its words fit this too"}
 
 
 @command(
-    "Say which issue a pasted failure is, where it was seen, and what helps on your build.\n\n"
-    "Ends 0 where an issue is recognised, or a message of an installation, 3 where none is surely (the nearest are "
-    "named), 2 where the text cannot be read, 4 where the store cannot be used. The text is not stored.",
+    "Say which issue a traceback or log shows, where it was seen, and what helps on your build.\n\n"
+    "Exit codes: 0 it recognises an issue, or a known installation error; 3 it recognises none for sure, and "
+    "names the nearest; 2 the text cannot be read; 4 the store cannot be used. The text is not stored.",
     argument("file", "A file with a traceback or a log, or - for standard input.", default="-"),
-    text("--build", "Your build, where the text does not tell it.", "BUILD"),
+    text("--build", "Your build, if the text does not name it.", "BUILD"),
     flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
@@ -55,7 +55,7 @@ def _read(file: str) -> str:
         with sys.stdin.buffer if file == "-" else Path(file).open("rb") as stream:
             data = stream.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
+        raise BadRequest(f"{file} cannot be read: {error.strerror}; give a file, or - and the text as input") from None
     if len(data) > _MOST_BYTES:
         raise BadRequest(
             f"{file} is larger than {_MOST_BYTES >> 20} MiB, and {LONGEST:,} characters of it would be read; "

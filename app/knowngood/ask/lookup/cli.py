@@ -45,15 +45,15 @@ _UNSEEN_GPUS = (
 
 
 @command(
-    "Say of one issue what it is, where it fails and is fixed, and what helps in your environment.\n\n"
-    "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, if that has torch; else the "
-    "newest build that is affected. Ends in 3 where the environment that is named is no tested build.",
+    "Say what an issue is, where it fails, where it is fixed, and what helps in your environment.\n\n"
+    "Without --build, -r, --lock or --here, it answers for the environment it runs in, if that has torch; "
+    "otherwise for the newest affected build. Ends with 3 if the environment you name is not a tested build.",
     argument("issue", "The issue: its id or number, owner/repo#NUMBER, or the address of its report."),
     *ENVIRONMENT,
     HARDWARE,
     AS_JSON,
     flag("--all", "in_full", help_="Print everything, on all hardware, not only what fits on a screen."),
-    flag("--script", "as_script", help_="Print its script alone, as one file: knowngood issue ID --script > repro.py."),
+    flag("--script", "as_script", help_="Print only its script, as one file: knowngood issue ID --script > repro.py."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
     ANY_SIGNER,
@@ -86,10 +86,10 @@ def issue(
 
 @command(
     "Say which tested build an environment is, and what fails there, worst first.\n\n"
-    "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, on this machine's hardware. "
-    "Ends in 3 where it is no tested build. Of several files each gets a line, the worst first, and the worst says how "
-    "it ends.",
-    argument("files", "Files, as -r and --lock take one.", nargs=-1, metavar="[FILE]..."),
+    "Without --build, -r, --lock or --here, it answers for the environment it runs in, on this machine's "
+    "hardware. Ends with 3 if that is not a tested build. With several files each gets a line, the worst first, "
+    "and the worst decides the exit code.",
+    argument("files", "Files, as for -r or --lock.", nargs=-1, metavar="[FILE]..."),
     *ENVIRONMENT,
     HARDWARE,
     flag("--all", "in_full", help_="Print every issue with its workaround, not only what fits on a screen."),
@@ -147,7 +147,7 @@ def _several(files: Sequence[str], knowledge: Knowledge, environment: dict[str, 
 
 
 @command(
-    "Find issues, builds and hardware by any of their names, as the box on every page does.\n\n"
+    "Find issues, builds and hardware by any of their names, like the search box on every page.\n\n"
     "An issue in any notation (#151290, pytorch/pytorch#151290, an address), a version, hardware by its name (H100), "
     "words of a title or a message, also misspelt, or a query.",
     argument(

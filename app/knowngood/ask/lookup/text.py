@@ -201,7 +201,7 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[str]:
             yield from wrapped(one_line(refusal.why), "✕   ", _INDENT)
     yield from wrapped(one_line(" · ".join([ruling.asked, ruling.build or "not tested", ", ".join(ruling.hardware)])))
     concerned = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
-    named = f"{len(resolved.packages)} beside torch; issues here concern {concerned or 'none of them'}"
+    named = f"{len(resolved.packages)} besides torch; issues here concern {concerned or 'none of them'}"
     held = (f"{name} {resolved.packages[name]} asks for torch{bound}" for name, bound in answer.holding.items())
     facts = [
         ("nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""),

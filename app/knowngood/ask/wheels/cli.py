@@ -26,17 +26,19 @@ _BACKENDS = index_of_variant("")
 
 
 @command(
-    "Say whether the public index has a wheel of torch, or of a package beside it, and what to change if not.\n\n"
-    "Ends 0 where there is one, 1 where there is none, 3 where that is not known, 2 for a text that names no single "
-    "release. It answers from the table of wheels that comes with this release, and of GPUs from what was read in "
-    "wheels that were installed; no index is asked. What sources claim of other indexes is marked so and is no yes.\n\n"
-    "With --check the index is asked about every build of the catalogue: 0 where each can be installed, 1 where one "
-    "cannot any more, 4 where the index cannot be used.",
-    argument("requirement", "torch==2.8.0; or torch alone: its newest release with such a wheel.", default=""),
+    "Say whether the public index has a wheel of torch, or of a package used with it, and what to change if not.\n\n"
+    "Exit codes: 0 there is one; 1 there is none; 3 not known; 2 the text names no single release. Answers come "
+    "from the table of wheels in this release, and about GPUs from what was read in installed wheels; no index is "
+    "asked. What sources claim about other indexes is marked as a claim and never counts as a yes.\n\n"
+    "With --check the index is asked about every build of the catalogue: 0 each can be installed; 1 one cannot "
+    "any more; 4 the index cannot be used.",
+    argument(
+        "requirement", "A release, torch==2.8.0; or torch alone: its newest release with such a wheel.", default=""
+    ),
     text("--python", "3.14, or 3.14t without the GIL.", "VERSION"),
     text("--platform", f"linux, windows, macos; or one of {', '.join(PLATFORMS)}.", "NAME"),
-    text("--gpu", "The GPU that it must have code for: H100, RTX 5090, sm_90.", "NAME"),
-    text("--driver", "NVIDIA's driver that it must run on: 550.54.15.", "VERSION"),
+    text("--gpu", "The GPU that it must have code for: H100, 'RTX 5090', sm_90.", "NAME"),
+    text("--driver", "The NVIDIA driver that it must run on: 550.54.15.", "VERSION"),
     text("--cuda", "The CUDA that it must be built for: 12.8.", "VERSION"),
     flag("--check", help_="Ask the index whether every build of the catalogue can still be installed."),
     option(
@@ -46,7 +48,7 @@ _BACKENDS = index_of_variant("")
         metavar="N",
         help="With --check: also resolve N builds at most, the newest first, as if they were installed.",
     ),
-    text("--backends", "With --check: where the indexes of torch backends lie (cu126, ...).", "URL", default=_BACKENDS),
+    text("--backends", "With --check: where the indexes of torch backends (cu126, ...) are.", "URL", default=_BACKENDS),
     AS_JSON,
     example='wheels torch --gpu "RTX 5090"',
 )

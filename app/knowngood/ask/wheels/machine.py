@@ -118,7 +118,7 @@ class _Fitting:
         if self.machine.gpu and code is None:
             return Message("code_unread")
         if self.machine.gpu and not holds_code(code or (), self.machine.gpu):
-            return Message("holds_no_code", gpu=self.machine.gpu.removeprefix("cuda-"))
+            return Message("index_holds_no_code", found=release.cuda, gpu=self.machine.gpu.removeprefix("cuda-"))
         if self.machine.driver and not release.cuda:
             return Message("cuda_unread")
         return cuda_objection(release.cuda, self.machine.driver)
@@ -165,7 +165,7 @@ class _Fitting:
         if self.running:
             yield Message("by_cuda_alone")
         lacking = grouped(self.releases, lambda release: getattr(self.objection(release), "key", ""))
-        for key in ("holds_no_code", "code_unread"):
+        for key in ("index_holds_no_code", "code_unread"):
             if names := tuple(str(release.version) for release in lacking.get(key, ())):
                 yield Message(f"releases_{key}", names=names)
 

@@ -22,8 +22,8 @@ Place = tuple[str, str, str]
 
 class Cause(StrEnum):
     """A cause that makes cells change: a run here, an imported bundle, an edit of the catalogue, what somebody said of
-    a cell, that all results of a worker were voided or count again, that they were derived anew by other rules, or that
-    the package index was asked.
+    a cell, that all results of a worker were voided or count again, that they were derived again by other rules, or
+    that the package index was asked.
     """
 
     RUN = "run"

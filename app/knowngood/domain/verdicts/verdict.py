@@ -53,7 +53,7 @@ NOT_RUN = Message("not_run")
 
 RULES = 8
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
-older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
+older ones is derived again when it is opened: raise it with every change that may turn a cell or a workaround.
 """
 
 STALE_AFTER = timedelta(days=180)

@@ -20,16 +20,16 @@ from knowngood.store.watch_lists import ListOwner, load_watch_lists, remove_watc
 Names = tuple[str, ...]
 
 
-_HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said.")
-_OWNER = text("--owner", "The token's name that may change it over the network; yours without.", "NAME")
+_HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100. Default: every measured one.")
+_OWNER = text("--owner", "The name of the token that may change it over the network. Default: yours.", "NAME")
 
 
 @command(
     "Save a list under this name; an existing one gets a new version with exactly these.",
-    argument("name", "Such as vision-team."),
+    argument("name", "The name, such as vision-team."),
     ISSUES,
     names("--components", "Such as Dynamo."),
-    names("--packages", "Packages that issues need beside torch."),
+    names("--packages", "Packages that issues need besides torch."),
     SEVERITY,
     _HARDWARE,
     text("--description", "What it is for, in one line."),

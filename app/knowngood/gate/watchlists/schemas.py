@@ -34,7 +34,7 @@ class WatchListTable(BaseModel, extra="forbid"):
     description: Annotated[str, Field(max_length=500)] = ""
     issues: Annotated[_Names, Field(description="Issue ids, or their reports such as pytorch/pytorch#151290")]
     components: _Names
-    packages: Annotated[_Names, Field(description="Packages that issues need beside torch")]
+    packages: Annotated[_Names, Field(description="Packages that issues need besides torch")]
     severity: Annotated[Severity | None, Field(description="Every issue of at least this severity")] = None
     hardware: Annotated[_Names, Field(description="Hardware classes that count; none: every measured one")]
 

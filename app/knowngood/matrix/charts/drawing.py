@@ -124,8 +124,8 @@ def pass_rate_chart(context: RequestContext, pass_rate: PassRate) -> dict[str, A
         "id": f"pass-rate-{pass_rate.hardware}",
         "title": context.say("Pass rate by release, {hardware}", hardware=pass_rate.hardware),
         "about": context.say(
-            "Issues by how they stand on each release. The figure above a bar is the share that passes, in percent of "
-            "those with an answer; where fewer than half have one there is none."
+            "Issues by their state on each release. The figure above a bar is the percentage that passes of "
+            "those with an answer; it is left out where fewer than half have one."
         ),
         "height": BAR_HEIGHT + 2 * TEXT_HEIGHT,
         "line": BAR_HEIGHT + TEXT_HEIGHT,

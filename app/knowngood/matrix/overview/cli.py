@@ -35,7 +35,7 @@ _BESIDE_ROWS, _FEWEST = 9, 3  # the lines of a table on a class beside its rows,
 
 
 @command(
-    "Print all results as a table of signs, or each cell of one ISSUE with its reason.",
+    "Print how many issues fail on the newest build, and a table of signs; or each cell of one ISSUE.",
     argument(
         "issue",
         "The issue: its id or number, owner/repo#NUMBER, or the address of its report.",
@@ -46,7 +46,7 @@ _BESIDE_ROWS, _FEWEST = 9, 3  # the lines of a table on a class beside its rows,
     BUILDS,
     HARDWARE,
     text("--query", "A query for issues and columns, as in the box of the matrix page."),
-    flag("--all", "in_full", help_="Print every issue, and of one issue every reason, not only what fits on a screen."),
+    flag("--all", "in_full", help_="Print every issue (for one ISSUE, every reason), not only what fits on a screen."),
     AS_JSON,
     FAIL_ON,
     SNAPSHOT_FILE,

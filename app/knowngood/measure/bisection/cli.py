@@ -56,7 +56,8 @@ CODES = {
 
 
 @command(
-    "Find the build that broke or fixed an issue, in few jobs; ends in 1 if not monotone, in 3 with nothing to find.",
+    "Find the build that broke or fixed an issue, in few jobs. Ends with 1 if there is more than one change, with 3 if "
+    "there is nothing to find.",
     argument("issue", "The issue's id."),
     option(
         "--from",
@@ -69,7 +70,7 @@ CODES = {
     text("--hardware", "One hardware class. Default: the first where the issue can exist.", "CLASS"),
     text("--python", "The Python of all builds on the line, such as 3.12.", "VERSION"),
     flag("--full", help_="Measure every build that is not known, instead of bisecting."),
-    flag("--confirm", help_="Measure stored sides of the change again, as often as confirming it needs."),
+    flag("--confirm", help_="Measure both sides of the change again, as often as it takes to confirm it."),
     flag("--dry-run", help_="Print what is known and which job would be first."),
     SIZES,
     AS_JSON,

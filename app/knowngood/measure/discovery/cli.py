@@ -64,9 +64,9 @@ class Discovery:
 
 @command(
     "Look for new releases of torch and Triton, and print their builds; 0: none, 1: some, 4: the index is unusable.\n\n"
-    "With --upstream read instead whether the threads of all issues are open or closed, by GitHub's API, and keep that "
-    "in the store; what rows say stays. It ends in 1 where a state turned, and in 4 where no thread could be read. A "
-    "token in GITHUB_TOKEN lets it read more at once; GITHUB_API_URL is another server.",
+    "With --upstream, ask GitHub's API instead whether each issue's thread is open or closed, and keep the "
+    "answer in the store; the issue files stay as they are. Ends with 1 if a state changed, and with 4 if no "
+    "thread could be read. A token in GITHUB_TOKEN raises the API's limit; GITHUB_API_URL names another server.",
     text("--index", "The address of the index. Default: the one that pip and uv use here.", "URL"),
     option("--file", type=PATH, help="The builds.toml to compare with and write to. Default: the shipped one."),
     text("--since", "Propose every release from this one on, such as 2.4.", "VERSION"),

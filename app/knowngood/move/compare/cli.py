@@ -31,18 +31,20 @@ from knowngood.store.knowledge.model import Knowledge
 
 @command(
     "Compare two builds, issue by issue; the first line is the answer. Only a proven pass counts as fixed.\n\n"
-    "Exit codes: 0 compared; 1 a transition of --fail-on was found; 2 the question cannot be understood, such as a "
-    "build that is not known; 3 no issue answers on both builds, so that nothing was compared; 4 the store cannot be "
-    "used.",
-    argument("a", "The build that is left, such as torch-2.5.1+cu124, or 2.5.1.", default=""),
-    argument("b", "The build that is moved to.", default=""),
-    text("--from-diff", "In place of A and B: what this checkout's files state now, and at this revision.", "REVISION"),
-    text("--hardware", "One class; cpu-x86_64 unless said, where it was measured.", "CLASS"),
+    "Exit codes: 0 compared; 1 a transition of --fail-on was found; 2 the question cannot be understood, for "
+    "example an unknown build; 3 no issue has an answer on both builds, so nothing was compared; 4 the store "
+    "cannot be used.",
+    argument("a", "The build you are on, such as torch-2.5.1+cu124, or 2.5.1.", default=""),
+    argument("b", "The build to move to.", default=""),
+    text(
+        "--from-diff", "Instead of A and B: what this checkout's files state at this git revision, and now.", "REVISION"
+    ),
+    text("--hardware", "One class. Default: cpu-x86_64, if it was measured.", "CLASS"),
     ISSUES,
-    option("--format", "form", type=FORMS, default="text", help="How it is told."),
+    option("--format", "form", type=FORMS, default="text", help="The form of the answer."),
     AS_FORMAT_JSON,
-    flag("--all", "in_full", help_="Every issue, in words; without, as much as fits on a screen."),
-    names("--fail-on", "Transitions that end in exit code 1 where one is found, such as regressed."),
+    flag("--all", "in_full", help_="Every issue in words, not only what fits on a screen."),
+    names("--fail-on", "Transitions that lead to exit code 1, such as regressed."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
     ANY_SIGNER,

@@ -21,14 +21,14 @@ from knowngood.gate.request import BadField, about
 from knowngood.move.pair import Group, IssuePair, SideStanding, Transition, pair_of, standing_of
 
 PAIRING_WORDS = (
-    "One issue on one hardware class stands on both sides, each with what is claimed of that very build: what was "
-    "measured on it; else what one written rule infers, which is marked; else nothing. Newly broken and fixed are said "
-    'only where both sides are known. What was not run before is "not known before", and what could not exist before '
-    "is new: neither is a loss. Only a proven pass where something failed is a fix: never what was not run, cannot be "
-    "said, does not apply or cannot be built. A flaky failure counts as gone, or as new, only where the passes beside "
-    "it are too many to be luck. A build with another Triton than its own is a build of its own. What an issue "
-    "installs beside torch follows each build, and the row names it where it differs. Old evidence counts, and is "
-    "marked."
+    "Each row is one issue on one hardware class. Each side is what is known of exactly that build: what was "
+    "measured on it, otherwise what one written rule infers (marked), otherwise nothing. Newly broken and fixed "
+    'need both sides to be known. What was not run before is "not known before", and what could not exist before '
+    "is new: neither is a loss. Only a proven pass after a failure is a fix, never a cell that was not run, "
+    "cannot say, does not apply or cannot be built. A flaky failure counts as gone, or as new, only if the passes "
+    "on the other side are too many to be luck. A build with another Triton than its own is a separate build. The "
+    "packages that an issue installs with torch follow each build, and the row names them where they differ. Old "
+    "evidence counts, and is marked."
 )
 
 

@@ -53,35 +53,35 @@ from knowngood.store.knowledge.model import Knowledge
 Names = tuple[str, ...]
 
 
-_HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said.")
+_HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100. Default: every measured one.")
 
 
 @command(
     "Rank newer builds for what you watch: what is gained, lost, new and not known on each.",
     text("--from", "The build you are on: its id, or a version of torch.", "BUILD", "start"),
-    option("-r", "--requirements", type=PATH, help="In place of --from: a file as `gate -r` and --lock take it."),
+    option("-r", "--requirements", type=PATH, help="Instead of --from: any file that `gate` takes with -r or --lock."),
     GROUPS,
     WATCH,
     ISSUES,
     COMPONENT,
     PACKAGE,
     SEVERITY,
-    text("--python", "The Python it must be for; as now without.", "VERSION"),
+    text("--python", "The Python it must be for. Default: the one you have.", "VERSION"),
     PLATFORM,
     text("--cuda", "The CUDA it must be built for: 12.8, or <13.", "VERSION"),
     text("--driver", "The NVIDIA driver it must run on, such as 550.54.15.", "VERSION"),
     _HARDWARE,
-    names("--pin", "Such as triton==3.4.0."),
-    names("--has", "Packages beside torch, such as torchao or torchvision==0.22.1; or `none`."),
+    names("--pin", "What it must have exactly, such as triton==3.4.0."),
+    names("--has", "The packages you use with torch, such as torchao or torchvision==0.22.1; or `none`."),
     option(
         "--enough",
         type=click.IntRange(50, 100),
-        help="The percentage of what does not fail there that must be known to pass; 80.",
+        help="The percentage of what does not fail there that must be known to pass. Default: 80.",
     ),
-    text("--to", "The candidate that the note is for; the recommended one without.", "BUILD"),
+    text("--to", "The candidate that the note is for. Default: the recommended one.", "BUILD"),
     RESOLVE,
     option("--format", "form", type=FORMS, default="text", help="Markdown is the note for a pull request."),
-    flag("--all", "in_full", help_="Every candidate and issue, in words; without, as much as fits on a screen."),
+    flag("--all", "in_full", help_="Every candidate and issue in words, not only what fits on a screen."),
     AS_FORMAT_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,

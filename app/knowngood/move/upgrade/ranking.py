@@ -122,7 +122,7 @@ class UpgradeAdvice:
 
 RANKING_WORDS = (
     "enough is measured there; of those where it is not, the one with fewer not known",
-    "less is lost without a workaround known to help, or may be: what fails there and is not known before",
+    "less is lost without a workaround known to help, or may be lost: it fails there, and was not known before",
     "more is gained than newly needs a workaround, and at least one gain rests on two runs on both sides",
     "more is gained, less what newly needs a workaround",
     "less fails there without a workaround known to help",

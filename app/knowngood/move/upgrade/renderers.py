@@ -84,7 +84,7 @@ def _issues_of(advice: UpgradeAdvice, candidate: Candidate, room: int | None) ->
         blocks = [] if tally in _COUNTED_ONLY else [list(line_in_short(item, is_broken=item.fails)) for item in items]
         lines, n = fitting(blocks, room or len(blocks) * SCREEN)
         if room is None or tally is Tally.LOST:
-            some = f", {n} of them" if blocks[n:] else ""
+            some = f", {n} shown" if blocks[n:] else ""
             yield from [f"{SECTION_WORDS[tally]} ({len(items)}{some})", *lines]
     if room is None:
         hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""

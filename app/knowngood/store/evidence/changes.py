@@ -219,7 +219,7 @@ def load_cells_at(
 ) -> tuple[Cell, ...]:
     """Like `load_cells`, as known `at` that moment. For now, and wherever nothing was measured since, the same values.
 
-    Only cells with a later attempt are derived anew. Raises BadRequest where that would take MOST_ATTEMPTS or more.
+    Only cells with a later attempt are derived again. Raises BadRequest where that would take MOST_ATTEMPTS or more.
     """
     live = load_cells(s, issues=issues, builds=builds, hardware=hardware)
     classes = None if hardware is None else with_isa_classes(hardware)

@@ -94,5 +94,5 @@ CAUSES = {
     Cause.VOID: "results of a worker were voided",
     Cause.UNVOID: "voided results count again",
     Cause.INDEX: "the package index was asked",
-    Cause.DERIVED: "derived anew",
+    Cause.DERIVED: "derived again",
 }
