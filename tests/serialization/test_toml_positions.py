@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from knowngood.serialization.toml_positions import KeyPath, map_lines, outline_of
+from knowngood.serialization.toml_positions import KeyPath, line_of_long_key, map_lines, outline_of
 
 TEXT = '''title = "a" # x = 1
 summary = """
@@ -111,10 +111,10 @@ def test_text_that_is_no_toml_raises_nothing(text: str) -> None:
 )
 def test_a_key_of_too_many_parts_is_found_however_they_are_quoted(part: str, before: str) -> None:
     text = f"{before}{' . '.join([part] * 13)} = 1"
-    assert outline_of(text).line_of_long_key(12) == text.count("\n") + 1
-    assert not outline_of(text).line_of_long_key(13)
+    assert line_of_long_key(outline_of(text), 12) == text.count("\n") + 1
+    assert not line_of_long_key(outline_of(text), 13)
 
 
 @pytest.mark.parametrize("value", ['"a.b.c.d.e"', "'''\na.b.c.d.e\n'''", '"""\\""" a.b.c.d.e""""', "1 # a.b.c.d.e"])
 def test_dots_in_texts_and_comments_make_no_key(value: str) -> None:
-    assert outline_of(f"x = {value}\n").line_of_long_key(1) == 0
+    assert line_of_long_key(outline_of(f"x = {value}\n"), 1) == 0

@@ -20,7 +20,7 @@ from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name
 from knowngood.domain.builds.build_names import shown
 from knowngood.domain.errors import BadEnvironment
 from knowngood.environments.resolve import PYPI, PYTORCH, PinnedPackage, host_of, path_of
-from knowngood.serialization.toml_positions import outline_of
+from knowngood.serialization.toml_positions import count_nested, line_of_long_key, outline_of
 
 # The largest real lock we know has 3 MB.
 LARGEST_BYTES = 4 << 20
@@ -202,9 +202,9 @@ _TYPES: dict[type, str] = {
 def read_toml(source: Source) -> Table:
     refuse_long_lines(source)
     outline = outline_of(source.text)
-    if line := outline.line_of_long_key(_KEY_PARTS):
+    if line := line_of_long_key(outline, _KEY_PARTS):
         raise source.wrong(line, f"has a key of more than {_KEY_PARTS} parts; this is no lock file")
-    if outline.nested > _MOST_NESTED:
+    if count_nested(outline) > _MOST_NESTED:
         raise source.wrong(0, f"has more than {_MOST_NESTED} tables and parts of keys; this is no lock file")
     try:
         return Table(source, tomllib.loads(source.text))

@@ -24,7 +24,7 @@ from knowngood.domain.issue_selectors import Watch
 from knowngood.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter, Variants
 from knowngood.serialization.by_type import read_value
 from knowngood.serialization.toml_models import Finding, read_document, schema_of, schema_text
-from knowngood.serialization.toml_positions import KeyPath, LineMap, map_lines, outline_of
+from knowngood.serialization.toml_positions import KeyPath, LineMap, line_of_long_key, map_lines, outline_of
 
 PUBLISHED = Path(__file__).with_name("policy.schema.json")
 POLICY_CHARACTERS = 1 << 17
@@ -198,7 +198,7 @@ def policy_of(document: BaseModel) -> Policy:
 
 def _read_toml(text: str, where: str) -> tuple[Any, LineMap]:
     plain = text.replace("\r\n", "\n")
-    if outline_of(plain).line_of_long_key(_KEY_PARTS):  # what reads TOML takes time by the square of a key's parts
+    if line_of_long_key(outline_of(plain), _KEY_PARTS):  # what reads TOML takes time by the square of a key's parts
         raise BadPolicy(f"{where}: has a key of more than {_KEY_PARTS} parts")
     try:
         return tomllib.loads(plain), map_lines(plain)

@@ -33,32 +33,28 @@ def _end_of(text: str, at: int) -> int:
     return next((end.end() for end in ends.finditer(text, at + 3) if end[0][0] != "\\"), len(text))
 
 
-@dataclass(frozen=True)
-class Outline:
-    """A TOML text on its own lines, without comments and with `""` for every string."""
-
-    text: str
-
-    @property
-    def nested(self) -> int:
-        """The number of tables with a header and of parts of keys behind a dot; no fewer."""
-        return len(_HEADER.findall(self.text)) + self.text.count(".")
-
-    def line_of_long_key(self, parts: int) -> int:
-        """The line of the first key of more than so many parts; 0 where there is none."""
-        key = re.search(rf"(?<![\w\"-])(?:{_PART}){{{parts}}}", self.text)
-        return self.text.count("\n", 0, key.start()) + 1 if key else 0
+def count_nested(outline: str) -> int:
+    """The number of tables with a header and of parts of keys behind a dot; no fewer."""
+    return len(_HEADER.findall(outline)) + outline.count(".")
 
 
-def outline_of(text: str) -> Outline:
-    """The outline of any text; that of one which is not TOML is right up to where it goes wrong."""
+def line_of_long_key(outline: str, parts: int) -> int:
+    """The line of the first key of more than so many parts; 0 where there is none."""
+    key = re.search(rf"(?<![\w\"-])(?:{_PART}){{{parts}}}", outline)
+    return outline.count("\n", 0, key.start()) + 1 if key else 0
+
+
+def outline_of(text: str) -> str:
+    """A TOML text on its own lines, without comments and with `""` for every string; that of a text which is not TOML
+    is right up to where it goes wrong.
+    """
     pieces, at = list[str](), 0
     while opening := _QUOTED.search(text, at):
         start, end = opening.start(), _end_of(text, opening.start())
         mark = '""' if opening[0] != "#" else ""
         pieces += [text[at:start], mark, "\n" * text.count("\n", start, end)]
         at = end
-    return Outline("".join([*pieces, text[at:]]))
+    return "".join([*pieces, text[at:]])
 
 
 @dataclass(slots=True)
@@ -84,17 +80,15 @@ def map_lines(text: str) -> LineMap:
     Of a text that is not, the part before the first surprise is mapped; nothing is raised.
     """
     scanner = _Scanner(text.replace("\r\n", "\n"))
-    with contextlib.suppress(_SurpriseError, tomllib.TOMLDecodeError):  # the latter of a quoted key
+    with contextlib.suppress(ValueError):  # a quoted key's is tomllib's own
         scanner.scan()
     return scanner.root
 
 
-class _SurpriseError(Exception):
-    """The text is not the TOML that the caller took it for."""
-
-
 class _Scanner:
-    """A reader of TOML's outline: keys are noted, values are walked over."""
+    """A reader of TOML's outline: keys are noted, values are walked over. Raises ValueError where the text is not the
+    TOML that the caller took it for.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -114,13 +108,13 @@ class _Scanner:
     def _skip(self, pattern: re.Pattern[str]) -> int:
         match = pattern.match(self.text, self.at)
         if match is None:
-            raise _SurpriseError
+            raise ValueError
         self.at = match.end()
         return self.at
 
     def _take(self, text: str) -> None:
         if not self.text.startswith(text, self.at):
-            raise _SurpriseError
+            raise ValueError
         self.at += len(text)
 
     def _note(self, place: LineMap, key: str | int, start: int) -> LineMap:
