@@ -1,5 +1,7 @@
 """The digest of an arm's code: what changes it and what does not."""
 
+from pathlib import Path
+
 import pytest
 
 from knowngood.catalogue.script_analysis import arm_code, parse_script
@@ -59,7 +61,7 @@ if __name__ == "__main__":
 
 
 def _digests(text: str) -> tuple[str, str]:
-    script = parse_script(text)
+    script = parse_script(text, Path("repro.py"))
     return arm_code(script, "control"), arm_code(script, "baseline")
 
 

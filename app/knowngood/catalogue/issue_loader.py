@@ -9,7 +9,7 @@ from knowngood.catalogue.models import (
     RequiresTable,
     read_document,
 )
-from knowngood.catalogue.script_analysis import Script, UnreadableScriptError, arm_code, assembled, parse_script
+from knowngood.catalogue.script_analysis import Script, arm_code, assembled, parse_script
 from knowngood.catalogue.script_rules import findings_beside, script_findings, workarounds_without_function
 from knowngood.catalogue.text_files import (
     CatalogueProblems,
@@ -71,10 +71,7 @@ def read_issue(folder: Path) -> Issue:
 
 
 def _read_script(file: Path) -> Script:
-    try:
-        return parse_script(assembled(read_text(file)))
-    except UnreadableScriptError as error:
-        raise CatalogueProblems([FileProblem(file, error.line, str(error))]) from None
+    return parse_script(assembled(read_text(file)), file)
 
 
 def _script_problems(file: Path, script: Script, toml: Toml | None) -> list[FileProblem]:

@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from knowngood.catalogue.text_files import CatalogueProblems, FileProblem
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import Issue, digest
@@ -39,14 +41,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__"})
 _ENVIRONMENT = TypeAdapter(dict[str, dict[str, str]])
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-class UnreadableScriptError(Exception):
-    """The text is no Python that our oldest interpreter accepts."""
-
-    def __init__(self, line: int, message: str) -> None:
-        self.line = line
-        super().__init__(message)
 
 
 @cache
@@ -109,10 +103,12 @@ class Script:
         return literal_environment(self.assigned("ENV")) or {}
 
 
-def parse_script(text: str) -> Script:
-    """Read a script's text, whatever its line ends. Raises UnreadableScriptError."""
+def parse_script(text: str, file: Path) -> Script:
+    """Read the text of a script in a file, whatever its line ends. Raises CatalogueProblems where our oldest
+    interpreter does not accept it.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    tree = _parse(text)
+    tree = _parse(text, file)
     statements = tree.body[1:] if ast.get_docstring(tree, clean=False) is not None else tree.body
     body = tuple(node for node in statements if not _is_standalone(node))
     bound: dict[str, tuple[ast.stmt, ...]] = {}
@@ -122,16 +118,17 @@ def parse_script(text: str) -> Script:
     return Script(text=text, tree=tree, body=body, bound=bound)
 
 
-def _parse(text: str) -> ast.Module:
+def _parse(text: str, file: Path) -> ast.Module:
     try:
         with warnings.catch_warnings(action="ignore"):  # as of an odd escape: the author's business
             tree = ast.parse(text, feature_version=OLDEST_PYTHON)
             compile(text, "repro.py", "exec", dont_inherit=True)
     except SyntaxError as error:
         line = _line_of_newer_syntax(text) or error.lineno or 1
-        raise UnreadableScriptError(line, f"is not Python 3.9: {error.msg}") from None
+        raise CatalogueProblems([FileProblem(file, line, f"is not Python 3.9: {error.msg}")]) from None
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise UnreadableScriptError(1, f"cannot be parsed: {type(error).__name__}: {error}") from None
+        words = f"cannot be parsed: {type(error).__name__}: {error}"
+        raise CatalogueProblems([FileProblem(file, 1, words)]) from None
     return tree
 
 

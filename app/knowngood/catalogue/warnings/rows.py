@@ -15,7 +15,7 @@ from typing import Any
 import regex
 
 from knowngood.catalogue.issue_rules import Outline, host_failures, outline_of, tables
-from knowngood.catalogue.script_analysis import UnreadableScriptError, parse_script
+from knowngood.catalogue.script_analysis import parse_script
 from knowngood.catalogue.text_files import CatalogueProblems, FileProblem, Toml, read_text, read_toml
 from knowngood.catalogue.warnings.codes import WarningCode, in_words
 from knowngood.catalogue.warnings.scripts import script_warnings
@@ -93,8 +93,8 @@ def read_answers(folder: Path) -> Measured:
 def _of_row(folder: Path, measured: Mapping[str, MeasuredReleases]) -> Iterator[RowWarning]:
     try:
         toml = read_toml(folder / "issue.toml")
-        script = parse_script(read_text(folder / "repro.py"))
-    except (CatalogueProblems, UnreadableScriptError):
+        script = parse_script(read_text(folder / "repro.py"), folder / "repro.py")
+    except CatalogueProblems:
         return  # a problem, which is reported as one
     outline = outline_of(toml.data)
     warnings = [
