@@ -7,6 +7,7 @@ noted as the pin `pytorch-cuda` (or `cpuonly`), whichever way it was said.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from knowngood.domain.builds.platforms import platform_of
 from knowngood.environments.python_markers import pythons_of, state
@@ -34,7 +35,7 @@ _MORE = re.compile(r"(version|build|channel)\s*=\s*['\"]?([^'\",]+)")
 _CUDA = re.compile(r"cuda_?(\d{2})\.?(\d)")
 _CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
 _FILE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)-(?P<version>[A-Za-z0-9_.!+]+)-(?P<build>[A-Za-z0-9_.]+)")
-_PRINTED = re.compile(r"^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE)
+PRINTED = re.compile(r"^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE)
 _ABOUT = re.compile(r"#|Name\s+Version\s+Build\b|List of packages\b|[\W_]*$")
 _EXPORTED = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=(?P<version>[A-Za-z0-9_.!+]+)=(?P<build>[A-Za-z0-9_.]+)")
 
@@ -80,11 +81,6 @@ def _pins(name: str, version: str, build: str, channel: str, line: int) -> Itera
         yield PinnedPackage("cpuonly", index=index, line=line)
 
 
-def read_explicit(source: Source, python: str) -> StatedEnvironment:
-    """`conda list --explicit`: one address a line. A package for another platform keeps its address as its origin."""
-    return _read_lines("conda explicit list", source, python, _explicit_pins)
-
-
 def _explicit_pins(source: Source, line: int, text: str) -> Iterator[PinnedPackage]:
     place = address(text)
     folder, _, file = place.rpartition("/")
@@ -95,11 +91,6 @@ def _explicit_pins(source: Source, line: int, text: str) -> Iterator[PinnedPacka
     first, *others = _pins(match["name"], match["version"], match["build"], channel.rpartition("/")[2], line)
     yield first if platform in {"linux-64", "noarch"} else PinnedPackage(first.name, first.version, place, line=line)
     yield from others
-
-
-def read_export(source: Source, python: str) -> StatedEnvironment:
-    """`conda list --export`: NAME=VERSION=BUILD a line; what pip installed has the build `pypi_0`."""
-    return _read_lines("conda list", source, python, _exported_pins)
 
 
 def _exported_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
@@ -181,15 +172,6 @@ def is_export(text: str) -> bool:
     return bool(lines) and all(_EXPORTED.fullmatch(line) for line in lines[:5])
 
 
-def is_printed(text: str) -> bool:
-    return bool(_PRINTED.search(text))
-
-
-def read_printed(source: Source, python: str) -> StatedEnvironment:
-    """`conda list` as people read it: columns of name, version, build and channel."""
-    return _read_lines("conda list", source, python, _printed_pins)
-
-
 def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
     if _ABOUT.match(text.lstrip()):
         return []
@@ -202,7 +184,7 @@ def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackag
 
 
 def _read_lines(
-    kind: str, source: Source, python: str, read: Callable[[Source, int, str], Iterable[PinnedPackage]]
+    kind: str, read: Callable[[Source, int, str], Iterable[PinnedPackage]], source: Source, python: str
 ) -> StatedEnvironment:
     """Read the lines, with the Python that conda installs. Raises OtherPython where another one was stated."""
     refuse_long_lines(source)
@@ -213,6 +195,16 @@ def _read_lines(
         if len(pins) > MOST_PACKAGES:
             raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
     return _with_python(kind, source, python, pins)
+
+
+read_explicit = partial(_read_lines, "conda explicit list", _explicit_pins)
+"""`conda list --explicit`: one address a line. A package for another platform keeps its address as its origin."""
+
+read_export = partial(_read_lines, "conda list", _exported_pins)
+"""`conda list --export`: NAME=VERSION=BUILD a line; what pip installed has the build `pypi_0`."""
+
+read_printed = partial(_read_lines, "conda list", _printed_pins)
+"""`conda list` as people read it: columns of name, version, build and channel."""
 
 
 def _with_python(kind: str, source: Source, python: str, pins: Sequence[PinnedPackage]) -> StatedEnvironment:

@@ -7,6 +7,13 @@ from dataclasses import replace
 from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.errors import BadEnvironment, BadRequest
 from knowngood.environments import conda_list
+from knowngood.environments.lockfiles import (
+    read_pdm_lock,
+    read_pipfile_lock,
+    read_poetry_lock,
+    read_pylock,
+    read_uv_lock,
+)
 from knowngood.environments.platform_reading import platforms_in
 from knowngood.environments.pyproject import PYPROJECT, is_script, read_pyproject, read_script
 from knowngood.environments.requirements_txt import (
@@ -92,7 +99,7 @@ def _read(source: Source, python: str) -> StatedEnvironment:
     if base.endswith((".yml", ".yaml")):
         return _read_yml(source, python)
     if base == "pipfile.lock":
-        return _read_pipfile(source, python)
+        return read_pipfile_lock(source, python)
     if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
         return _read_lock(source, base, python)
     if base == PYPROJECT or (not base.endswith((".lock", ".json")) and _is_project(source)):
@@ -122,8 +129,6 @@ def _read_by_content(source: Source, python: str) -> StatedEnvironment:
 
 
 def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
-    from knowngood.environments.lockfiles import read_pdm_lock, read_poetry_lock, read_pylock, read_uv_lock
-
     data = read_toml(source)
     if base.startswith("pylock") or "lock-version" in data.values:
         return read_pylock(source, data, python)
@@ -134,19 +139,13 @@ def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
     return read_uv_lock(source, data, python)
 
 
-# Imported for their files alone: YAML and packaging's lock classes take 25 ms, and most questions bring neither.
+# Imported for its files alone: YAML takes 20 ms, and most questions bring none.
 
 
 def _read_yml(source: Source, python: str) -> StatedEnvironment:
     from knowngood.environments.conda_env_yaml import read_environment_yml
 
     return read_environment_yml(source, python)
-
-
-def _read_pipfile(source: Source, python: str) -> StatedEnvironment:
-    from knowngood.environments.lockfiles import read_pipfile_lock
-
-    return read_pipfile_lock(source, python)
 
 
 def _read_collected(source: Source, python: str) -> StatedEnvironment:
@@ -169,7 +168,7 @@ _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], Sta
     (is_script, read_script),
     (lambda source: _BUILT.search(source.text), read_dockerfile),
     (lambda source: _PIXI_LOCK.search(source.text), conda_list.read_pixi_lock),
-    (lambda source: source.text.lstrip().startswith("{"), _read_pipfile),
+    (lambda source: source.text.lstrip().startswith("{"), read_pipfile_lock),
     (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
     (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),
     (
@@ -178,7 +177,7 @@ _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], Sta
     ),
     (lambda source: _YAML.search(source.text), _read_yml),
     (lambda source: conda_list.is_export(source.text), conda_list.read_export),
-    (lambda source: conda_list.is_printed(source.text), conda_list.read_printed),
+    (lambda source: conda_list.PRINTED.search(source.text), conda_list.read_printed),
     (is_table, read_table),
     (lambda source: _COLLECTED.search(source.text), _read_collected),
 )

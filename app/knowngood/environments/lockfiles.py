@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
-
-from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
+from typing import TYPE_CHECKING
 
 from knowngood.environments.python_markers import (
     allowed_by,
@@ -28,6 +27,9 @@ from knowngood.environments.source import (
     read_wheel_name,
     show,
 )
+
+if TYPE_CHECKING:
+    from packaging.pylock import Package
 
 _PYPI = "https://pypi.org/simple"
 _GROUPS = ("optional-dependencies", "dev-dependencies")
@@ -57,13 +59,20 @@ def read_uv_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
 
 def _uv_pin(table: Table, name: str) -> PinnedPackage:
     origin = table.table("source")
+    local = _git(origin) or next((origin.text(key) for key in _LOCAL if key in origin.values), "")
+    return _pin(table, name, place=origin.text("url"), origin=local, index=origin.text("registry"))
+
+
+def _git(table: Table) -> str:
+    return f"git+{table.text('git')}" if "git" in table.values else ""
+
+
+def _pin(table: Table, name: str, *, place: str = "", origin: str = "", index: str = "") -> PinnedPackage:
+    """The pin of a package at a `place`, from an `origin` that is no index, or from an index."""
     version = checked_version(table.text("version"), table)
-    if "git" in origin.values:
-        return PinnedPackage(name, version, f"git+{address(origin.text('git'))}", line=table.line)
-    if "url" in origin.values:
-        return pin_of_place(origin.text("url"), name, version, table.line)
-    local = next((address(origin.text(key)) for key in _LOCAL if key in origin.values), "")
-    return PinnedPackage(name, version, local, address(origin.text("registry")), table.line)
+    if place and not origin:
+        return pin_of_place(place, name, version, table.line)
+    return PinnedPackage(name, version, address(origin), "" if origin else address(index), table.line)
 
 
 def _reach(
@@ -83,7 +92,7 @@ def _reach(
         [(_wanted(wish), wish.text("marker"), wish.line) for wish in _wishes(table, groups if at in roots else ())]
         for at, table in enumerate(packages)
     ]
-    forks = [_forked(table, pythons) for table in packages]
+    forks = [_on_any_of(table.texts("resolution-markers") or [""], table, pythons) for table in packages]
     reached = [frozenset[str]() for _ in packages]
     wanted_pythons: dict[_Wanted, frozenset[str]] = {}
     todo = deque((at, pythons) for at in sorted(roots) or range(len(packages)))
@@ -111,12 +120,6 @@ def _plain(table: Table) -> str:
     return repr(sorted(table.values.items()))
 
 
-def _forked(table: Table, pythons: frozenset[str]) -> frozenset[str]:
-    """The Pythons of the forks that a package is locked for."""
-    markers = table.texts("resolution-markers")
-    return _on_any_of(markers, table, pythons) if markers else pythons
-
-
 def _on_any_of(markers: Sequence[str], table: Table, pythons: frozenset[str]) -> frozenset[str]:
     return frozenset[str]().union(*(narrow(pythons, marker, table.source, table.line) for marker in markers))
 
@@ -135,6 +138,8 @@ def _wishes(table: Table, chosen: Collection[str]) -> Iterator[Table]:
 
 
 def read_pylock(source: Source, data: Table, python: str) -> StatedEnvironment:
+    from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError  # 10 ms, for these alone
+
     try:
         lock = Pylock.from_dict(data.values)
     except PylockUnsupportedVersionError as error:
@@ -156,7 +161,7 @@ def read_pylock(source: Source, data: Table, python: str) -> StatedEnvironment:
     return state("pylock.toml", pins, pythons)
 
 
-def _pylock_pin(package: Package, line: int) -> PinnedPackage:
+def _pylock_pin(package: "Package", line: int) -> PinnedPackage:
     name, version = str(package.name), str(package.version or "")
     if package.vcs is not None:
         return PinnedPackage(
@@ -170,7 +175,7 @@ def _pylock_pin(package: Package, line: int) -> PinnedPackage:
     return PinnedPackage(name, version, index=address(index), line=line)
 
 
-def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> frozenset[str]:
+def _of_wheels(pythons: frozenset[str], torch: "Package", source: Source) -> frozenset[str]:
     """The Pythons that torch's wheels are for: pip's own locks, which hold the wheels of one, say it nowhere else."""
     files = [entry.name or entry.url or entry.path or "" for entry in torch.wheels or ()]
     wheels = {wheel.python for file in files if (wheel := read_wheel_name(file)) and is_for_linux(wheel)}
@@ -214,18 +219,17 @@ def _poetry_markers(table: Table, chosen: Collection[str]) -> list[str]:
 
 
 def _poetry_pin(table: Table, name: str) -> PinnedPackage:
-    version = checked_version(table.text("version"), table)
     origin = table.table("source")
     url = origin.text("url")
     match origin.text("type"):
         case "git":
-            return PinnedPackage(name, version, f"git+{address(url)}", line=table.line)
+            return _pin(table, name, origin=f"git+{url}")
         case "url":
-            return pin_of_place(url, name, version, table.line)
+            return _pin(table, name, place=url)
         case "file" | "directory":
-            return PinnedPackage(name, version, address(url), line=table.line)
+            return _pin(table, name, origin=url)
         case _:
-            return PinnedPackage(name, version, index=address(url) or _PYPI, line=table.line)
+            return _pin(table, name, index=address(url) or _PYPI)
 
 
 # --- pdm.lock -------------------------------------------------------------------------------------------------------
@@ -249,13 +253,8 @@ def _is_ours(platform: str) -> bool:
 
 def _pdm_pin(table: Table, name: str) -> PinnedPackage:
     """The index is not written down; with `static_urls` the addresses of the files are."""
-    version = checked_version(table.text("version"), table)
-    if "git" in table.values:
-        return PinnedPackage(name, version, f"git+{address(table.text('git'))}", line=table.line)
-    if place := table.text("url") or table.text("path"):
-        return pin_of_place(place, name, version, table.line)
     index = next((url for file in table.tables("files") if (url := file.text("url"))), "")
-    return PinnedPackage(name, version, index=address(index), line=table.line)
+    return _pin(table, name, place=table.text("url") or table.text("path"), origin=_git(table), index=index)
 
 
 # --- Pipfile.lock ---------------------------------------------------------------------------------------------------

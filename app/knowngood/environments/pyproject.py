@@ -275,13 +275,9 @@ class _Sources:
 
 
 def _where(table: Table, pythons: frozenset[str], line: int) -> frozenset[str]:
-    marker = table.text("marker") or table.text("markers")
-    return narrow(pythons, marker, table.source, line) & _of_poetry_python(table, pythons)
-
-
-def _of_poetry_python(table: Table, pythons: frozenset[str]) -> frozenset[str]:
-    wanted = table.text("python")
-    return pythons & pythons_of(wanted, stated="", source=table.source) if wanted else pythons
+    marker, wanted = table.text("marker") or table.text("markers"), table.text("python")
+    on = narrow(pythons, marker, table.source, line)
+    return on & pythons_of(wanted, stated="", source=table.source) if wanted else on
 
 
 def _indexes(data: Table) -> Iterator[str]:
