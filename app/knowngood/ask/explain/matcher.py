@@ -313,20 +313,14 @@ def _is_known(matches: Iterable[Match], meanings: Iterable[Meaning]) -> bool:
 
 
 def _first_notes(explanation: Explanation, resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
-    """The notes before any match: on the wheel, and that torch brings no Triton for Windows where it is missed."""
-    is_missed = WINDOWS in resolved.platforms and any(
-        version.name == "working Triton" for version in explanation.versions
-    )
-    return (*_wheel_notes(resolved, known), *([Message("no_triton")] if is_missed else []))
-
-
-def _wheel_notes(resolved: ResolvedBuild, known: Known) -> tuple[Message, ...]:
-    """The first thing to say where a text names a torch wheel and GPUs: that the wheel holds no code for one of them,
-    or that nobody knows whether it does.
+    """The notes before any match: that the wheel holds no code for one of the GPUs that a text names, or that nobody
+    knows whether it does; and that torch brings no Triton for Windows where it is missed.
     """
     wheel, classes = known.builds.get(resolved.build or ""), (class_named(gpu, ()) for gpu in resolved.gpus)
     notes = [known.against(wheel, class_, resolved.driver) for class_ in classes] if wheel or resolved.nearest else []
-    return (*(note for note in notes if note), *several_gpus(resolved.gpus))
+    missed = [version for version in explanation.versions if version.name == "working Triton"]
+    no_triton = [Message("no_triton")] if missed and WINDOWS in resolved.platforms else []
+    return (*filter(None, notes), *several_gpus(resolved.gpus), *no_triton)
 
 
 def complete(
