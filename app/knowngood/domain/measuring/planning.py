@@ -124,17 +124,16 @@ class Doubts:
 
 _NO_DOUBTS = Doubts()
 
-_Grouped = dict[tuple[EnvironmentRequest, str], list[PlannedArm]]
 
-
-def _shared(issue: Issue, build: Build) -> tuple[EnvironmentRequest, str]:
-    """The key that arms of one job share: an environment, and where a repro edits its own, the issue too."""
-    request = environment_request(issue, build)
-    return request, issue.id if request.mutates else ""
-
-
-def _in_jobs(build: Build, hardware: str, grouped: _Grouped) -> list[PlannedJob]:
-    return [PlannedJob(build, hardware, request, tuple(arms)) for (request, _), arms in grouped.items() if arms]
+def _in_jobs(
+    build: Build, hardware: str, planned: Iterable[tuple[Issue, Sequence[PlannedArm]]]
+) -> Iterator[PlannedJob]:
+    """Arms of one job share an environment, and where a repro edits its own, the issue too."""
+    shared: dict[tuple[EnvironmentRequest, str], list[PlannedArm]] = defaultdict(list)
+    for issue, arms in planned:
+        request = environment_request(issue, build)
+        shared[request, issue.id if request.mutates else ""].extend(arms)
+    return (PlannedJob(build, hardware, request, tuple(arms)) for (request, _), arms in shared.items() if arms)
 
 
 def plan_jobs(
@@ -157,15 +156,12 @@ def plan_jobs(
     issues, hardware = tuple(issues), with_isa_classes(hardware)
     doubts = find_doubts(issues, line or builds, hardware, known)
     changes = find_changes(issues, line or builds, hardware, known) if wanted.confirm else frozenset[_Finding]()
-    jobs = []
+    jobs = list[PlannedJob]()
     for build in builds:
         for class_ in hardware:
-            grouped: _Grouped = {}
-            for issue in issues:
-                if is_asked_on(issue, build, class_):
-                    arms = missing_arms(issue, build, class_, known, wanted, changes, doubts)
-                    grouped.setdefault(_shared(issue, build), []).extend(arms)
-            jobs += _in_jobs(build, class_, grouped)
+            asked = (issue for issue in issues if is_asked_on(issue, build, class_))
+            planned = ((one, missing_arms(one, build, class_, known, wanted, changes, doubts)) for one in asked)
+            jobs += _in_jobs(build, class_, planned)
     return tuple(jobs)
 
 
@@ -229,30 +225,14 @@ def recheck_jobs(
     """
     wanted = {(cell.issue, twins[cell.build].id, cell.hardware) for cell in chosen}
     issues = tuple(issues)
-    jobs = []
+    jobs = list[PlannedJob]()
     for build in twins.values():
+        once_more = PlanRequest(force=build.id in twins, workarounds=False)
         for class_ in sorted({hardware for _, id_, hardware in wanted if id_ == build.id}):
-            grouped: _Grouped = {}
-            for issue in issues:
-                if (issue.id, build.id, class_) in wanted:
-                    arms = _once_more(issue, build, class_, known, is_twin=build.id not in twins)
-                    grouped.setdefault(_shared(issue, build), []).extend(arms)
-            jobs += _in_jobs(build, class_, grouped)
+            asked = (issue for issue in issues if (issue.id, build.id, class_) in wanted)
+            planned = ((one, missing_arms(one, build, class_, known, once_more)) for one in asked)
+            jobs += _in_jobs(build, class_, planned)
     return tuple(jobs)
-
-
-def _once_more(
-    issue: Issue, build: Build, hardware: str, known: KnownAttempts, *, is_twin: bool
-) -> Iterable[PlannedArm]:
-    request = environment_request(issue, build)
-    for id_ in (CONTROL, BASELINE):
-        arm = issue.arm(id_)
-        for variant in variants_of(issue, id_):
-            key = ArmKey(issue.id, build.id, hardware, id_, variant.id, binding(arm, variant, request))
-            is_settled = any(outcome not in INFRASTRUCTURE for outcome in known.outcomes.get(key, ()))
-            if is_twin and is_settled:
-                continue
-            yield PlannedArm(issue.id, id_, variant.id, known.ordinals.get(key, 0) + 1, key.binding)
 
 
 def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what is in doubt
