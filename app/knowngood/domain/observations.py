@@ -42,18 +42,15 @@ def different_values(
 
     Nothing where one of them agrees. An arm may report more than the control does, and not less.
     """
-    differences = [_apart(issue, arm, observed, control) for control in controls]
+    differences = [
+        tuple(
+            DifferentValue(key, None if (own := observed.get(key)) is None else own[:_SHOWN], value[:_SHOWN])
+            for key, value in control.items()
+            if not is_alike(issue.comparison(key, arm), observed.get(key), value)
+        )
+        for control in controls
+    ]
     return min(differences, key=len, default=())
-
-
-def _apart(
-    issue: Issue, arm: str, observed: Mapping[str, str], control: Mapping[str, str]
-) -> tuple[DifferentValue, ...]:
-    return tuple(
-        DifferentValue(key, None if (own := observed.get(key)) is None else own[:_SHOWN], value[:_SHOWN])
-        for key, value in control.items()
-        if not is_alike(issue.comparison(key, arm), observed.get(key), value)
-    )
 
 
 def is_alike(rule: Observed, value: str | None, control: str) -> bool:

@@ -209,7 +209,6 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
     Total: whatever cannot be one build is a Resolved without one, whose note says why.
     """
     catalogue = _Catalogue(names, tested, wheels)
-    packages = _packages(stated)
     description = _describe_stated(stated)
     line, name = next((pin.line for pin in stated.all_of(_TORCH)), 0), _name_in_address(stated)
     platforms = _platforms(stated)
@@ -227,11 +226,19 @@ def resolve(stated: StatedEnvironment, names: BuildNames, tested: Collection[str
         triton = "" if is_own else f"~triton-{question.triton}"
         name = name and f"{name if resolved.is_assumed else question.torch}{triton}"
     unread = (Message("files_unread", names=tuple(stated.unread)),) if stated.unread else ()
-    notes, is_whole = (*resolved.notes, *unread), stated.is_whole and not unread
-    resolved = replace(resolved, packages=packages, is_whole=is_whole, line=line, notes=notes)
-    refusals = tuple(_refusals(stated, platforms, catalogue))
-    resolved = replace(resolved, gpus=stated.gpus, driver=stated.driver, platforms=platforms, refusals=refusals)
-    return replace(resolved, torch=name, python=stated.python)
+    return replace(
+        resolved,
+        notes=(*resolved.notes, *unread),
+        packages=_packages(stated),
+        line=line,
+        is_whole=stated.is_whole and not unread,
+        gpus=stated.gpus,
+        driver=stated.driver,
+        platforms=platforms,
+        refusals=tuple(_refusals(stated, platforms, catalogue)),
+        torch=name,
+        python=stated.python,
+    )
 
 
 def _name_in_address(stated: StatedEnvironment) -> str:

@@ -176,13 +176,12 @@ def _in_short(reason: Reason) -> Iterator[str]:
 
 def _counted(answer: EnvironmentAnswer) -> Iterator[str]:
     """The numbers of all that does not fail."""
-    failing = {reason.issue for reason in answer.of(*FAILURES)}
     parts = {
-        "pass": [reason for reason in answer.of(Verdict.NOT_AFFECTED) if reason.issue not in failing],
-        "not known": [reason for reason in answer.of(*UNKNOWN) if reason.issue not in failing],
-        "do not apply, or concern packages that are not known to be here": answer.of(Verdict.NOT_APPLICABLE),
+        "pass": answer.counts["passing"],
+        "not known": answer.counts["not_known"],
+        "do not apply, or concern packages that are not known to be here": len(_ids(answer.of(Verdict.NOT_APPLICABLE))),
     }
-    yield from wrapped(" · ".join(f"{len(_ids(reasons))} {words}" for words, reasons in parts.items() if reasons))
+    yield from wrapped(" · ".join(f"{n} {words}" for words, n in parts.items() if n))
 
 
 def _others(answer: EnvironmentAnswer) -> Iterator[str]:

@@ -79,7 +79,7 @@ def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
     meant = [
         (build, cell)
         for build, cell in answered
-        if is_release(build) and _speaks_of(claim, build.build_id.version.base_version)
+        if is_release(build) and is_within(claim.about, build.build_id.version.base_version)
     ]
     if not can_be_wrong(claim):
         return ClaimStanding(Standing.NOT_MEASURED)
@@ -115,10 +115,6 @@ def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool)
             Standing.AGREES, Message("passes_here" if is_fixed else "fails_here", names=named(with_it))
         )
     return ClaimStanding(Standing.NOT_MEASURED)
-
-
-def _speaks_of(claim: Claim, release: str) -> bool:
-    return is_within(claim.about, release)
 
 
 def named(builds: Iterable[Build]) -> Message:
@@ -172,7 +168,7 @@ def _spoken_of(claim: Claim, history: History) -> Iterable[str]:
     names = {Version(name): name for name in exact}
     for release in history.releases:
         was_out = not (claim.dated and release.released and release.released > claim.dated)
-        if _speaks_of(claim, release.name) and (was_out or claim.says == "fixed"):
+        if is_within(claim.about, release.name) and (was_out or claim.says == "fixed"):
             names[Version(release.name)] = release.name
     return (names[version] for version in sorted(names))
 
