@@ -60,6 +60,8 @@ ASKED = {
     "env": 3,
     "status": 0,
     "status --json": 0,
+    "caps": 0,
+    "caps --json --fail-on removable": 0,
 }
 LACKING = ("matrix", "hygiene", "run --dry-run", "serve", "up", "check", "doctor", "token list", "dispatch")
 NOT_OF_A_QUESTION = {"cryptography", "logging.handlers", "packaging.pylock", "pydantic", "sqlite3", "yaml"}

@@ -83,7 +83,7 @@ def newest_beside(package: str, torch: Version, python: str, table: WheelTable) 
             continue
         if torch.public in specifier:
             return str(release.version)
-        if any(_ends_before(clause, torch) for clause in specifier):
+        if any(ends_before(clause, torch) for clause in specifier):
             return ""
     return ""
 
@@ -98,12 +98,12 @@ def packages_beside(torch: Version, table: WheelTable) -> tuple[dict[str, str], 
         bound = newest.specifier("torch", "") if newest else None
         if bound and (found := newest_beside(package, torch, "", table)):
             fitting[package] = found
-        elif bound and any(_ends_before(clause, torch) for clause in bound):
+        elif bound and any(ends_before(clause, torch) for clause in bound):
             ending[package] = str(bound)
     return fitting, ending
 
 
-def _ends_before(clause: Specifier, torch: Version) -> bool:
+def ends_before(clause: Specifier, torch: Version) -> bool:
     is_end = clause.operator in {"==", "~=", "<", "<="}
     return is_end and Version(clause.version.removesuffix(".*")) <= Version(torch.public)
 
@@ -114,7 +114,7 @@ def torch_bounds(packages: Mapping[str, str], python: str, table: WheelTable) ->
     for package, version in packages.items():
         release = _release(package, version, table)
         specifier = release.specifier("torch", python) if release else None
-        if specifier and newest.public not in specifier and any(_ends_before(clause, newest) for clause in specifier):
+        if specifier and newest.public not in specifier and any(ends_before(clause, newest) for clause in specifier):
             bounds[package] = str(specifier)
     return bounds
 

@@ -71,7 +71,7 @@ class WheelRelease:
 
     def specifier(self, package: str, python: str) -> SpecifierSet | None:
         """The versions of a package that it asks for on Linux x86-64; None where it asks for none, or was not read."""
-        asked = [need for need in self._requirements if need.name == package and _holds(need, python)]
+        asked = [need for need in self._requirements if need.name == package and holds_on_linux(need, python)]
         return asked[0].specifier if asked else None
 
     @cached_property
@@ -146,7 +146,7 @@ def read_table(text: str) -> WheelTable:
 _LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux", "os_name": "posix"}
 
 
-def _holds(need: Requirement, python: str) -> bool:
+def holds_on_linux(need: Requirement, python: str) -> bool:
     """Whether a requirement holds on Linux x86-64; one that depends on the Python, where that is known."""
     if need.marker is None:
         return True
