@@ -330,3 +330,16 @@ def test_a_build_that_is_none_loses_nothing_of_what_was_pasted(client: TestClien
     assert answer.status_code == 422
     assert (values["text"].strip(), values["wanted"], values["page"]) == (LINE, "nonsense", None)
     assert "nonsense" in values["problem"]
+
+
+def test_a_short_address_explains_a_line_and_nobody_keeps_the_answer(client: TestClient) -> None:
+    answer = client.get("/e", params={"q": f"{LINE} <script>alert(1)</script>"})
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    assert "ETag" not in answer.headers
+    assert 'href="/issues/pytorch-151290' in answer.text
+    assert "<script>alert" not in answer.text
+
+
+@pytest.mark.parametrize("text", ["", "x" * 2001])
+def test_a_short_address_without_a_text_or_with_a_long_one_is_refused(text: str, client: TestClient) -> None:
+    assert client.get("/e", params={"q": text}).status_code == 422

@@ -378,3 +378,25 @@ def test_a_row_that_depends_on_the_vector_isa_says_how_the_classes_differ(own: T
     assert {one["hardware"] for one in attempts} == {avx512}
     told = own.get(f"/api/v1{ADDRESS}").json()
     assert [one["hardware"] for one in told["history"]] == [HARDWARE, avx2, avx512]
+
+
+@pytest.mark.parametrize("name", ["151290", "pytorch-151290", "PyTorch-151290"])
+def test_a_short_address_leads_to_the_page_of_its_issue(name: str, client: TestClient) -> None:
+    answer = client.get(f"/i/{name}", follow_redirects=False)
+    assert (answer.status_code, answer.headers["Location"]) == (302, ADDRESS)
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("name", ["151291", "all", "<script>", "%2e%2e", "x" * 100])
+def test_a_short_address_of_no_issue_says_how_to_search(name: str, client: TestClient) -> None:
+    answer = client.get(f"/i/{name}")
+    assert answer.status_code == 404
+    assert 'href="/search?q=' in answer.text
+    assert "<script>" not in answer.text.partition("<main")[2].partition("</main")[0]
+
+
+def test_a_number_of_two_issues_names_both(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, issues=[MASK, replace(MASK, id="vision-151290", links=())], builds=BUILDS)
+    answer = own.get("/i/151290")
+    assert answer.status_code == 404
+    assert 'href="/issues/vision-151290"' in answer.text

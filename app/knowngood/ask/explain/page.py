@@ -24,7 +24,7 @@ from knowngood.matrix.issues.workarounds import WorkaroundView, workarounds_of
 from knowngood.matrix.overview.selection import Names, Words, named_builds, named_issues
 from knowngood.web.errors import InvalidParameter
 from knowngood.web.forms import Form
-from knowngood.web.request_context import Context, RequestContext
+from knowngood.web.request_context import Context, RequestContext, uncached
 from knowngood.web.urls import API, ERRORS, asking, matrix_address
 
 router = APIRouter(include_in_schema=False)
@@ -32,6 +32,7 @@ router = APIRouter(include_in_schema=False)
 PASTE = ERRORS
 
 _RECALLED = 20  # issues of each kind that an address is read for
+_LONGEST_SHORT = 2000  # characters in an address
 _LONGEST_ECHO = 200_000  # characters that are sent back in the box, so that the build can be changed
 
 
@@ -60,6 +61,12 @@ def paste(context: Context, query: Annotated[RecalledQuery, Query()]) -> Respons
         return _page(context, explanation, known.issues, known, wanted=query.build)
 
     return context.answer(context.known, show)
+
+
+@router.get("/e")
+def explain_short(context: Context, q: Annotated[str, Query(max_length=_LONGEST_SHORT)] = "") -> Response:
+    """Explain a line of text by its address, such as a program's warning may hold. Nobody keeps the answer."""
+    return uncached(answer_paste(context, q))
 
 
 @router.post(PASTE)

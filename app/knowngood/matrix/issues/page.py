@@ -39,14 +39,11 @@ from knowngood.store.engine import Session, reading
 from knowngood.store.evidence.attempt_codec import AttemptSummary, load_glances, load_timed
 from knowngood.store.queries import load_builds
 from knowngood.web.auth.principal import is_from_elsewhere
-from knowngood.web.errors import InvalidParameter
+from knowngood.web.errors import InvalidParameter, NotFound
 from knowngood.web.html.grid import Choice, heads_of, squares_of
 from knowngood.web.my_build import remember
-from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import (
-    asking,
-    issue_address,
-)
+from knowngood.web.request_context import Context, RequestContext, uncached
+from knowngood.web.urls import SEARCH, asking, issue_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -76,6 +73,17 @@ def issue(
         return partial(page, is_remembered=is_remembered, wanted=build, sort=sort)
 
     return context.answer(load, lambda page: context.page("issue.html", page()))
+
+
+@router.get("/i/{issue}")
+def short(context: Context, issue: str) -> Response:
+    """Lead from a short address, such as a program's warning may hold, to the page of its issue: `/i/151290`."""
+    try:
+        with reading(context.state.engine) as session:
+            return uncached(RedirectResponse(issue_address(find_issue(session, issue).id), HTTPStatus.FOUND))
+    except NotFound as error:
+        search = ("search for it", asking(SEARCH, q=issue), "\u641c\u7d22\u5b83")
+        raise NotFound(str(error), [*error.nearest, search], error.thread) from None
 
 
 @router.get("/issues/{issue}/use")
