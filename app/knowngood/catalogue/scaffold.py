@@ -64,9 +64,9 @@ def _leave_beside(folder: Path, name: str, text: str) -> None:
 def _document(id_: str, title: str, kind: SignatureKind | None) -> str:
     url, link = _report(id_)
     text = _template("template_issue.txt").substitute(
-        title=_quoted(title),
-        url=_quoted(url),
-        link=_quoted(link),
+        title=quoted(title),
+        url=quoted(url),
+        link=quoted(link),
         silent="silent = true" if kind is SignatureKind.WRONG_RESULT else _SILENT,
         kind=f'kind = "{kind}"{_SIGNALS if kind is SignatureKind.SIGNAL else ""}' if kind else _KIND,
     )
@@ -95,6 +95,6 @@ def _template(name: str) -> Template:
     return Template((files("knowngood.catalogue") / name).read_text(encoding="utf-8"))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A basic string of TOML, which for printable text is what JSON writes."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""`knowngood try`: what any script does on releases of torch."""

@@ -1,0 +1,66 @@
+"""A script's results as a candidate row: the scaffold of `new-issue` with all that running it told."""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from itertools import groupby
+from pathlib import Path
+
+from knowngood.catalogue import scaffold
+from knowngood.catalogue.field_types import TITLE_CHARACTERS
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import SignatureKind
+from knowngood.domain.verdicts.outcome import Ending
+from knowngood.measure.scripts.report import Report, environment_of
+from knowngood.measure.scripts.rules import Result, sides_of
+from knowngood.settings import Settings
+
+_CLAIM = re.compile(r"\[\[claim\]\]\n.*?\n\n", re.DOTALL)
+_VARYING = re.compile(r"(?:\$\w+)?(?:/[\w.+-]+)+|\S*\d\S*|'[^']*'|\"[^\"]*\"")
+_KINDS = {Ending.SIGNALLED: SignatureKind.SIGNAL, Ending.TIMED_OUT: SignatureKind.HANG}
+
+
+def keep_as_row(settings: Settings, report: Report, id_: str, today: date) -> str:
+    """Write the row and the script beside it; gives what to do next, in a sentence. Raises BadRequest where nothing
+    fails.
+    """
+    failing = [run for each, result in report.rows if result in _WANTED for run in each.runs if run.fails]
+    if not failing and all(result is not Result.OTHER_OUTPUT for _, result in report.rows):
+        raise BadRequest(f"--keep {id_}: no release fails and no output differs, so that there is nothing to keep")
+    kind = _KINDS.get(failing[-1].ending, SignatureKind.MESSAGE) if failing else SignatureKind.WRONG_RESULT
+    folder = next(iter(settings.catalogue_folders), Path("repros"))
+    title = failing[-1].line if failing else f"{report.script.name} prints other output"
+    place = scaffold.new_issue(folder, id_, title[:TITLE_CHARACTERS], kind)
+    text = (place / "issue.toml").read_text(encoding="utf-8")
+    if failing:
+        text = text.replace("FILL IN: the words of the failure", pattern_of(failing[-1].line).replace("'''", "..."))
+        text = text.replace('signals = ["SIGSEGV"]', f'signals = ["{failing[-1].signal}"]')
+    claims = "".join(_claims(report, today))
+    (place / "issue.toml").write_text(_CLAIM.sub(lambda _: claims, text, count=1), encoding="utf-8")
+    (place / "bug.py").write_text(report.script.text, encoding="utf-8")
+    return (
+        f"{place}: a candidate with its signature and what was measured. Move what fails from bug.py into repro.py, "
+        f"fill in what is marked (docs/writing-a-row.md), then run `knowngood check {folder}`"
+    )
+
+
+_WANTED = (Result.FAILS, Result.COMES_AND_GOES)
+
+
+def pattern_of(line: str) -> str:
+    """The longest part of an error's line that holds no number, no path and nothing quoted."""
+    parts = (part.strip(" \t:,;.()[]") for part in _VARYING.split(line.partition(": ")[2] or line))
+    return re.escape(max(parts, key=len)).replace(r"\ ", " ")
+
+
+def _claims(report: Report, today: date) -> Iterator[str]:
+    """One for each stretch of releases that fail, in the form of upstream's: about which, and who says so."""
+    sides = sides_of(result for _, result in report.rows)
+    for is_there, group in groupby(report.rows, key=lambda row: sides.get(row[1])):
+        releases = [each.build.build_id.release for each, _ in group]
+        if is_there:
+            about = f">={releases[0]},<={releases[-1]}" if len(releases) > 1 else f"=={releases[0]}"
+            source = f"knowngood try {report.script.name}, on {environment_of(report)}"
+            fields = {"text": report.sentence, "source": source, "says": "affected", "about": about}
+            lines = (f"{name} = {scaffold.quoted(value)}\n" for name, value in fields.items())
+            yield f"[[claim]]\n{''.join(lines)}dated = {today.isoformat()}\n\n"
