@@ -292,31 +292,13 @@ def test_a_large_view_of_one_group_shows_it(own_engine: Engine) -> None:
 
 
 def test_a_fold_of_what_is_not_there_folds_nothing(client: TestClient) -> None:
-    assert not any(group.fold.is_folded for group in page_of(client, f"{MATRIX}?fold=Nobody&fold_minors=9.9").groups)
-
-
-def test_a_folded_minor_shows_its_newest_patch_and_all_else_as_before(client: TestClient) -> None:
-    unfolded = page_of(client, f"{MATRIX}?columns=all")
-    (head, fold), *others = unfolded.minors.items()
-    assert (head, fold.count, fold.is_folded, others) == (CPU_ONLY.id, 3, False, [])
-    folded = page_of(client, fold.address.partition("#")[0])
-    assert [head.id for head in folded.heads] == [OLD.id, BAD.id, GOOD.id, NEW.id]
-    assert signs_of(folded, "pytorch-151290")[BAD.id] is StatusLabel.WORKAROUND
-    assert folded.minors[BAD.id].is_folded
-    assert (folded.totals, folded.build_count) == (unfolded.totals, len(BUILDS))
-    again = page_of(client, folded.minors[BAD.id].address.partition("#")[0])
-    assert again.heads == unfolded.heads
-
-
-def test_minors_of_one_column_have_nothing_to_fold(client: TestClient) -> None:
-    assert page_of(client).minors == {}
-    assert 'class="over"' not in client.get(MATRIX).text
+    assert not any(group.fold.is_folded for group in page_of(client, f"{MATRIX}?fold=Nobody").groups)
 
 
 def test_the_address_of_a_view_names_all_that_it_shows(client: TestClient) -> None:
-    page = page_of(client, f"{MATRIX}?q=fla&fold=Dynamo&columns=minors&fold_minors=2.7&python=3.11")
+    page = page_of(client, f"{MATRIX}?q=fla&fold=Dynamo&columns=minors&python=3.11")
     assert MATRIX + page.query.asking(hardware=HARDWARE) == (
-        f"{MATRIX}?python=3.11&q=fla&hardware={HARDWARE}&columns=minors&fold=Dynamo&fold_minors=2.7"
+        f"{MATRIX}?python=3.11&q=fla&hardware={HARDWARE}&columns=minors&fold=Dynamo"
     )
     again = page_of(client, MATRIX + page.query.asking(hardware=HARDWARE))
     assert [(group.rows, group.fold.is_folded) for group in again.groups] == [
@@ -521,7 +503,7 @@ VIEWS = (
     MATRIX,
     f"{MATRIX}?columns=all",
     f"{MATRIX}?columns=all&lang=zh",
-    f"{MATRIX}?fold_minors=2.7&q=2",
+    f"{MATRIX}?columns=minors&q=2",
     f"{MATRIX}?hardware={given.GPU_CLASS}",
 )
 

@@ -162,7 +162,7 @@ async def ask(app: FastAPI, address: str, language: Language) -> bytes:
 FOLDERS = {Language.ENGLISH: "", Language.CHINESE: "zh/"}
 
 # Ways to look at a matrix, of which its file has but one.
-_VIEWS = frozenset({"fold", "fold_minors"})
+_VIEWS = frozenset({"fold"})
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 

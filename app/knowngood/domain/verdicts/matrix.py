@@ -133,13 +133,6 @@ def _led(family: Column, hardware: Collection[str], known: Known) -> Column:
     return Column((lead, *(build for build in family.builds if build is not lead)))
 
 
-def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, ...]:
-    """Places of the columns that are left where each of `minors` shows its newest patch alone."""
-    by_minor = grouped(range(len(columns)), lambda at: columns[at].head.minor).values()
-    newest = {max(places, key=lambda at: _rank(columns[at].head)) for places in by_minor}
-    return tuple(at for at, column in enumerate(columns) if column.head.minor not in minors or at in newest)
-
-
 def complete(
     issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], known: Known
 ) -> dict[CellPlace, Cell]:

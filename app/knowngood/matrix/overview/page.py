@@ -1,6 +1,5 @@
 """`/matrix`: issues x builds of one hardware class, and what they add up to."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +28,6 @@ from knowngood.domain.verdicts.matrix import (
     choose_columns,
     concerns_cpu_path,
     fold,
-    newest_of,
     stale_after,
     stale_cells,
     tally,
@@ -81,17 +79,15 @@ class MatrixView(StrEnum):
 
 
 class MatrixPageQuery(MatrixQuery):
-    """The page shows one hardware class at a time, and may fold its rows and columns.
+    """The page shows one hardware class at a time, and may fold its rows.
 
-    `fold` names the components of which a strip is shown instead of their rows; `fold_minors` the torch minors that
-    show their newest patch alone. A name that is not in the view folds nothing; where `fold` names nothing at all, a
-    view of more than MOST_CELLS cells begins with its later groups folded.
+    `fold` names the components of which a strip is shown instead of their rows. A name that is not in the view folds
+    nothing; where it names nothing at all, a view of more than MOST_CELLS cells begins with its later groups folded.
     """
 
     hardware: Words = ""
     columns: Columns = Columns.MEASURED
     fold: Names
-    fold_minors: Names
     view: MatrixView = MatrixView.BY_WIDTH
     sort: RowOrder = RowOrder.FAILS
 
@@ -139,10 +135,7 @@ class MatrixPageQuery(MatrixQuery):
 
 @dataclass(frozen=True)
 class Row(TitledIssue):
-    """`squares` are the columns that are not folded away, `signs` and `prospects` theirs, and `drawn` what a browser is
-    given of them.
-    `tally` counts columns that are folded away too.
-    """
+    """`squares` are the columns, `signs` and `prospects` theirs, and `drawn` what a browser is given of them."""
 
     squares: tuple[CellGlyph, ...]
     signs: tuple[StatusLabel, ...]
@@ -159,7 +152,7 @@ class Row(TitledIssue):
 
 @dataclass(frozen=True)
 class Fold:
-    """Where a group of rows or columns is folded, or opened again; `anchor` is where the reader then finds it."""
+    """Where a group of rows is folded, or opened again; `anchor` is where the reader then finds it."""
 
     address: str
     is_folded: bool
@@ -229,16 +222,13 @@ def matrix_page(
 
     `asked` has the numbers behind the sentence on what fails on one build; `ages` those of each column's release.
     `names_python` is False where every column is of the default Python alone, `names_triton` where each has its own.
-    `minors` has the minors of more than one column, by the build (id) at whose head they begin. `build_count` counts
-    columns that are folded away too. `begins_folded`: this view is so large that it has folded groups where its
-    address names no `fold`.
+    `begins_folded`: this view is so large that it has folded groups where its address names no `fold`.
     """
     (hardware,) = selection.classes
-    shown = newest_of(selection.columns, query.fold_minors)
-    heads = heads_of([selection.columns[at] for at in shown], selection.measured)
+    heads = heads_of(selection.columns, selection.measured)
     is_large = len(selection.issues) * len(heads) > MOST_CELLS
     own = _own_column(context, selection)
-    look = _look(hardware, context.language, shown, heads, selection.looked.builds, own, is_plain=is_large)
+    look = _look(hardware, context.language, heads, selection.looked.builds, own, is_plain=is_large)
     named = _rows(context, query, selection, look)
     rows = [row for _, row in named]
     groups = _groups(query, [pair for pair in named if not pair[1].is_elsewhere], len(heads), context)
@@ -249,8 +239,6 @@ def matrix_page(
         "hardware": hardware,
         "totals": totals,
         "heads": heads,
-        "minors": _minors(query, selection, heads),
-        "build_count": len(selection.columns),
         "asked": _asked(query, selection, hardware) if query.fails else None,
         "ages": {column.head.id: selection.known.age(column.head) for column in selection.columns},
         "names_python": any(head.python != DEFAULT_PYTHON for head in heads),
@@ -328,13 +316,10 @@ def _twin(query: MatrixPageQuery) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """Values that all rows of a view share. `places` are the columns that are not folded away, `heads` theirs; `builds`
-    has all there are.
-    """
+    """Values that all rows of a view share. `heads` are those of its columns; `builds` has all there are."""
 
     hardware: str
     language: Language
-    places: tuple[int, ...]
     heads: tuple[ColumnHeader, ...]
     builds: Mapping[str, Build]
     own: str
@@ -345,7 +330,6 @@ class _Look:
 def _look(
     hardware: str,
     language: Language,
-    places: tuple[int, ...],
     heads: tuple[ColumnHeader, ...],
     builds: tuple[Build, ...],
     own: str,
@@ -354,7 +338,7 @@ def _look(
 ) -> _Look:
     """Make the look of a view; equal looks are the same object."""
     known = {build.id: build for build in builds}
-    return _Look(hardware, language, places, heads, known, own, is_plain)
+    return _Look(hardware, language, heads, known, own, is_plain)
 
 
 def _rows(
@@ -396,14 +380,14 @@ def _row(
     one cell's change took 73 ms when all rows and cells were made anew, 33 as here; of 500 x 60 441 and 105 (time of
     the process, compression included; two shared cores, 2026-11-21).
     """
-    squares = squares_of([cells.them[at] for at in look.places], look.heads, stale)
+    squares = squares_of(cells.them, look.heads, stale)
     return Row(
         issue=issue.it,
         title=title,
         address=issue_address(issue.it.id, hardware=look.hardware),
         squares=squares,
         signs=tuple(square.sign for square in squares),
-        prospects=tuple(prospect_of(cells.them[at]) for at in look.places),
+        prospects=tuple(map(prospect_of, cells.them)),
         drawn=drawn(squares, "td", look.language, plain=look.is_plain, own=look.own),
         sentence=_sentence(cells.them, history, helping),
         tally=tally(cells.them, stale),
@@ -469,20 +453,6 @@ def _fold_all(context: RequestContext, query: MatrixPageQuery, groups: Sequence[
     is_folded = bool(folded) and (all(folded) if query.fold else any(folded))
     address = f"{MATRIX}{query.asking(fold=_all_open(cells) if is_folded else [EVERY])}"
     return Choice(context.say("open all groups") if is_folded else context.say("fold all groups"), address, is_folded)
-
-
-def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[ColumnHeader]) -> dict[str, Fold]:
-    counts = Counter(column.head.minor for column in selection.columns)
-    return {
-        head.id: Fold(
-            address=f"{MATRIX}{query.asking(fold_minors=_toggled(query.fold_minors, head.minor))}#matrix",
-            is_folded=head.minor in query.fold_minors,
-            anchor="matrix",
-            count=counts[head.minor],
-        )
-        for head in heads
-        if head.starts_minor and counts[head.minor] > 1
-    }
 
 
 @dataclass(frozen=True)
