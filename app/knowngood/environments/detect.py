@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.errors import BadEnvironment, BadRequest
@@ -87,35 +88,9 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
 
 
 def _read(source: Source, python: str) -> StatedEnvironment:
-    base = source.name.lower()
-    if base in _REFUSED:
-        raise source.wrong(0, _REFUSED[base])
-    if re.fullmatch(r"(?:docker|container)file(?:\..*)?|.*\.dockerfile", base):
-        return read_dockerfile(source, python)
-    if base == "pixi.lock":
-        return conda_list.read_pixi_lock(source, python)
-    if base == "pixi.toml" or (not base.endswith(".py") and _PIXI.search(source.text)):
-        return conda_list.read_pixi(source, python)
-    if base.endswith((".yml", ".yaml")):
-        return _read_yml(source, python)
-    if base == "pipfile.lock":
-        return read_pipfile_lock(source, python)
-    if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
-        return _read_lock(source, base, python)
-    if base == PYPROJECT or (not base.endswith((".lock", ".json")) and _is_project(source)):
-        return read_pyproject(source, python)
-    if base.endswith(".py"):
-        return read_script(source, python)
-    return _read_by_content(source, python)
-
-
-def _is_project(source: Source) -> bool:
-    """A table of a project, and none of a lock; scripts hold theirs in comments."""
-    return bool(_PROJECT.search(source.text)) and not (_TOML.search(source.text) or is_script(source))
-
-
-def _read_by_content(source: Source, python: str) -> StatedEnvironment:
-    for is_so, read in _BY_CONTENT:
+    if problem := _REFUSED.get(source.name.lower()):
+        raise source.wrong(0, problem)
+    for is_so, read in _READERS:
         if is_so(source):
             return read(source, python)
     is_pinned = _PINNED.search(source.text)  # requirements.lock of Rye and of pip-compile
@@ -128,8 +103,9 @@ def _read_by_content(source: Source, python: str) -> StatedEnvironment:
     return read_requirements(source, python)
 
 
-def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
-    data = read_toml(source)
+def _read_lock(source: Source, python: str) -> StatedEnvironment:
+    """Read a lock in TOML, by its name, or where it has another one by what it holds."""
+    data, base = read_toml(source), source.name.lower() if _is_lock(source) else ""
     if base.startswith("pylock") or "lock-version" in data.values:
         return read_pylock(source, data, python)
     if base == "poetry.lock" or (not base and _has_in_metadata(data, "lock-version")):
@@ -163,14 +139,41 @@ _BUILT = re.compile(r"^[ \t]*(?:FROM|RUN)[ \t]\S", re.MULTILINE)
 _PIXI = re.compile(r"^\[(?:feature\.[\w-]{1,80}\.)?(?:pypi-)?dependencies\]", re.MULTILINE)
 _PINNED = re.compile(r"^[A-Za-z0-9][\w.-]{0,80}(?:\[[\w,. -]{0,80}\])?==\d", re.MULTILINE)
 _PIXI_LOCK = re.compile(r"^environments:[ \t]*\n", re.MULTILINE)
-# In this order: a list of conda's may hold what looks like another format further down.
-_BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
+
+
+def _is_called(pattern: str, source: Source) -> bool:
+    return re.fullmatch(pattern, source.name.lower()) is not None
+
+
+_is_lock = partial(_is_called, r"(?:uv|poetry|pdm)\.lock|pylock(?:\.[^.]+)?\.toml")
+
+
+def _is_pixi(source: Source) -> bool:
+    return _is_called(r"pixi\.toml", source) or (not _is_called(r".*\.py", source) and bool(_PIXI.search(source.text)))
+
+
+def _is_project(source: Source) -> bool:
+    """By its name, or a table of a project, and none of a lock; scripts hold theirs in comments."""
+    holds_project = _PROJECT.search(source.text) and not (_TOML.search(source.text) or is_script(source))
+    return source.name.lower() == PYPROJECT or (not _is_called(r".*\.(?:lock|json)", source) and bool(holds_project))
+
+
+# In this order, by name and then by content: a list of conda's may hold what looks like another format further down.
+_READERS: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
+    (partial(_is_called, r"(?:docker|container)file(?:\..*)?|.*\.dockerfile"), read_dockerfile),
+    (partial(_is_called, r"pixi\.lock"), conda_list.read_pixi_lock),
+    (_is_pixi, conda_list.read_pixi),
+    (partial(_is_called, r".*\.ya?ml"), _read_yml),
+    (partial(_is_called, r"pipfile\.lock"), read_pipfile_lock),
+    (_is_lock, _read_lock),
+    (_is_project, read_pyproject),
+    (partial(_is_called, r".*\.py"), read_script),
     (is_script, read_script),
     (lambda source: _BUILT.search(source.text), read_dockerfile),
     (lambda source: _PIXI_LOCK.search(source.text), conda_list.read_pixi_lock),
     (lambda source: source.text.lstrip().startswith("{"), read_pipfile_lock),
     (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
-    (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),
+    (lambda source: _TOML.search(source.text), _read_lock),
     (
         lambda source: _JSON_LIST.match(source.text) or source.name.lower().endswith(".json"),
         read_package_list,
