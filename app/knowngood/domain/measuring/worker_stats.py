@@ -172,13 +172,8 @@ def _class_work(hardware: str, stays: Sequence[AttemptStay]) -> ClassWork:
 
 def busy_share(spans: Iterable[tuple[datetime, datetime]], since: datetime, until: datetime) -> float:
     """The share of the time between that any of the spans covers; spans that overlap count once."""
-    covered, reached = timedelta(0), since
-    for start, end in sorted(spans):
-        begin, close = max(start, reached), min(end, until)
-        if close > begin:
-            covered += close - begin
-            reached = close
-    return covered / (until - since)
+    within = ((max(start, since) - since, min(end, until) - since) for start, end in spans)
+    return _width((begin / (until - since), end / (until - since)) for begin, end in within)
 
 
 def unserved(issues: Iterable[Issue], builds: Collection[Build], served: Collection[str]) -> tuple[Unserved, ...]:
