@@ -151,15 +151,17 @@ def _repeated(before: str, unit: str, after: str) -> Hostile:
 
 
 def _inner(name: str, given: Any) -> Sequence[Sequence[Any]]:  # noqa: ANN401 - Python's own tree
-    if name == "BRANCH":
-        return [list(branch) for branch in given[1]]
-    if name == "SUBPATTERN":
-        return [list(given[-1])]
-    if name.endswith("_REPEAT"):
-        return [list(given[2])]
-    if name in {"ASSERT", "ASSERT_NOT"}:
-        return [list(given[1])]
-    return [list(given)] if name == "ATOMIC_GROUP" else []
+    match name:
+        case "BRANCH":
+            return [list(branch) for branch in given[1]]
+        case "SUBPATTERN":
+            return [list(given[-1])]
+        case "ASSERT" | "ASSERT_NOT":
+            return [list(given[1])]
+        case "ATOMIC_GROUP":
+            return [list(given)]
+        case _:
+            return [list(given[2])] if name.endswith("_REPEAT") else []
 
 
 def _classes(tree: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -211,19 +213,21 @@ class _Writer:
 
     def _sample_of(self, part: tuple[Any, Any]) -> str:
         name, given = str(part[0]), part[1]
-        if name == "LITERAL":
-            return chr(int(given))
-        if name in {"IN", "ANY", "NOT_LITERAL"}:
-            return self._members(part)[0]
-        if name == "BRANCH":
-            return next(filter(None, map(self.sample, given[1])), "")
-        if name.endswith("_REPEAT"):
-            return self.sample(given[2]) * max(self.optional, int(given[0]))
-        if name == "SUBPATTERN":
-            return self.sample(given[-1])
-        if name == "ASSERT":
-            return self.sample(given[1]) * self.optional
-        return self.sample(given) if name == "ATOMIC_GROUP" else ""
+        match name:
+            case "LITERAL":
+                return chr(int(given))
+            case "IN" | "ANY" | "NOT_LITERAL":
+                return self._members(part)[0]
+            case "BRANCH":
+                return next(filter(None, map(self.sample, given[1])), "")
+            case "SUBPATTERN":
+                return self.sample(given[-1])
+            case "ASSERT":
+                return self.sample(given[1]) * self.optional
+            case "ATOMIC_GROUP":
+                return self.sample(given)
+            case _:
+                return self.sample(given[2]) * max(self.optional, int(given[0])) if name.endswith("_REPEAT") else ""
 
     def _members(self, part: tuple[Any, Any]) -> Sequence[str]:
         name, given = str(part[0]), part[1]
