@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from knowngood.domain.builds.platforms import platform_of_gpus
 from knowngood.domain.hardware_names import hardware_named
@@ -163,11 +164,7 @@ def line_at(text: str, starts: Sequence[int], position: int) -> int:
 
 
 def starts_of(lines: Sequence[str]) -> list[int]:
-    starts, position = [], 0
-    for line in lines:
-        starts.append(position)
-        position += len(line) + 1
-    return starts
+    return list(accumulate((len(line) + 1 for line in lines), initial=0))[:-1]
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------

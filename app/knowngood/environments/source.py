@@ -34,7 +34,7 @@ _LONGEST_WHEEL, _MOST_TAGS = 300, 24  # tags multiply: 300 characters can say 10
 
 _HEX = re.compile(r"%([0-9A-Fa-f]{2})")
 _LOGIN = re.compile(r"(?<=//)[^/@\s]*@")
-_TABLE = re.compile(r"^[ \t]*\[\[[ \t]*packages?[ \t]*\]\]", re.MULTILINE)
+_TABLE = re.compile(r"[ \t]*\[\[[ \t]*packages?[ \t]*\]\]")
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _SOURCE_NAMES = {"pytorch": "torch"}
 
@@ -80,12 +80,7 @@ class Source:
     @cached_property
     def package_lines(self) -> list[int]:
         """The lines of `[[package]]` headers, in order."""
-        line, at, lines = 1, 0, []
-        for header in _TABLE.finditer(self.text):
-            line += self.text.count("\n", at, header.start())
-            at = header.start()
-            lines.append(line)
-        return lines
+        return [line for line, text in enumerate(self.text.split("\n"), 1) if _TABLE.match(text)]
 
 
 def read_source(name: str, content: bytes) -> Source:
