@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from knowngood.domain.issue import digest
 from tests.given_toys import Installation, make_installation
+from tests.waiting import eventually
 
 BOTH = ("--builds", "0.0.1,0.0.2")
 FAILING = """\
@@ -198,3 +202,31 @@ def test_without_a_package_index_it_ends_in_4_with_the_reason(home: Installation
     told = home.command("try", str(bug), *BOTH, KNOWNGOOD_DATA_DIR=str(tmp_path / "data"), **apart)
     assert told.returncode == 4
     assert "the package index cannot be reached" in told.stderr.splitlines()[-1]
+
+
+def test_ctrl_c_keeps_what_was_run_and_the_same_command_goes_on(home: Installation, tmp_path: Path) -> None:
+    bug, ready = tmp_path / "bug.py", Path("/dev/shm") / f"stop-{digest(str(tmp_path))}"  # noqa: S108 - seen by it too
+    bug.write_text(
+        f"""import os, time, torch.version
+if not torch.version.IS_AFFECTED and not os.path.exists({str(ready)!r}):
+    open({str(ready)!r}, "w").close()
+    time.sleep(300)
+print("done")
+""",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "knowngood", "try", str(bug), *BOTH]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=dict(home.environment), stdout=pipe, stderr=pipe, text=True) as process:
+        assert eventually(ready.exists)
+        process.send_signal(signal.SIGINT)
+        told, said = process.communicate(timeout=60)
+    try:
+        assert process.returncode == 0, said
+        assert told.splitlines()[0] == "Runs on torch 0.0.1"
+        assert "stopped: what was run is kept, and the same command goes on from there" in said
+        again = home.command("try", str(bug), *BOTH)
+        assert "1 arm," in again.stderr
+        assert again.stdout.splitlines()[0] == "Runs on torch 0.0.1 and 0.0.2"
+    finally:
+        ready.unlink()
