@@ -380,9 +380,7 @@ def test_it_is_printed_on_its_side_and_every_sheet_has_the_heads(browser: Browse
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "view", [f"{MATRIX}?columns=all", f"{MATRIX}?fold=all"]
-)
+@pytest.mark.parametrize("view", [f"{MATRIX}?columns=all", f"{MATRIX}?fold=all"])
 def test_nobody_is_kept_out_of_any_view(browser: Browser, site: str, scheme: str, view: str) -> None:
     with reading_with(browser, color_scheme=scheme, viewport=HUGE) as context:
         page = context.new_page()

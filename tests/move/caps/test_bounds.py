@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.naming.threads import ThreadIndex
+from knowngood.domain.threads import ThreadIndex
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.environments.wheels.table import shipped_wheels

@@ -9,7 +9,7 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 from rich.console import Console
 
-from knowngood.cli.catalogue import opened_with_catalogue
+from knowngood.cli.context import opened_with_catalogue
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_FORMAT_JSON, DRY_RUN, FORCE, FORMS, PATH, argument, flag, names, option, text
@@ -24,7 +24,7 @@ from knowngood.domain.vocabulary import many
 from knowngood.measure.bisection.cli import CODES
 from knowngood.measure.bisection.search import SearchResult, answer_of, line_between, most_jobs, next_step
 from knowngood.measure.jobs import Work, own_hardware
-from knowngood.measure.scheduling.pricing import tell_price
+from knowngood.measure.scheduling.cli import tell_price
 from knowngood.measure.scripts.candidate import keep_as_row
 from knowngood.measure.scripts.report import Report, as_body, lines_of, markdown_of
 from knowngood.measure.scripts.rules import Tried, missing_runs, results_of, search_in
@@ -122,7 +122,7 @@ class Question:
             most = f"at most {min(most_jobs(len(self.line)), len(self.line))} of {many(len(self.line), 'build')}"
             console.print(f"{most} are tried, each answer decides on the next; the first of them:", soft_wrap=True)
         planned = [script.planned(build) for build in self.line if build.id in todo]
-        tell_price(self.engine, self.runner.work.place(), planned, console, as_json=as_json)
+        tell_price(self.engine, self.runner.work, planned, console, as_json=as_json)
 
     def answer(self, tried: Sequence[Tried]) -> tuple[Report, Exit]:
         """All that was begun, and how the command ends. Raises IndexUnusable where nothing could be run without it."""

@@ -33,7 +33,7 @@ from knowngood.domain.verdicts.outcome import Ending, Trouble, TroubleCode
 from knowngood.domain.vocabulary import many
 from knowngood.measure.jobs import Work, transport
 from knowngood.measure.scripts.rules import Run, Tried, read_run
-from knowngood_workers.common.atomic_write import read_json, write_whole
+from knowngood_workers.common.files import read_json, write_whole
 
 MOST_BYTES = 1 << 20
 _RUNS = TypeAdapter(tuple[Run, ...])

@@ -37,7 +37,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.message import english
-from knowngood.domain.naming.threads import ThreadIndex
+from knowngood.domain.threads import ThreadIndex
 from knowngood.environments.service import stated_in
 from knowngood.environments.wheels.refusals import ends_before, torch_bounds
 from knowngood.environments.wheels.table import WheelTable, wheels_of

@@ -18,7 +18,7 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import Message, Quoted, clauses
-from knowngood.domain.naming.threads import Thread, ThreadIndex, thread_named
+from knowngood.domain.threads import Thread, ThreadIndex, thread_named
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, remedy_of
