@@ -59,20 +59,6 @@ def serves(build: Build, hardware: str, wheels: Mapping[str, WheelCode]) -> bool
     return holds_code(read.architectures, hardware) if read else None
 
 
-def split_wheels(
-    hardware: str, builds: Iterable[Build], wheels: Mapping[str, WheelCode]
-) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
-    """The lists of the builds' wheels that hold code for a class, and those that hold none: each once, in the order of
-    releases.
-    """
-    in_order = sorted(builds, key=lambda build: build.build_id)
-    read = {build.torch: wheels[build.torch] for build in in_order if build.torch in wheels}
-    holding = {torch for torch, wheel in read.items() if holds_code(wheel.architectures, hardware)}
-    return tuple(read[torch] for torch in read if torch in holding), tuple(
-        read[torch] for torch in read if torch not in holding
-    )
-
-
 def builds_serving(hardware: str, builds: Iterable[Build], wheels: Mapping[str, WheelCode]) -> tuple[Build, ...]:
     """The builds whose lists hold code for a class, in the order of releases."""
     served = (build for build in builds if serves(build, hardware, wheels))

@@ -88,19 +88,16 @@ def parse_build_id(text: str) -> BuildId:
     head, *tail = text.strip().replace(" ", "+").split("~")
     if not head.startswith("torch-"):
         raise UnknownBuild(f'build "{text}" does not start with "torch-"; write for example torch-2.6.0+cu124')
-    try:
-        torch = str(Version(head.removeprefix("torch-")))
-    except ValueError:  # InvalidVersion is one; so is a number of 5,000 digits
-        raise UnknownBuild(
-            f'build "{text}" has no PEP 440 version after "torch-"; write for example torch-2.6.0+cu124'
-        ) from None
+    problem = f'build "{text}" has no PEP 440 version after "torch-"; write for example torch-2.6.0+cu124'
+    torch = _plain_version(head.removeprefix("torch-"), problem)
     triton, python = None, DEFAULT_PYTHON
     for part in tail:
         match = _PART.match(part)
         if match is None:
             raise UnknownBuild(f'build "{text}" has "~{part}"; known parts are ~triton-VERSION and ~py312')
         if match["triton"]:
-            triton = _triton_version(match["triton"], text)
+            problem = f'build "{text}" has "triton-{match["triton"]}", which is no PEP 440 version'
+            triton = _plain_version(match["triton"], problem)
         else:
             python = f"{match['major']}.{match['minor']}"
     return BuildId(torch=torch, triton=triton, python=python)
@@ -111,11 +108,11 @@ def minor_of(python: str) -> tuple[int, ...]:
     return tuple(int(part) for part in python.split("."))
 
 
-def _triton_version(text: str, build: str) -> str:
+def _plain_version(text: str, problem: str) -> str:
     try:
         return str(Version(text))
-    except ValueError:
-        raise UnknownBuild(f'build "{build}" has "triton-{text}", which is no PEP 440 version') from None
+    except ValueError:  # InvalidVersion is one; so is a number of 5,000 digits
+        raise UnknownBuild(problem) from None
 
 
 @dataclass(frozen=True)

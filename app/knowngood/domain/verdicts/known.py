@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 
-from knowngood.domain.builds.architectures import WheelCode, builds_serving, driver_objection, serves, split_wheels
+from knowngood.domain.builds.architectures import WheelCode, builds_serving, driver_objection, holds_code, serves
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.builds.release_age import ReleaseAge, age_of
@@ -117,7 +117,10 @@ class Known:
 
     def wheels_for(self, hardware: str) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
         """The lists of tested wheels that hold code for a class, and those that hold none, in the order of releases."""
-        return split_wheels(hardware, self._tested_builds, self.wheels)
+        in_order = sorted(self._tested_builds, key=lambda build: build.build_id)
+        read = {build.torch: self.wheels[build.torch] for build in in_order if build.torch in self.wheels}
+        holding = tuple(wheel for wheel in read.values() if holds_code(wheel.architectures, hardware))
+        return holding, tuple(wheel for wheel in read.values() if wheel not in holding)
 
     @cached_property
     def _tested_builds(self) -> tuple[Build, ...]:
