@@ -281,25 +281,19 @@ _ORDER = {CONTROL: 0, BASELINE: 1}  # then the workarounds
 
 
 def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: PlanRequest) -> Iterator[tuple[Arm, Variant]]:
-    """The arms that apply to the build with their variants, without workarounds that have to wait."""
+    """The arms that apply to the build with their variants, without workarounds that have to wait. A workaround has to
+    be tried with every variant with which the issue was seen, and with no other.
+    """
     is_seen = cell is not None and cell.verdict in FAILING
     waits = not wanted.workarounds or (wanted.where_affected and not is_seen)
-    failing = _failing_variants(cell) if wanted.where_affected else None
+    failing = {finding.variant for finding in (cell.variants if cell else ()) if finding.verdict in FAILING}
     for arm in sorted(issue.arms, key=lambda arm: _ORDER.get(arm.id, len(_ORDER))):
         is_cure = arm.id not in {CONTROL, BASELINE}
         if arm_inapplicable(arm, build) or (waits and is_cure):
             continue
         for variant in variants_of(issue, arm.id):
-            if failing is None or not is_cure or variant.id in failing:
+            if not (wanted.where_affected and is_cure) or variant.id in failing:
                 yield arm, variant
-
-
-def _failing_variants(cell: Cell | None) -> frozenset[str]:
-    """The variants with which the issue was seen: a workaround has to be tried with every one of them, and with no
-    other.
-    """
-    findings = cell.variants if cell else ()
-    return frozenset(finding.variant for finding in findings if finding.verdict in FAILING)
 
 
 def _wanted_runs(arm: Arm, wanted: PlanRequest) -> int:

@@ -184,17 +184,12 @@ def only(
     changes: Iterable[Change], *, issues: Collection[str] | None = None, hardware: Collection[str] = ()
 ) -> tuple[Change, ...]:
     """The part of each change that concerns these issues (None: all) on these hardware classes (empty: any)."""
-    parts = (_only(change, issues, hardware) for change in changes)
+
+    def concerns(turn: CellTurn) -> bool:
+        return (issues is None or turn.issue in issues) and (not hardware or turn.hardware in hardware)
+
+    parts = (replace(change, turns=tuple(filter(concerns, change.turns))) for change in changes)
     return tuple(change for change in parts if change.turns)
-
-
-def _only(change: Change, issues: Collection[str] | None, hardware: Collection[str]) -> Change:
-    turns = tuple(
-        turn
-        for turn in change.turns
-        if (issues is None or turn.issue in issues) and (not hardware or turn.hardware in hardware)
-    )
-    return replace(change, turns=turns)
 
 
 class _Steps:
