@@ -18,7 +18,7 @@ from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_names import hardware_named
 from knowngood.domain.message import Message, clauses
 from knowngood.domain.verdicts.known import Known
-from knowngood.environments.wheels.answer import WheelAnswer, WheelChange
+from knowngood.environments.wheels.answer import WheelAnswer, WheelChange, nearest_release
 from knowngood.environments.wheels.table import WheelClaim, WheelRelease, WheelTable
 from knowngood.move.upgrade.constraints import read_driver
 
@@ -138,14 +138,10 @@ class _Fitting:
             why = said if is_named else clauses([self._span(), said])
             return replace(answer, release=str(asked.version), released=asked.day, why=why)
         is_unread = objection.key in {"code_unread", "cuda_unread", "driver_unknown"}
-        nearest = self._nearest(asked)
+        nearest = nearest_release(asked, self.running)
         changes = tuple(WheelChange(str(each.version), "", f"pip install torch=={each.version}") for each in nearest)
         why = clauses([Message("wheel_does_not_run", name=name, said=objection), *self._other(asked, nearest)])
         return replace(answer, exists=None if is_unread else False, why=why, changes=changes)
-
-    def _nearest(self, release: WheelRelease) -> Sequence[WheelRelease]:
-        newer = [each for each in self.running if each.version > release.version]
-        return newer[:1] or self.running[-1:]
 
     def _other(self, release: WheelRelease, nearest: Sequence[WheelRelease]) -> Iterator[Message]:
         for other in nearest:

@@ -96,6 +96,7 @@ class _Question:
             return replace(self.asked, exists=False, why=why, changes=self._other_release(self.fitting[-1:]))
         exists = release.has(self.asked.python, self.asked.platform)
         is_linux = self.asked.platform.startswith("linux")
+        others = self._other_release(nearest_release(release, self.fitting))
         return replace(
             self.asked,
             release=str(release.version),
@@ -104,7 +105,7 @@ class _Question:
             released=release.day,
             glibc=release.glibc(self.asked.python, self.asked.platform) if exists and is_linux else "",
             pythons={name: pythons for name in PLATFORMS if (pythons := release.pythons(name))},
-            changes=() if exists else (*self._other_python(release), *self._other_release(self._nearest(release))),
+            changes=() if exists else (*self._other_python(release), *others),
             notes=tuple(self._notes(release)),
         )
 
@@ -121,15 +122,10 @@ class _Question:
         return clauses([Message("wheel_not_there", name=name, where=_where(python, platform)), self._other(release)])
 
     def _other(self, release: WheelRelease) -> Message:
-        for other in self._nearest(release):
+        for other in nearest_release(release, self.fitting):
             key = "wheel_first" if other.version > release.version else "wheel_last"
             return Message(key, found=str(other.version))
         return Message("wheel_of_none", first=str(self.releases[0].version))
-
-    def _nearest(self, release: WheelRelease) -> tuple[WheelRelease, ...]:
-        """The first newer release that has such a wheel, else the last one; none where no release has."""
-        newer = tuple(each for each in self.fitting if each.version > release.version)
-        return newer[:1] or self.fitting[-1:]
 
     def _other_python(self, release: WheelRelease) -> Iterable[WheelChange]:
         """The nearest Python that the release has a wheel for."""
@@ -148,6 +144,12 @@ class _Question:
             yield Message("wheel_yanked", reason=Quoted(release.yanked))
         if self.asked.package == "torch" and self.asked.platform == WINDOWS:
             yield Message("wheel_cpu")
+
+
+def nearest_release(release: WheelRelease, fitting: Sequence[WheelRelease]) -> Sequence[WheelRelease]:
+    """The first newer release of those that fit, else the last one; none where none does."""
+    newer = [each for each in fitting if each.version > release.version]
+    return newer[:1] or fitting[-1:]
 
 
 def read_requirement(requirement: str) -> tuple[str, str]:
