@@ -163,30 +163,24 @@ class _Scanner:
 
     def _value(self, place: LineMap) -> None:
         if self.text.startswith("[", self.at):
-            self._list(place)
+            self._members(place, "]")
         elif self.text.startswith("{", self.at):
-            self._inline_table(place)
+            self._members(place, "}")
         elif self.text.startswith(('"', "'"), self.at):
             self.at = _end_of(self.text, self.at)
         else:
             self._skip(_BARE_VALUE)
 
-    def _list(self, place: LineMap) -> None:
-        self._take("[")
+    def _members(self, place: LineMap, closing: str) -> None:
+        """Note the items of a list, or the pairs of an inline table."""
+        self.at += 1
         index = 0
-        while self._skip(_BLANK) < len(self.text) and self.text[self.at] != "]":
+        while self._skip(_BLANK) < len(self.text) and self.text[self.at] != closing:
             if self.text[self.at] == ",":
                 self.at += 1
                 index += 1
-                continue
-            self._value(self._note(place, index, self.at))
-        self._take("]")
-
-    def _inline_table(self, place: LineMap) -> None:
-        self._take("{")
-        while self._skip(_BLANK) < len(self.text) and self.text[self.at] != "}":
-            if self.text[self.at] == ",":
-                self.at += 1
-                continue
-            self._pair(place)
-        self._take("}")
+            elif closing == "]":
+                self._value(self._note(place, index, self.at))
+            else:
+                self._pair(place)
+        self._take(closing)
