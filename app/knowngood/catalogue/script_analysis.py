@@ -157,26 +157,20 @@ def is_main_guard(node: ast.stmt) -> bool:
     )
 
 
-def _names_bound(node: ast.stmt) -> Iterator[str]:
+def _names_bound(node: ast.AST) -> Iterator[str]:
     """Names a module-level statement binds; those inside of `if`, `try`, `for` and `with` included."""
-    if isinstance(node, _DEFINITIONS):
-        yield node.name
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-    else:
-        yield from _names_bound_inside(node)
-
-
-def _names_bound_inside(node: ast.AST) -> Iterator[str]:
-    for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            yield inner.id
-        elif isinstance(inner, ast.ExceptHandler) and inner.name:
-            yield inner.name
-        if isinstance(inner, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from _names_bound(inner)
-        else:
-            yield from _names_bound_inside(inner)
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.Import() | ast.ImportFrom():
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        case ast.Name(ctx=ast.Store() | ast.Del()):
+            yield node.id
+        case _:
+            if isinstance(node, ast.ExceptHandler) and node.name:
+                yield node.name
+            for inner in ast.iter_child_nodes(node):
+                yield from _names_bound(inner)
 
 
 def literal_environment(node: ast.Assign | None) -> dict[str, dict[str, str]] | None:
