@@ -72,8 +72,7 @@ def print_sizes(console: Console, estimate: Estimate) -> None:
     console.print(f"to download: {guess if estimate.is_open else whole}", soft_wrap=True)
     free = f"{bytes_in_words(estimate.space.free_bytes)} are free"
     console.print(f"on disk:     about {bytes_in_words(estimate.disk_bytes)} more, {free}")
-    warning = _warning(estimate)
-    if warning:
+    if warning := _warning(estimate):
         console.print(f"[bold red]{warning}[/]", soft_wrap=True)
     for line in _troubles_in_words(estimate.troubles):
         console.print(line, markup=False, soft_wrap=True)
@@ -242,8 +241,7 @@ class RunProgress:
         return self._tasks[job.id]
 
     def _end(self, job: str) -> None:
-        task = self._tasks.pop(job, None)
-        if task is not None:
+        if (task := self._tasks.pop(job, None)) is not None:
             self._progress.remove_task(task)
 
     def _note(self, text: str) -> None:

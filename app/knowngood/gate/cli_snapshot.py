@@ -25,13 +25,11 @@ _KEY = "snapshot-key.pem"
     example="snapshot -o knowngood.snapshot",
 )
 def snapshot(output: Path, key: Path | None) -> None:
-    found = knowledge_here()
-    knowledge = replace(found, known=replace(found.known, listed=WHEELS.read_text(encoding="utf-8")))
-    private = _private_key(key)
-    data = write_snapshot(knowledge, private)
+    knowledge, private = knowledge_here(), _private_key(key)
+    known = replace(knowledge.known, listed=WHEELS.read_text(encoding="utf-8"))
+    data = write_snapshot(replace(knowledge, known=known), private)
     with whole_file(output) as file:
         file.write(data)
-    known = knowledge.known
     sys.stderr.write(
         f"{output}: {len(known.issues)} issues, {len(known.builds)} builds and {len(known.cells)} cells as of "
         f"{known.as_of:%Y-%m-%d %H:%M} UTC, {len(data):,} bytes\n"

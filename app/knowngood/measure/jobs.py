@@ -136,8 +136,7 @@ def run_planned(
             raise IndexUnusable(offline)
         _tell_stopped(engine, run_id)
         raise click.exceptions.Exit(Exit.OK)
-    is_done = is_own and _run(engine, run_id).state is not RunState.CANCELLED
-    return "" if is_done else run_id
+    return "" if is_own and _run(engine, run_id).state is not RunState.CANCELLED else run_id
 
 
 def _tell_stopped(engine: Engine, run_id: str) -> None:

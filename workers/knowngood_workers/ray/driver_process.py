@@ -129,15 +129,13 @@ class _Driver:
         while True:
             async with asyncio.timeout(_SILENCE_S):
                 nodes = await asyncio.to_thread(ray.nodes)
-            members = sorted((_member(node) for node in nodes if self._is_there(node)), key=lambda member: member["id"])
+            # The head notices a dead node later than the streams that came from it.
+            alive = [node for node in nodes if node["Alive"] and node["NodeID"] not in self._dead]
+            members = sorted(map(_member, alive), key=lambda member: member["id"])
             if members != reported:
                 self._say("fleet", "-", json.dumps(members).encode())
                 reported = members
             await asyncio.sleep(_LOOK_S)
-
-    def _is_there(self, node: dict[str, Any]) -> bool:
-        """The head notices a dead node later than the streams that came from it."""
-        return bool(node["Alive"]) and node["NodeID"] not in self._dead
 
 
 def _member(node: dict[str, Any]) -> dict[str, Any]:
