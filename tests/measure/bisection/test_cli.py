@@ -76,7 +76,7 @@ class World:
         with reading(self.engine) as s:
             known = queries.load_known_attempts(s)
         for at in places:
-            jobs = outlook(BisectQuestion(ISSUE, (BUILDS[at], BUILDS[at]), HARDWARE), known, NOON, full=False).jobs
+            _, jobs = outlook(BisectQuestion(ISSUE, (BUILDS[at], BUILDS[at]), HARDWARE), known, NOON, full=False)
             once = [arm for arm in jobs[0].arms if arm.ordinal == 1]
             self.measure((PlannedJob(BUILDS[at], HARDWARE, jobs[0].request, tuple(once)),))
         self.asked.clear()

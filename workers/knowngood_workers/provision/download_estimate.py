@@ -149,21 +149,17 @@ def measure_wheels(
         return dict(zip(distinct, pool.map(measure, distinct.values()), strict=True))
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes of wheels that an index told only when it was asked for each, by key, in one file."""
+def load_sizes(file: Path) -> dict[str, int]:
+    """The sizes of wheels that an index told only when it was asked for each, by key."""
+    return dict(read_json(file) or {})
 
-    path: Path
 
-    def load(self) -> dict[str, int]:
-        return dict(read_json(self.path) or {})
-
-    def ask(self, wheels: Iterable[Wheel], variables: Mapping[str, str], is_over: Callable[[], bool]) -> None:
-        known = self.load()
-        measured = measure_wheels((wheel for wheel in wheels if wheel.key not in known), variables, is_over)
-        new = {key: size for key, size in measured.items() if size is not None}
-        if new:
-            write_whole(self.path, json.dumps({**known, **new}))
+def ask_sizes(file: Path, wheels: Iterable[Wheel], variables: Mapping[str, str], is_over: Callable[[], bool]) -> None:
+    """Ask for those that the file does not have, and keep them there."""
+    known = load_sizes(file)
+    measured = measure_wheels((wheel for wheel in wheels if wheel.key not in known), variables, is_over)
+    if new := {key: size for key, size in measured.items() if size is not None}:
+        write_whole(file, json.dumps({**known, **new}))
 
 
 def _ask(url: str, variables: Mapping[str, str]) -> int | None:

@@ -28,9 +28,10 @@ from knowngood_workers.provision.bytecode_cache import BytecodeStore
 from knowngood_workers.provision.download_estimate import (
     UNPACKED,
     Estimate,
-    Sizes,
     Space,
+    ask_sizes,
     find_cached,
+    load_sizes,
     measure_wheels,
     sum_up,
 )
@@ -127,7 +128,7 @@ class Provisioner:
         self.installer = Installer(cache, root, given_index=index, environ=self._environ)
         self.environments = EnvironmentCache(root / "environments", cache)
         self._resolver = Resolver(root / "locks", self.installer)
-        self._sizes = Sizes(root / "sizes.json")
+        self._sizes = root / "sizes.json"
         self._bytecode = BytecodeStore(root / "bytecode")
         proofs, seals = ImportCache(root / "proofs"), WheelSeals(root / "wheels", cache)
         self._builder = EnvironmentBuilder(self.installer, self._bytecode, proofs, seals)
@@ -374,7 +375,7 @@ class Provisioner:
                 troubles |= {pair[1].name: trouble} if trouble is not None else {}
         locks = (self._resolver.load(environment_key(*pair)) for pair in questions)
         silent = [wheel for lock in locks if lock is not None for wheel in lock.wheels if wheel.size is None]
-        self._sizes.ask(silent, self.installer.variables(), lambda: monotonic() > until)
+        ask_sizes(self._sizes, silent, self.installer.variables(), lambda: monotonic() > until)
         return troubles
 
     def _ask_index(self, pair: Pair, *, until: float, unreachable: dict[str, Trouble]) -> Trouble | None:
@@ -409,7 +410,7 @@ class Provisioner:
             else:
                 new.append(((build, request), self._resolver.load(key) or stored.get(request)))
         wheels = [wheel for _, lock in new if lock is not None for wheel in lock.wheels]
-        sizes = {**self._sizes.load(), **{wheel.key: wheel.size for wheel in wheels if wheel.size is not None}}
+        sizes = {**load_sizes(self._sizes), **{wheel.key: wheel.size for wheel in wheels if wheel.size is not None}}
         cached = find_cached(self.installer.cache, {wheel.name for wheel in wheels})
         return _Survey(tuple(new), len(every) - len(new) - len(troubles), sizes, cached, troubles)
 

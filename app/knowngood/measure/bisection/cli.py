@@ -101,15 +101,15 @@ def bisect(
     work = Work(settings)
     if dry_run:
         with reading(engine) as s:
-            ahead = outlook(question, load_known_attempts(s), utc_now(), full=full)
+            state, jobs = outlook(question, load_known_attempts(s), utc_now(), full=full)
         if as_json:
-            price = {"price": price_as_json(engine, work, ahead.jobs, asks=sizes)} if ahead.jobs else {}
-            print_json({**outlook_as_body(question, ahead), **price})
+            price = {"price": price_as_json(engine, work, jobs, asks=sizes)} if jobs else {}
+            print_json({**outlook_as_body(question, state), **price})
             return Exit.OK
-        print_outlook(out, question, ahead)
-        if ahead.jobs:
+        print_outlook(out, question, state)
+        if jobs:
             out.print("the first of them:")
-            tell_price(engine, work, ahead.jobs, asks=sizes)
+            tell_price(engine, work, jobs, asks=sizes)
         return Exit.OK
     if not question.can_ask:
         err.print(f"nobody here serves {class_}: only what is stored is looked at", markup=False)
@@ -356,44 +356,39 @@ def _change(change: ChangePoint) -> Mapping[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """The state before anything is run, and what would be done first; `jobs` is that first one."""
-
-    search: Search
-    step: int | SearchResult
-    jobs: tuple[PlannedJob, ...] = ()
-
-
-def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool) -> Outlook:
+def outlook(
+    question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool
+) -> tuple[Search, tuple[PlannedJob, ...]]:
+    """The state before anything is run, and the job that would be the first; none where what is known answers."""
     search = search_of(question, known, now, full=full)
     step = next_step(search)
     if isinstance(step, SearchResult):
-        return Outlook(search, step)
-    return Outlook(search, step, jobs_for(question, question.line[step], known, now, baseline=CONFIRMING))
+        return search, ()
+    return search, jobs_for(question, question.line[step], known, now, baseline=CONFIRMING)
 
 
-def print_outlook(console: Console, question: BisectQuestion, outlook: Outlook) -> None:
+def print_outlook(console: Console, question: BisectQuestion, search: Search) -> None:
     """The state of the search, and what would be run first."""
-    settled = sum(1 for point in outlook.search.points if point.is_settled)
+    settled = sum(1 for point in search.points if point.is_settled)
     where = f"{question.issue.id} on {question.hardware}"
     console.print(f"{where}: {len(question.line)} builds, {settled} of which are known", markup=False, soft_wrap=True)
-    if isinstance(outlook.step, SearchResult):
+    step = next_step(search)
+    if isinstance(step, SearchResult):
         console.print("nothing would be run; what is known says:", markup=False)
-        for sentence in sentences(outlook.step):
+        for sentence in sentences(step):
             console.print(sentence, markup=False, soft_wrap=True)
         return
-    most = f"at most {outlook.search.most_jobs} jobs"
     console.print(
-        f"{most}, the first on {question.line[outlook.step].id}; each answer decides on the next",
+        f"at most {search.most_jobs} jobs, the first on {question.line[step].id}; each answer decides on the next",
         markup=False,
         soft_wrap=True,
     )
 
 
-def outlook_as_body(question: BisectQuestion, outlook: Outlook) -> dict[str, Any]:
+def outlook_as_body(question: BisectQuestion, search: Search) -> dict[str, Any]:
     """As `as_body`, of what is known so far; where a job would be run there is no answer yet."""
-    known = as_body(question, BisectResult(answer_of(outlook.search)))
-    if isinstance(outlook.step, SearchResult):
+    known = as_body(question, BisectResult(answer_of(search)))
+    step = next_step(search)
+    if isinstance(step, SearchResult):
         return {**known, "next": None}
-    return {**known, "answer": None, "sentences": [], "boundary": None, "next": question.line[outlook.step].id}
+    return {**known, "answer": None, "sentences": [], "boundary": None, "next": question.line[step].id}
