@@ -230,3 +230,12 @@ print("done")
         assert again.stdout.splitlines()[0] == "Runs on torch 0.0.1 and 0.0.2"
     finally:
         ready.unlink()
+
+
+def test_where_a_run_cannot_be_kept_it_ends_in_4_with_the_reason(home: Installation, bug: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "try").write_text("no folder", encoding="utf-8")
+    told = home.command("try", str(bug), "--builds", "0.0.2", KNOWNGOOD_DATA_DIR=str(data))
+    assert (told.returncode, told.stdout) == (4, "")
+    assert told.stderr.splitlines()[-1].startswith("knowngood: the run cannot be kept: ")

@@ -12,7 +12,7 @@ from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import SignatureKind
 from knowngood.domain.verdicts.outcome import Ending
 from knowngood.measure.scripts.report import Report, environment_of
-from knowngood.measure.scripts.rules import Result, sides_of
+from knowngood.measure.scripts.rules import Result, likeness, sides_of
 from knowngood.settings import Settings
 
 _CLAIM = re.compile(r"\[\[claim\]\]\n.*?\n\n", re.DOTALL)
@@ -49,7 +49,8 @@ _WANTED = (Result.FAILS, Result.COMES_AND_GOES)
 
 def pattern_of(line: str) -> str:
     """The longest part of an error's line that holds no number, no path and nothing quoted."""
-    parts = (part.strip(" \t:,;.()[]") for part in _VARYING.split(line.partition(": ")[2] or line))
+    bare = likeness(line, masks=())
+    parts = (part.strip(" \t:,;.()[]") for part in _VARYING.split(bare.partition(": ")[2] or bare))
     return re.escape(max(parts, key=len)).replace(r"\ ", " ")
 
 

@@ -21,8 +21,7 @@ from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.environments.log_cleaning import read_paste
 from knowngood.measure.bisection.search import Point, Search
 
-LINE_CHARACTERS = 400
-OUTPUT_CHARACTERS = 20_000
+LINE_CHARACTERS, OUTPUT_CHARACTERS = 400, 20_000
 
 _NOISE = re.compile(r"\S+:\d+: \w*Warning: |[IWE]\d{4} \d\d:\d\d:\d\d|\[W\d+[- ]")
 _WRAPPER = re.compile(
@@ -130,16 +129,16 @@ def error_line(lines: Sequence[str]) -> str:
     return " ".join(own[:2]) if own[0].endswith(("raised:", "Error:")) else own[0]
 
 
-def likeness(line: str) -> str:
+def likeness(line: str, masks: Iterable[tuple[re.Pattern[str], str]] = _VARYING) -> str:
     """An error's line without what differs between releases and hosts though the failure is the same: the wrapping
-    exceptions, modules, paths and numbers.
+    exceptions, modules, and with `masks` paths and numbers.
     """
     while (bare := _WRAPPER.sub("", line, count=1)) != line:
         line = bare
     line = _MODULES.sub("", line)
-    for pattern, mark in _VARYING:
+    for pattern, mark in masks:
         line = pattern.sub(mark, line)
-    return " ".join(line.casefold().split())
+    return " ".join(line.split())
 
 
 def is_same_failure(run: Run, other: Run) -> bool:
