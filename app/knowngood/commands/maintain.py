@@ -68,15 +68,18 @@ def prune(*, older_than: float, logs_older_than: float, dry_run: bool, as_json: 
     days = {"superseded_days": older_than, "history_days": older_than, "logs_days": logs_older_than}
     # A dry run does all of it and takes it back: what it tells is what would have gone.
     with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
-        report = remove(s, datetime.now(UTC), **days)
+        gone = remove(s, datetime.now(UTC), **days)
+    size = sum(removed.size for removed in gone.values())
     if as_json:
-        kinds = {kind: {"rows": removed.rows, "bytes": removed.size} for kind, removed in vars(report).items()}
-        click.echo(json.dumps({"dry_run": dry_run, "bytes": report.size, "removed": kinds}, indent=2))
+        kinds = {kind: {"rows": removed.rows, "bytes": removed.size} for kind, removed in gone.items()}
+        click.echo(json.dumps({"dry_run": dry_run, "bytes": size, "removed": kinds}, indent=2))
         return
-    for kind, removed in vars(report).items():
+    for kind, removed in gone.items():
         click.echo(f"{kind:<9} {removed.rows:>9,} rows {_mib(removed.size):>10} MiB")
-    done = "would be removed" if dry_run else "removed"
-    click.echo(f"{_mib(report.size)} MiB {done}; the database uses the room again, its files stay as large as they are")
+    click.echo(
+        f"{_mib(size)} MiB {'would be removed' if dry_run else 'removed'}; "
+        "the database uses the room again, its files stay as large as they are"
+    )
 
 
 def _mib(size: int) -> str:

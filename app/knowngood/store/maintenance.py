@@ -10,7 +10,7 @@ from knowngood.store import counters
 from knowngood.store.engine import Session, is_of_older_rules
 from knowngood.store.evidence.cells import CHANGED, announce, rederive, touch
 from knowngood.store.jobs.durations import ENVIRONMENT_READY
-from knowngood.store.records import CellChange, JobState, PruneReport, Removed
+from knowngood.store.records import CellChange, JobState, Removed
 from knowngood.store.statements import pieces, place_of
 from knowngood.store.tables import (
     RULES_IN_META,
@@ -56,9 +56,10 @@ def derive_by_these_rules(s: Session, now: datetime) -> None:
 
 def prune(
     s: Session, now: datetime, *, superseded_days: float, history_days: float, logs_days: float | None = None
-) -> PruneReport:
+) -> dict[str, Removed]:
     """Remove superseded attempts older than `superseded_days`, their logs already after `logs_days` (None: with them),
-    and the history of ended runs after `history_days`: how they went, and the runs themselves.
+    and the history of ended runs after `history_days`: how they went, and the runs themselves. Tells what went of each
+    kind.
 
     What counts is never removed, however old, nor what is voided, nor what belongs to issues or builds that the
     catalogue does not have at the moment. Of each cell and machine the newest attempt stays whole, so that no cell is
@@ -72,16 +73,16 @@ def prune(
     places, attempts_gone = _delete_superseded(s, old)
     rederive(s, places, now)
     is_quiet = s.execute(sa.select(sa.func.count()).where(jobs.c.state == JobState.LEASED)).scalar_one() == 0
-    report = PruneReport(
-        logs=_sum(logs_gone, _delete(s, logs, _unreferred(logs.c.digest, attempts.c.log_digest), logs.c.zlib)),
-        attempts=attempts_gone,
-        locks=_delete_locks(s) if is_quiet else Removed(),
-        machines=_delete_machines(s, aged) if is_quiet else Removed(),
-        events=_delete_steps(s, aged),
+    gone = {
+        "logs": _sum(logs_gone, _delete(s, logs, _unreferred(logs.c.digest, attempts.c.log_digest), logs.c.zlib)),
+        "attempts": attempts_gone,
+        "locks": _delete_locks(s) if is_quiet else Removed(),
+        "machines": _delete_machines(s, aged) if is_quiet else Removed(),
+        "events": _delete_steps(s, aged),
         **_delete_runs(s, aged),
-    )
+    }
     counters.forget_unseen(s, aged)
-    return report
+    return gone
 
 
 # How runs went on, step by step. All other kinds tell of changes, of their causes, or that a run began and ended.
@@ -168,7 +169,7 @@ def _delete_runs(s: Session, before: datetime) -> dict[str, Removed]:
     gone = {"arms": _delete(s, arms, arms.c.job.in_(of_jobs), arms.c.issue, arms.c.arm, arms.c.variant)}
     gone["jobs"] = _delete(s, jobs, jobs.c.run.in_(ids), jobs.c.request, jobs.c.problem)
     gone["runs"] = _delete(s, runs, over, runs.c.request)
-    return gone
+    return dict(reversed(gone.items()))
 
 
 def _unreferred(key: sa.Column[str], by: sa.Column[str]) -> sa.ColumnElement[bool]:

@@ -216,22 +216,3 @@ class Removed:
 
     rows: int = 0
     size: int = 0
-
-
-@dataclass(frozen=True)
-class PruneReport:
-    """The rows of each kind that were removed. `jobs` and `arms` are those of the runs that went."""
-
-    logs: Removed
-    attempts: Removed
-    locks: Removed
-    machines: Removed
-    events: Removed
-    runs: Removed
-    jobs: Removed
-    arms: Removed
-
-    @property
-    def size(self) -> int:
-        removed: list[Removed] = list(vars(self).values())
-        return sum(part.size for part in removed)

@@ -105,7 +105,7 @@ def test_what_is_pruned_is_taken_off(engine: Engine, machines: int) -> None:
     superseding(engine, machines_seen=machines)
     before = sum(numbers(engine).values())
     with unit_of_work(engine) as s:
-        gone = prune(s, NOON + timedelta(days=31), superseded_days=30, history_days=3650).attempts.rows
+        gone = prune(s, NOON + timedelta(days=31), superseded_days=30, history_days=3650)["attempts"].rows
     assert gone
     assert sum(numbers(engine).values()) == before - gone
 
