@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.store.engine import Engine
-from knowngood.web.app_state import ResponseCache, StoredResponse
+from knowngood.web.app_state import ResponseCache
 from knowngood.web.html.templates import assets_version, read_assets
 from knowngood.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
@@ -113,7 +113,8 @@ def test_what_was_made_for_one_name_of_the_server_is_not_given_under_another(
 
 def test_answers_are_kept_within_bounds_the_last_asked_for_longest() -> None:
     answers = ResponseCache(most_bytes=10)
-    small, large = StoredResponse(b"1234", {}), StoredResponse(b"1234567890+", {})
+    headers: dict[str, str] = {}
+    small, large = (b"1234", headers), (b"1234567890+", headers)
     for name in "ab":
         answers.keep((name,), small)
     assert answers.find(("a",)) == small

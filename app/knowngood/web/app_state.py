@@ -42,12 +42,8 @@ class Streams:
     is_stopping: bool = False
 
 
-@dataclass(frozen=True)
-class StoredResponse:
-    """A complete answer, before compression."""
-
-    body: bytes
-    headers: Mapping[str, str]
+StoredResponse = tuple[bytes, Mapping[str, str]]
+"""The body of a complete answer, before compression, and its headers."""
 
 
 class ResponseCache:
@@ -72,12 +68,12 @@ class ResponseCache:
 
     def keep(self, key: tuple[str, ...], answer: StoredResponse) -> None:
         with self._lock:
-            if key in self._answers or len(answer.body) > self._most_bytes:
+            if key in self._answers or len(answer[0]) > self._most_bytes:
                 return
             self._answers[key] = answer
-            self._bytes += len(answer.body)
+            self._bytes += len(answer[0])
             while self._bytes > self._most_bytes:
-                self._bytes -= len(self._answers.popitem(last=False)[1].body)
+                self._bytes -= len(self._answers.popitem(last=False)[1][0])
 
 
 class Turns:

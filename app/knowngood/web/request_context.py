@@ -26,7 +26,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.store.engine import Session, reading
 from knowngood.store.knowledge.loader import KnowledgeSnapshot
 from knowngood.store.queries import load_generation
-from knowngood.web.app_state import AppState, StoredResponse, state_of
+from knowngood.web.app_state import AppState, state_of
 from knowngood.web.auth.principal import principal_of
 from knowngood.web.html import i18n
 from knowngood.web.html.grid import Choice
@@ -112,7 +112,7 @@ class RequestContext:
         if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._caching())
         copy = self.state.answers.find((self._etag, self.base))
-        return Response(copy.body, headers=copy.headers) if copy else None
+        return Response(copy[0], headers=copy[1]) if copy else None
 
     def known(self, session: Session) -> Known:
         """All cells, as of the transaction that `session` is in."""
@@ -184,7 +184,7 @@ class RequestContext:
         """Keep a response in the cache by its tag and the server's own address: pages print commands that hold it."""
         if self._etag and response.status_code == HTTPStatus.OK:
             headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-            self.state.answers.keep((self._etag, self.base), StoredResponse(bytes(response.body), headers))
+            self.state.answers.keep((self._etag, self.base), (bytes(response.body), headers))
         return response
 
     def text(self, body: str | bytes, media: str, file_name: str) -> Response:
