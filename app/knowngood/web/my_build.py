@@ -12,7 +12,6 @@ from knowngood.domain.builds.build import Build, parse_build_id
 from knowngood.domain.builds.build_names import find_build_or_wheel
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
-from knowngood.web.urls import asking
 
 MY_BUILD = "/my-build"
 BUILD_COOKIE, HARDWARE_COOKIE = "build", "hardware"
@@ -72,11 +71,6 @@ def remember(response: Response, build: str | None = None, hardware: str | None 
             response.set_cookie(name, value, max_age=YEAR_S, httponly=True, samesite="lax")
         elif value is not None:
             response.delete_cookie(name, httponly=True, samesite="lax")
-
-
-def shared_address(path: str, build: str, hardware: str) -> str:
-    """The address of a page that answers for this build, for every reader."""
-    return asking(path, **{BUILD_PARAMETER: build, HARDWARE_PARAMETER: hardware})
 
 
 def _short(text: str | None) -> str:

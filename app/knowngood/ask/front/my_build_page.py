@@ -10,15 +10,10 @@ from knowngood.domain.access import NotAllowed
 from knowngood.domain.builds.build_names import find_build_or_wheel
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
-from knowngood.domain.message import Message, quoted
+from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import shown_builds
-from knowngood.environments.service import (
-    NoSuchBuild,
-    pasted_build,
-    worst_gpu,
-)
-from knowngood.environments.wheels.table import wheels_of
+from knowngood.environments.service import NoSuchBuild
 from knowngood.store.engine import reading
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.forms import Form, own_address
@@ -38,8 +33,8 @@ def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/")
 
 @router.post(MY_BUILD)
 def choose(request: Request, context: Context, form: Form) -> Response:
-    """Keep build and hardware as cookies and lead back. A pasted text outweighs a name; fields beside it say what it
-    leaves open. Where all are empty, the cookies are removed. No other site may choose for its readers.
+    """Keep build and hardware as cookies and lead back; where both are empty, the cookies are removed. No other site
+    may choose for its readers.
     """
     if is_from_elsewhere(request):
         raise NotAllowed("this form was sent by a page of another site; open /my-build and choose there")
@@ -47,32 +42,21 @@ def choose(request: Request, context: Context, form: Form) -> Response:
     with reading(context.state.engine) as session:
         known = context.known(session)
     try:
-        own, note = _chosen(context, form, known)
+        own = _chosen(form, known)
     except NoSuchBuild as error:
         return _page(context, known, form, context.write(error.why), error.nearest, HTTPStatus.UNPROCESSABLE_ENTITY)
-    sent = {"build": own.build, "hardware": own.hardware, "to": lead}
-    response = _page(context, known, sent, note) if note else see_other(lead)
+    response = see_other(lead)
     remember(response, own.build, own.hardware)
     return response
 
 
-def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> tuple[MyBuild, str]:
-    """Read the choice from a form, with what must be said before the form leads back (mostly nothing)."""
-    build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
-    hardware = form.get("hardware", "").strip()
+def _chosen(form: Mapping[str, str], known: Known) -> MyBuild:
+    build, hardware = form.get("build", "").strip(), form.get("hardware", "").strip()
     if hardware and hardware_named(hardware) is None:
         raise NoSuchBuild(
             quoted(f'no hardware is called "{hardware[:60]}"; write a class such as cuda-sm_90, or a name such as H100')
         )
-    if environment:
-        try:
-            resolved = pasted_build(environment, known.build_names, known.tested, wheels_of(known))
-        except NoSuchBuild as error:
-            raise NoSuchBuild(Message("no_build_here", why=error.why), error.nearest) from None
-        gpu = worst_gpu(resolved, known)
-        several = context.write(Message("worst_gpu_counts", gpus=resolved.gpus, gpu=gpu))
-        return MyBuild(resolved.build or "", gpu or hardware), several if len(resolved.gpus) > 1 else ""
-    return MyBuild(_named(build, known) if build else "", hardware), ""
+    return MyBuild(_named(build, known) if build else "", hardware)
 
 
 def _named(build: str, known: Known) -> str:
@@ -90,9 +74,7 @@ def _page(
     nearest: tuple[str, ...] = (),
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
-    """`problem` is why what was sent names no build here, or what to know of it before one goes on (empty: neither);
-    `nearest` may have been meant.
-    """
+    """`problem` is why what was sent names no build here (empty: it does); `nearest` may have been meant."""
     return context.page(
         "my_build.html",
         sent,
