@@ -519,6 +519,6 @@ def test_every_input_of_the_action_reaches_its_script() -> None:
     action = (ROOT / "action.yml").read_text()
     inputs = set(re.findall(r"inputs\.([a-z-]+)", action))
     passed = {name.replace("_", "-") for name in (*TEXTS, *NAMES)}
-    assert inputs == passed | {"token", "enforce", "unsigned"}
+    assert inputs == passed | {"comment", "enforce", "github-token", "token", "unsigned"}
     for name in passed:
         assert f"GATE_{name.upper().replace('-', '_')}: ${{{{ inputs.{name} }}}}" in action

@@ -31,6 +31,7 @@ _ADDED_BY_FREEZE = "## The following requirements were added by pip freeze:"
 _MOST_INCLUDED = 50
 _POLICY_TABLE = re.compile(r"^[ \t]*\[tool\.knowngood[\].]", re.MULTILINE)
 
+_WATCHING = ("issues", "component", "package", "severity", "watch")
 _BUILD_NAME = re.compile(r"torch\b|v?\d+\.\d")
 _SUMMARY, _SUMMARY_FILE = "summary", "GITHUB_STEP_SUMMARY"
 
@@ -220,19 +221,27 @@ TEXTS = ("build", "requirements", "lock", "platform", "severity", "policy", "bas
 
 def main() -> int:
     """Ask what the Action's inputs say, which come as GATE_... in the environment. Where the gate does not pass, the
-    job's summary ends with the note on which build to move to.
+    job's summary ends with the note on which build to move to; what the comment says stands there where it cannot be
+    written.
     """
     write_what_can_be_read()
     try:
         options = _inputs()
-        answer = answer_in(["github", "json"] if has_summary() else ["github"], options)
+        answer = answer_in(
+            [*options["forms"], "json"] if options["forms"][1:] or has_summary() else ["github"], options
+        )
         code = finish(answer, options)
     except KnownGoodError as error:
         say(str(error))
         return exit_of(error)
     decision, texts = answer
-    if decision != "pass" and has_summary():
-        _add_note(json.loads(texts["json"]), options)
+    if "json" not in texts:
+        return code
+    document = json.loads(texts["json"])
+    if options["comment"]:
+        _comment(document, texts["markdown"], options)
+    elif decision != "pass" and has_summary():
+        _append(_SUMMARY_FILE, f"\n{_note(document, options)}")
     return code
 
 
@@ -248,27 +257,62 @@ def _inputs() -> dict[str, Any]:
         keys.append(UNSIGNED)
     if keys[1:]:
         raise BadRequest("public-key and unsigned exclude each other; leave one of them out")
-    is_advice = os.environ.get("GATE_ENFORCE", "") != "true"
+    is_advice, has_comment = os.environ.get("GATE_ENFORCE", "") != "true", os.environ.get("GATE_COMMENT", "") == "true"
+    if has_comment and not inputs["base"]:
+        raise BadRequest("comment needs base, such as origin/main: only a pull request that moves torch is commented")
+    forms = ["github", "markdown"] if has_comment else ["github"]
     unsaid = {"here": False, "stdin": "", "python": "", "only_new": False, "output": ""}
-    return {**inputs, **names, **unsaid, "public_keys": keys, "form": "github", "advisory": is_advice}
+    return {
+        **inputs,
+        **names,
+        **unsaid,
+        "public_keys": keys,
+        "form": "github",
+        "forms": forms,
+        "comment": has_comment,
+        "advisory": is_advice,
+    }
 
 
-def _add_note(document: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """The decision stands without it: what fails here is told, and changes no exit code."""
-    if not document["build"]:
-        return
-    issues = list(dict.fromkeys(reason["issue"] for reason in document["reasons"]))
-    about = (document["build"], issues, document["hardware"])
+def _note(document: Mapping[str, Any], options: Mapping[str, Any], to: str = "") -> str:
+    """Where to go from the build, or with `to` what the move to that one brings; empty where nobody can say it. The
+    decision stands without it: what fails here is told, and changes no exit code.
+    """
+    start = document.get("base") if to else document["build"]
+    if not start:
+        return ""
+    is_watched = not to or any(options[name] for name in _WATCHING) or document["counts"]["pass"]
+    issues = list(dict.fromkeys(reason["issue"] for reason in document["reasons"])) if is_watched else []
+    about = (start, to, issues, document["hardware"])
     try:
         if options["snapshot"] or not server_of(options):
             from knowngood.move.upgrade.cli import note_here
 
-            note = note_here(*about, options["snapshot"], options["public_keys"])
-        else:
-            from knowngood.gate.from_server import note_from_server
+            return note_here(*about, options["snapshot"], options["public_keys"])
+        from knowngood.gate.from_server import note_from_server
 
-            note = note_from_server(server_of(options), *about)
+        return note_from_server(server_of(options), *about)
     except KnownGoodError as error:
         say(f"no note on an upgrade: {error}")
-        return
-    _append(_SUMMARY_FILE, f"\n{note}")
+        return ""
+
+
+def _comment(document: Mapping[str, Any], answer: str, options: Mapping[str, Any]) -> None:
+    """Where the file states another torch than that of `base`: the verdict, then the note on the move; the whole answer
+    where no note can be made.
+    """
+    from knowngood.gate.comment import MOST_CHARACTERS, comment
+
+    build, base = document["build"], document.get("base")
+    is_moved = build != base or build is None
+    note = _note(document, options, build) if build and base and is_moved else ""
+    verdict = answer.partition("\n\n")[0]
+    texts = (f"{verdict}\n\n{note}" if note else answer, answer, verdict)
+    text = (
+        next(text for text in texts if len(text) < MOST_CHARACTERS - 100) if is_moved else f"torch stays at {base}.\n"
+    )
+    try:
+        comment(text, begins=is_moved)
+    except KnownGoodError as error:
+        say(f"no comment: {error}")
+        _append(_SUMMARY_FILE, f"\n{note}")

@@ -133,7 +133,7 @@ class Ruling:
     properties stand in this order.
 
     `build` is the tested build that it is (null: none, and `nearest` names tested builds beside it, which were not
-    used). `line` is that of the environment's file that states torch (null: none does). `counts` has the number of
+    used). `base` is the tested build that it was compared with. `line` is that of the environment's file that states torch (null: none does). `counts` has the number of
     reasons of each effect. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build;
     `refusals` block whatever the reasons say.
     """
@@ -143,6 +143,7 @@ class Ruling:
     decision: Decision
     why: str
     build: str | None
+    base: str | None = None
     asked: str
     line: int | None = None
     nearest: tuple[str, ...]
@@ -187,6 +188,7 @@ def decide(question: GateQuestion) -> Ruling:
         decision=decision,
         why=_why(decision, question, every, refusals, doubts),
         build=question.build.id if question.build else None,
+        base=question.base.build if question.base else None,
         asked=question.resolved.description,
         nearest=question.resolved.nearest,
         hardware=question.classes,

@@ -47,9 +47,11 @@ def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str],
     return decisions[0], {form: text for form, (_, text) in answers.items()}
 
 
-def note_from_server(address: str, build: str, issues: Sequence[str], hardware: Sequence[str]) -> str:
-    """The server's note on where to go from a build, in Markdown. Raises as `ask_server` does."""
-    query = urlencode({"from": build, "issues": issues, "hardware": hardware}, doseq=True)
+def note_from_server(address: str, build: str, to: str, issues: Sequence[str], hardware: Sequence[str]) -> str:
+    """The server's note on the move from a build, in Markdown; where it says to without `to`. Raises as `ask_server`
+    does.
+    """
+    query = urlencode({"from": build, "to": [to] if to else [], "issues": issues, "hardware": hardware}, doseq=True)
     return _ask(f"{address.rstrip('/')}/upgrade.md?{query}")[1]
 
 

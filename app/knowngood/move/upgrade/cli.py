@@ -155,11 +155,13 @@ def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> Upgra
 
 
 def note_here(
-    build: str, issues: Sequence[str], hardware: Sequence[str], snapshot: str, public_keys: Sequence[str]
+    build: str, to: str, issues: Sequence[str], hardware: Sequence[str], snapshot: str, public_keys: Sequence[str]
 ) -> str:
-    """The note on where to go from a tested build, in Markdown. Of what answers nothing is said here."""
+    """The note on the move from a tested build, in Markdown; where it says to without `to`. Of what answers nothing is
+    said here.
+    """
     request = UpgradeRequest(start=build, issues=tuple(issues), hardware=tuple(hardware))
-    return _note(_advice(request, ground_here(snapshot, public_keys, quietly=True)), "")
+    return _note(_advice(request, ground_here(snapshot, public_keys, quietly=True)), to)
 
 
 def _advice(request: UpgradeRequest, ground: Ground, *, resolve: bool = False) -> UpgradeAdvice:
