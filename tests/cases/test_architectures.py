@@ -158,7 +158,7 @@ def test_an_upgrade_leaves_out_what_holds_no_code_and_recommends_nothing_unmeasu
         ("rtx 5090", "Nothing was measured on an RTX 5090; the newest tested wheel that holds code for it is 2.15.0"),
         (
             "sm_70",
-            "Nothing was measured on cuda-sm_70; the newest tested wheel that holds code for it is 2.10.0+cu128.",
+            "Nothing was measured on sm_70; the newest tested wheel that holds code for it is 2.10.0 (CUDA 12.8).",
         ),
     ],
 )

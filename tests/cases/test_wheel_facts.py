@@ -9,7 +9,6 @@ from knowngood.ask.lookup.service import answer_environment
 from knowngood.ask.lookup.text import environment_text
 from knowngood.domain.message import english
 from knowngood.gate.decision import Decision
-from knowngood.gate.renderers.common import plain
 from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, has_of, read_upgrade, start_name, start_of
@@ -124,7 +123,7 @@ def test_a_fact_of_wheels_refuses_at_every_door(knowledge: Knowledge, client: Te
     assert ruling.why.startswith(said)
 
     shown = environment_text(answer_environment(request, knowledge, NOW))
-    assert " ".join(shown.split()).startswith(plain(said))
+    assert " ".join(shown.split()).startswith(said)
 
     body = {"environment": vars(request.environment), "issues": ["pytorch-151290"], "python": request.python}
     answered = client.post("/api/v1/gate", json=body).json()

@@ -63,7 +63,7 @@ def test_a_message_in_english(words: str) -> None:
 
 def test_a_sentence_begins_with_a_capital_but_for_a_class() -> None:
     assert sentence(NOT_RUN) == "Not run yet"
-    assert sentence(Message("on_class", hardware="cpu-x86_64", said=NOT_RUN)) == "cpu-x86_64: not run yet"
+    assert sentence(Message("on_class", hardware="cpu-x86_64", said=NOT_RUN)) == "CPU: not run yet"
 
 
 def test_a_plural_is_that_of_n() -> None:

@@ -62,7 +62,7 @@ def make_ruling(*reasons: Reason, **changes: Any) -> Ruling:
         decision = Decision.INSUFFICIENT
     fields: dict[str, Any] = {
         "decision": decision,
-        "why": f"{effects.count(Effect.BLOCK)} of {len(reasons)} watched issues blocks torch-2.5.1+cu124",
+        "why": f"{effects.count(Effect.BLOCK)} of {len(reasons)} watched issues blocks torch 2.5.1 (CUDA 12.4)",
         "build": "torch-2.5.1+cu124",
         "asked": "torch 2.5.1 from PyPI, Triton 3.1.0, Python 3.11",
         "nearest": (),
@@ -105,7 +105,7 @@ UNTESTED = make_ruling(
     ),
     build=None,
     nearest=("torch-2.5.1+cu124", "torch-2.6.0+cu124"),
-    why="not tested: torch 2.5.2; nearest tested builds are torch-2.5.1+cu124, torch-2.6.0+cu124",
+    why="not tested: torch 2.5.2; nearest tested builds are torch 2.5.1 (CUDA 12.4), torch 2.6.0 (CUDA 12.4)",
 )
 
 _NASTY = (

@@ -10,7 +10,7 @@ from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.store.knowledge.model import Knowledge
 from knowngood.store.knowledge.snapshot import read_shipped, read_unsigned, write_unsigned
 
-NO_CODE = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0+cu128"
+NO_CODE = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0 (CUDA 12.8)"
 OPEN = "not known whether this wheel has code for sm_120"
 BUILDS = ("torch-2.6.0+cu124", "torch-2.7.1+cu126", "torch-2.8.0+cu128", "torch-2.15.0+cu132")
 

@@ -36,7 +36,7 @@ def only(ruling: Ruling) -> Reason:
 def test_an_inferred_failure_blocks_and_says_what_it_stands_on() -> None:
     reason = only(ask(store([made(ROW.id, PLAIN, "x")]), NEW))
     assert (reason.effect, reason.assurance, reason.build) == (Effect.BLOCK, Assurance.INFERRED, NEW.id)
-    assert f"inferred from {PLAIN.id}" in reason.why
+    assert f"inferred from {PLAIN.in_words}" in reason.why
 
 
 @pytest.mark.parametrize("letter", ["x", "o"])

@@ -512,7 +512,7 @@ def test_the_action_tells_in_annotations_a_summary_and_an_output(
     assert (tmp_path / "output").read_text() == "decision=block\n"
     summary = (tmp_path / "summary.md").read_text()
     assert "xla-8464" in summary
-    assert "## Upgrade torch: torch-2.5.1+cu124" in summary
+    assert "## Upgrade torch 2.5.1 (CUDA 12.4)" in summary
 
 
 def test_every_input_of_the_action_reaches_its_script() -> None:

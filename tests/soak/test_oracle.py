@@ -166,7 +166,7 @@ def is_newer(build: Build, start: Build) -> bool:
 
 
 def breaks(build: Build, start: Build, classes: tuple[str, ...]) -> bool:
-    return bool(violations(build, Constraints(hardware=classes), start, {}))
+    return any(violations(build, Constraints(hardware=classes), start, {}))
 
 
 def shown(advice: UpgradeAdvice) -> tuple[str, str, list[tuple[str, str]]]:

@@ -63,7 +63,7 @@ def test_an_inferred_cell_says_first_how_it_is_known_and_leads_to_the_measured_o
     where = cell_address(MASK.id, BAD_312.id)
     page = page_at(site, where)
     assert (page.known, page.word) == (HOW, "fails, has a workaround")
-    assert english(page.sentence).startswith(f"fails on {BAD.id} ({HARDWARE}): with big: 1 of 1 attempt ended")
+    assert english(page.sentence).startswith(f"fails on {BAD.in_words} (CPU): with big: 1 of 1 attempt ended")
     assert ground_address(page.evidence.cell) == cell_address(MASK.id, BAD.id)
     text = site.get(where).text
     assert f'href="{cell_address(MASK.id, BAD.id)}">{HOW}</a>: fails on' in " ".join(text.split())
@@ -80,7 +80,7 @@ def test_its_json_has_the_rule_the_ground_and_the_rate(site: TestClient) -> None
     (ground,) = body["grounds"]
     expected = {"rule": "python", "build": BAD.id, "hardware": HARDWARE, "agreed": AGREED, "compared": PAIRS}
     assert {name: ground[name] for name in expected} == expected
-    assert body["sentence"].startswith(f"{HOW}: fails on {BAD.id} ")
+    assert body["sentence"].startswith(f"{HOW}: fails on {BAD.in_words} ")
     assert told(site, cell_address(MASK.id, BAD.id))["assurance"] == "measured"
     unknown = told(site, cell_address(MASK.id, GOOD_312.id))
     assert (unknown["verdict"], unknown["assurance"], unknown["grounds"]) == ("not_run", "not_known", [])

@@ -38,15 +38,15 @@ def test_two_builds_are_chosen_compared_and_told_to_others(
         keep_picture(page, f"compare-{width}-{'scripts' if has_scripts else 'plain'}")
         _open_both_cells(page)
         page.get_by_role("link", name="the other way round").click()
-        expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {BAD.id} to {OLD.id}")
+        expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {BAD.in_words} to {OLD.in_words}")
         page.get_by_text("As Markdown, for an issue or a pull request").click()
-        expect(page.locator(".snippet pre")).to_contain_text("**From torch-2.7.1+cu126 to torch-2.5.1+cu124")
+        expect(page.locator(".snippet pre")).to_contain_text(f"**From {BAD.in_words} to {OLD.in_words}")
         if width == "360":
             assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
 
 
 def _read_the_answer(page: Page) -> None:
-    expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {OLD.id} to {BAD.id} on cpu-x86_64")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {OLD.in_words} to {BAD.in_words} on CPU")
     expect(page.get_by_role("heading", level=1)).to_contain_text("1 newly broken")
     broken = page.get_by_role("region", name="Newly broken", exact=True)
     expect(broken).to_contain_text(MASK.id)
@@ -72,7 +72,7 @@ def test_the_note_is_copied_by_a_button(browser: Browser, site: str) -> None:
         page.get_by_text("As Markdown, for an issue or a pull request").click()
         page.locator(".copyable:has(pre)").filter(has_text="**From").get_by_role("button", name="copy").click()
         copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith("**From torch-2.7.1+cu126 to torch-2.8.0+cu128")
+    assert copied.startswith("**From torch 2.7.1 (CUDA 12.6) to torch 2.8.0 (CUDA 12.8)")
 
 
 def test_keys_alone_lead_from_the_choice_to_the_answer(browser: Browser, site: str) -> None:
@@ -84,5 +84,5 @@ def test_keys_alone_lead_from_the_choice_to_the_answer(browser: Browser, site: s
         page.keyboard.press("Tab")
         page.keyboard.type("torch-2.7.1+cu126")
         page.get_by_role("button", name="Compare").press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {OLD.id} to torch-2.7.1+cu126")
+        expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {OLD.in_words} to torch 2.7.1 (CUDA 12.6)")
         expect(page.get_by_role("heading", level=1)).to_contain_text(GPU_CLASS)

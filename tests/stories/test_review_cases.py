@@ -171,7 +171,7 @@ def test_a_history_is_of_the_whole_line_whatever_columns_are_asked_for(known: Kn
 
 def test_a_row_that_fails_beside_another_triton_alone_says_so_after_its_passes(known: Known) -> None:
     sentence = english(known.history("triton-7835", CPU).sentence)
-    assert re.fullmatch(r"passes on all \d+ measured \(fails on torch-2\.8\.0\+cu128~triton-3\.5\.1\)", sentence)
+    assert re.fullmatch(r"passes on all \d+ measured \(fails on torch 2\.8\.0 \(CUDA 12\.8, Triton .*\)\)", sentence)
 
 
 def verdict_of(known: Known, issue: str, build: str, hardware: str = CPU) -> Verdict | None:

@@ -94,7 +94,7 @@ def test_without_scripts_the_whole_list_is_there(browser: Browser, folder: Path)
 def test_a_cell_of_the_matrix_leads_to_its_section_and_to_the_snippet(page: Page) -> None:
     page.get_by_role("link", name=f"{MASK.id} on {BAD.id}").first.click()
     section = page.locator("section:target")
-    expect(section).to_contain_text(f"Fails on {BAD.id} ({HARDWARE})")
+    expect(section).to_contain_text(f"Fails on {BAD.in_words} (CPU)")
     expect(section).to_be_in_viewport()
     section.get_by_role("link").filter(has_text=MASK.workarounds[0].title).click()
     expect(page.locator("#cure-eager_mask pre")).to_be_visible()
@@ -104,7 +104,7 @@ def test_a_cell_of_the_matrix_leads_to_its_section_and_to_the_snippet(page: Page
 def test_two_neighbours_are_compared(page: Page) -> None:
     page.get_by_role("link", name="Compare", exact=True).click()
     page.get_by_role("link", name=f"{BAD.id} → {GOOD.id}").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {BAD.id} to {GOOD.id} on {HARDWARE}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {BAD.in_words} to {GOOD.in_words} on CPU")
     fixed = page.locator("section").filter(has=page.locator("h2#fixed"))
     fixed.get_by_role("link", name="create_block_mask fails").click()
     expect(page.locator("section:target h3")).to_contain_text(GOOD.id)

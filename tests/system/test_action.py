@@ -254,7 +254,7 @@ def test_the_template_for_gitlab_runs_nothing_of_the_project(hostile: Path, tmp_
 @pytest.mark.parametrize(
     ("requirements", "inputs", "code", "said"),
     [
-        (AFFECTED, WATCHED, 1, "::error title=pytorch-151290 blocks on torch-2.7.1+cu126"),
+        (AFFECTED, WATCHED, 1, "::error title=pytorch-151290 blocks on torch 2.7.1 (CUDA 12.6)"),
         (AFFECTED, {**WATCHED, "GATE_ENFORCE": ""}, 0, "::warning title=pytorch-151290 blocks"),
         ("torch==2.15.0\n", WATCHED, 0, "::notice title=Known Good%3A Pass"),
         (AFFECTED, {"GATE_ISSUES": "pytorch-1512900"}, 2, "pytorch-1512900"),
@@ -287,5 +287,5 @@ def test_the_action_answers_without_a_server(
     if said.startswith("::") and requirements != "torch==2.15.0\n":
         assert f"file=requirements.txt,line={requirements.count(chr(10))}::" in done.stdout
     noted = "".join(one.read_text() for one in project.parent.glob("summary.md"))
-    assert ("## Upgrade torch: torch-2.7.1+cu126 to torch-2." in noted) == ("blocks" in said)
+    assert ("## Upgrade torch 2.7.1 (CUDA 12.6) to torch 2." in noted) == ("blocks" in said)
     assert not (project.parent / ".local").exists(), "a data folder was made"

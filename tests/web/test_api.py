@@ -167,7 +167,7 @@ def test_issues_and_builds_are_listed_and_told_one_by_one(client: TestClient) ->
 def test_a_cell_by_itself_adds_its_evidence_to_the_same_keys(client: TestClient) -> None:
     cell = get(client, f"/api/v1/cells/pytorch-151290/{BAD.id}")
     assert list(cell)[: len(CELL_KEYS)] == CELL_KEYS
-    assert cell["sentence"].startswith(f"Fails on {BAD.id}")
+    assert cell["sentence"].startswith(f"Fails on {BAD.in_words}")
     assert [(one["variant"], one["verdict"], one["k"], one["n"]) for one in cell["variants"]] == [
         ("big", "affected", 2, 2),
         ("small", "not_affected", 0, 2),

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import NoReturn
 
 from knowngood.domain.identity_key import IdentityKey
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.vocabulary import ANSWERS, VERDICTS, WORKAROUNDS
 
 
@@ -184,7 +185,7 @@ SENTENCES: Mapping[str, str] = {
     "other_torch": "applies to torch {versions}; this is {found}",
     "other_python": "applies to Python {versions}; this is {found}",
     "no_isa_of_its_own": "has no answer of its own with {name}: see {hardware}",
-    "cpu_path": "concerns the CPU path: see cpu-x86_64",
+    "cpu_path": "concerns the CPU path: see the CPU",
     "needs_cuda": "needs CUDA, and this build has none",
     "needs_gpu": "needs a CUDA GPU; {hardware} has none (measure it on a GPU worker)",
     "needs_capability": "needs compute capability {version} or newer; {hardware} is older",
@@ -355,6 +356,7 @@ SENTENCES: Mapping[str, str] = {
     "decoy_helps": "{name} is marked as a decoy, and helps on {names}",
     "never_failed": "passes on {names}: nothing shows that its repro can fail",
     # What was made of an environment.
+    "assumed": "assumed: {said}",
     "taken_as_linux": "taken as Linux x86-64",
     "python_not_stated": "Python is not stated; of those it may be, the catalogue has this build only for {found}",
     "torch_of_machine": "which torch runs there: {command}",
@@ -680,8 +682,8 @@ SENTENCES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes messages in one language: `template` writes a template in it, `name` a name or a number, and `quote`
-    somebody else's words; a list of names stands between `comma`s, one of clauses between `semicolon`s.
+    """Writes messages in one language: `template` writes a template in it, `name` a name, an id or a number, and
+    `quote` somebody else's words; a list of names stands between `comma`s, one of clauses between `semicolon`s.
     """
 
     template: Callable[[str], str]
@@ -709,7 +711,7 @@ class Writer:
                 return self.name(str(value))
 
 
-_ENGLISH = Writer(template=str, name=str, quote=str, comma=", ", semicolon="; ")
+_ENGLISH = Writer(template=str, name=plain_name, quote=str, comma=", ", semicolon="; ")
 
 
 def english(message: Message | None) -> str:

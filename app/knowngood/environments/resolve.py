@@ -34,6 +34,7 @@ from knowngood.domain.builds.platforms import (
 from knowngood.domain.errors import OtherPython
 from knowngood.domain.grouping import grouped
 from knowngood.domain.message import NOTHING, Message, Quoted, Value, aside, clauses, english, joined, quoted
+from knowngood.domain.plain_names import plain_name
 from knowngood.environments.wheels.refusals import no_wheel, refused_pairs
 from knowngood.environments.wheels.table import WheelTable
 
@@ -157,7 +158,7 @@ class ResolvedBuild:
         """The sentence to say where there is no build."""
         if other := why_not_tested(self.platforms):
             return english(other)
-        near = ", ".join(self.nearest)
+        near = ", ".join(map(plain_name, self.nearest))
         return f"not tested: {self.description}" + (
             f"; nearest tested builds are {near}" if near else "; no tested build is near"
         )
@@ -337,9 +338,9 @@ def resolve_build(
 
 def _describe_name(name: BuildName, python: str) -> str:
     if name.python and not python:
-        return str(name.id_on(name.python))
+        return plain_name(str(name.id_on(name.python)))
     triton = f", Triton {name.triton}" if name.triton else ""
-    return f"torch {name.torch}{triton}, {_python_words(python)}"
+    return f"torch {plain_name(str(name.torch))}{triton}, {_python_words(python)}"
 
 
 def _python_words(python: str) -> str:

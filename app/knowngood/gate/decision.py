@@ -14,6 +14,7 @@ from knowngood.domain.hardware_names import several_gpus
 from knowngood.domain.issue import Issue, Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import english
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.claims import doubts_about_fix
 from knowngood.domain.verdicts.history import Fix, listed
 from knowngood.domain.verdicts.inference import PYTHON_RULE
@@ -56,7 +57,7 @@ class MeasuredWorkaround:
     @property
     def how(self) -> str:
         """`that works here (3 runs)`."""
-        where = f"that works, run on {self.ground}" if self.ground else "that works here"
+        where = f"that works, run on {plain_name(self.ground)}" if self.ground else "that works here"
         return f"{where} ({many(self.runs, 'run')})" if self.runs else where
 
 
@@ -133,9 +134,9 @@ class Ruling:
     properties stand in this order.
 
     `build` is the tested build that it is (null: none, and `nearest` names tested builds beside it, which were not
-    used). `base` is the tested build that it was compared with. `line` is that of the environment's file that states torch (null: none does). `counts` has the number of
-    reasons of each effect. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build;
-    `refusals` block whatever the reasons say.
+    used), `base` the one that it was compared with. `line` is that of the environment's file that states torch (null:
+    none does). `counts` has the number of reasons of each effect. `reasons` come worst first; `notes` say what holds for
+    all of it, such as an assumed build; `refusals` block whatever the reasons say.
     """
 
     __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}  # none is ever left out
@@ -329,7 +330,7 @@ def _doubts(question: GateQuestion, reasons: Sequence[Reason], *, is_answered: b
         yield question.resolved.not_tested
         return
     if question.resolved.is_assumed and question.policy.refuse_assumed:
-        yield f"the build {question.build.id} is assumed, and the policy refuses assumed builds"
+        yield f"the build {question.build.in_words} is assumed, and the policy refuses assumed builds"
     if not question.resolved.platforms and question.policy.refuse_unstated:
         yield "the environment states no platform, and the policy refuses to take it for Linux x86-64"
     if question.is_unwatched:
@@ -337,7 +338,7 @@ def _doubts(question: GateQuestion, reasons: Sequence[Reason], *, is_answered: b
     if not reasons:
         yield "what is watched names no issue of this catalogue"
     elif not is_answered:
-        yield f"nothing that is watched has an answer on {question.build.id}"
+        yield f"nothing that is watched has an answer on {question.build.in_words}"
 
 
 def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]:
@@ -346,7 +347,8 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
         yield resolved.note
     if question.build and resolved.build is None:
         yield (
-            f"{resolved.description} is not tested; by the policy {question.build.id}, another variant, answers for it"
+            f"{resolved.description} is not tested; by the policy {question.build.in_words}, another variant, "
+            "answers for it"
         )
     wheel, refused = question.known.builds.get(resolved.build or ""), {refusal.hardware for refusal in refusals}
     is_named = question.build or resolved.torch
@@ -360,11 +362,11 @@ def _notes(question: GateQuestion, refusals: Iterable[Refusal]) -> Iterable[str]
 
 def _assumed(question: GateQuestion) -> Iterable[str]:
     """All that was taken for granted, in one note."""
-    build, resolved, classes = question.build, question.resolved, ", ".join(question.classes) or "none yet"
+    build, resolved, classes = question.build, question.resolved, ", ".join(map(plain_name, question.classes))
     assumed = {
-        resolved.note or (build.id if build else ""): resolved.is_assumed,
+        resolved.note or (build.in_words if build else ""): resolved.is_assumed,
         english(TAKEN): not resolved.platforms,
-        f"every measured hardware, the worst counts ({classes})": not question.policy.hardware,
+        f"every measured hardware, the worst counts ({classes or 'none yet'})": not question.policy.hardware,
     }
     if parts := [words for words, is_so in assumed.items() if is_so and build]:
         yield f"assumed: {'; '.join(parts)}"
@@ -379,7 +381,7 @@ def _why(
 ) -> str:
     total = len({reason.issue for reason in reasons})
     watched = many(total, "watched issue")
-    build = question.build.id if question.build else "it"
+    build = question.build.in_words if question.build else "it"
     match decision:
         case Decision.BLOCK:
             blocking = _issues(reasons, Effect.BLOCK)
@@ -410,7 +412,8 @@ def _count_new(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[st
     failing = [reason for reason in reasons if reason.verdict in FAILURES]
     new, open_ = ({reason.issue for reason in failing if reason.is_new is wanted} for wanted in (True, None))
     if (question.policy.only_new or question.is_unwatched) and question.base_build and failing:
-        yield f"{len(new)} new since {question.base_build.id}, and of {len(open_)} nobody can say whether they are"
+        base = question.base_build.in_words
+        yield f"{len(new)} new since {base}, and of {len(open_)} nobody can say whether they are"
 
 
 def _grounds(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]:
@@ -418,7 +421,7 @@ def _grounds(question: GateQuestion, reasons: Iterable[Reason]) -> Iterable[str]
     passing = [reason for reason in reasons if reason.verdict is Verdict.NOT_AFFECTED]
     builds = question.known.builds
     inferred = Counter(
-        f"Python {builds[ground.build].python}" if ground.rule == PYTHON_RULE else ground.hardware
+        f"Python {builds[ground.build].python}" if ground.rule == PYTHON_RULE else plain_name(ground.hardware)
         for reason in passing
         for ground in reason.grounds
     )

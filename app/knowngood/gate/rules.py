@@ -14,6 +14,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import CPU_PATH
 from knowngood.domain.issue_selectors import is_at_least
 from knowngood.domain.message import english
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (
@@ -89,7 +90,7 @@ _SAYS_IT_ALL = CONCERNS_OTHERS | {NOT_RUN.key, NOT_COVERED, "two_inferences"}
 
 def not_tried(works_on: str) -> str:
     """`works_on` is the build on which one helps (empty: none is known)."""
-    return "workaround not tried here" + (f" (works on {works_on})" if works_on else "")
+    return "workaround not tried here" + (f" (works on {plain_name(works_on)})" if works_on else "")
 
 
 def _eased(effect: Effect, clause: str) -> _Weight:
@@ -124,7 +125,7 @@ def _remedy(case: Case) -> str:
     helping = [workaround.id for workaround in case.issue.workarounds if _helps(case, workaround.id)]
     if helping:
         return f"the workaround {helping[0]} helps here"
-    return f"{case.fix.build.id} passes" if case.fix else ""
+    return f"{case.fix.build.in_words} passes" if case.fix else ""
 
 
 def _helps(case: Case, workaround: str) -> bool:
@@ -134,7 +135,7 @@ def _helps(case: Case, workaround: str) -> bool:
 def _by_base(case: Case, effect: Effect) -> _Weight:
     if not case.policy.only_new or case.on_base is None:
         return effect, ""
-    base = case.on_base.build
+    base = plain_name(case.on_base.build)
     match case.is_new:
         case None:
             mildest = min(effect, case.policy.unknown_on_base, key=EFFECT_RANK.__getitem__)

@@ -99,7 +99,7 @@ def test_a_cell_stands_in_the_page_of_its_issue_with_what_helps_there(folder: Pa
     text = (folder / f"issues/{MASK.id}.html").read_text()
     start = text.index(f'id="{cell_anchor(BAD.id, "cpu-x86_64")}"')
     section = text[start : text.index("</section>", start)]
-    assert f"Fails on {BAD.id} (cpu-x86_64)" in section
+    assert f"Fails on {BAD.in_words} (CPU)" in section
     assert 'href="#cure-eager_mask"' in section
     assert text.count('id="cure-eager_mask"') == 1
     assert "/attempts/" not in text

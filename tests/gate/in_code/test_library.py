@@ -176,7 +176,7 @@ def test_guarded_code_runs_where_it_may(on_faulty: dict[str, Any], on_healthy: d
 UNCLEAR = {
     "no torch": ((), "not tested: no torch"),
     "a torch that nobody tested": (("torch-99.1.0",), "not tested: torch 99.1.0"),
-    "another variant of a tested release": (("torch-2.6.0+cpu",), "not tested: torch 2.6.0+cpu"),
+    "another variant of a tested release": (("torch-2.6.0+cpu",), "not tested: torch 2.6.0 (CPU)"),
 }
 
 

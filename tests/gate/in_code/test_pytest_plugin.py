@@ -70,9 +70,7 @@ def test_where_the_issue_fails_the_tests_are_expected_to_fail(tmp_path: Path, wo
     assert "XFAIL test_it.py::test_that_the_bug_breaks - pytorch-151290: passes as reported, fails here" in told
     assert "[XPASS(strict)] pytorch-151290: passes as reported, fails here" in told  # a fix is noticed
     assert "FAILED test_it.py::test_that_fails_otherwise" in told
-    assert (
-        "concerns the CPU path: see cpu-x86_64 (torch-2.7.1+cu126, cuda-sm_90); so the test runs as any other" in told
-    )
+    assert "concerns the CPU path: see the CPU (torch-2.7.1+cu126, cuda-sm_90); so the test runs as any other" in told
     assert told.count("knowngood: pytorch-151290: passes as reported, fails") == 1  # in the header, not for each worker
     assert told.count("knowngood: xla-8464: concerns only environments with torch-xla") == 1
 

@@ -60,7 +60,7 @@ def test_a_result_tells_why_and_its_rule_the_cure() -> None:
     assert "export XLA_ENABLE_PARAM_ALIASING=0" in rule["help"]["text"]
     fences = [token for token in MarkdownIt().parse(rule["help"]["markdown"]) if token.type == "fence"]
     assert [token.content for token in fences] == ["export XLA_ENABLE_PARAM_ALIASING=0\n"]
-    assert "torch-2.6.0+cu124" in rule["help"]["markdown"]
+    assert "Upgrade: fixed in torch 2.6.0." in rule["help"]["markdown"]
     assert run["properties"]["decision"] == "block"
 
 

@@ -40,7 +40,7 @@ def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) ->
     page = page_at(client, where)
     assert status_of(page.evidence.cell) is StatusLabel.WORKAROUND
     assert sentence(page.sentence) == (
-        f"Fails on {BAD.id} ({HARDWARE}): with big: 2 of 2 attempts ended with the issue's own signature; "
+        f"Fails on {BAD.in_words} (CPU): with big: 2 of 2 attempts ended with the issue's own signature; "
         "control passed."
     )
     text = " ".join(client.get(where).text.split())
@@ -104,7 +104,7 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
 def test_a_cell_that_was_never_run_says_so_and_how(client: TestClient) -> None:
     where = address("fla-160", NEW.id)
     page = page_at(client, where)
-    assert sentence(page.sentence) == f"Not run on {NEW.id} ({HARDWARE}): not run yet."
+    assert sentence(page.sentence) == f"Not run on {NEW.in_words} (CPU): not run yet."
     assert f"knowngood run --builds {NEW.id}" in client.get(where).text
 
 

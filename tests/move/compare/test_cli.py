@@ -54,7 +54,9 @@ def test_of_two_releases_as_much_is_told_as_fits_on_a_screen_and_all_where_it_is
 def test_a_build_beside_itself_is_answered_in_one_line(call: Call) -> None:
     done = call(BAD.id, BAD.id)
     assert (done.code, done.out) == (0, "Both are torch 2.7.1 (CUDA 12.6): nothing can differ.\n")
-    assert call(BAD.id, BAD.id, "--format", "markdown").out.startswith(f"**Both are {BAD.id}: nothing can differ.**")
+    assert call(BAD.id, BAD.id, "--format", "markdown").out.startswith(
+        f"**Both are {BAD.in_words}: nothing can differ.**"
+    )
 
 
 def test_json_is_what_the_api_answers(call: Call) -> None:
@@ -68,7 +70,7 @@ def test_json_is_what_the_api_answers(call: Call) -> None:
 def test_markdown_is_ready_to_be_pasted(call: Call) -> None:
     done = call(BAD.id, GOOD.id, "--format", "markdown")
     assert done.out.startswith(
-        "**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: none newly broken, 1 fixed"
+        "**From torch 2.7.1 (CUDA 12.6) to torch 2.8.0 (CUDA 12.8) on CPU: none newly broken, 1 fixed"
     )
     assert "| create\\_block\\_mask fails" in done.out
 

@@ -366,7 +366,7 @@ def test_the_first_sentence_is_the_answer() -> None:
     cells = [replace(cell, workarounds=helped) if cell.issue in {"toy-3", "toy-4", "toy-5"} else cell for cell in cells]
     issues[2] = replace(issues[2], silent=True)
     assert english(sentence(_compared(*cells, issues=issues))) == (
-        "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 newly broken (1 gives wrong numbers without "
+        "From torch 2.5.1 (CUDA 12.4) to torch 2.6.0 (CUDA 12.4) on CPU: 2 newly broken (1 gives wrong numbers without "
         "an error, 1 has a workaround), 2 fixed, 1 fails in new features, 2 not known before, 2 not known there, "
         "1 fails in another way, 3 still fail (2 have a workaround)"
     )

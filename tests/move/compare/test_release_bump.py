@@ -55,7 +55,7 @@ def pairs_of(body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_the_first_sentence_is_what_the_triage_came_to(client: TestClient) -> None:
     assert compared(client)["sentence"] == (
-        f"From {BEFORE.id} to {CANDIDATE.id} on {GPU_CLASS}: 2 newly broken (1 gives wrong numbers without an "
+        f"From {BEFORE.in_words} to {CANDIDATE.in_words} on H100: 2 newly broken (1 gives wrong numbers without an "
         "error, 1 has a workaround), none fixed, 2 not known before, 1 still fails"
     )
 
@@ -100,7 +100,7 @@ def test_one_failure_beside_a_pass_is_not_called_new(client: TestClient) -> None
     assert pair["after"]["attempts"] == {"match": 1, "pass": 1}
     assert (pair["after"]["verdict"], pair["transition"]) == (Verdict.FLAKY, "was_unknown")
     page = client.get("/compare", params={"a": BEFORE.id, "b": CANDIDATE.id, "hardware": GPU_CLASS}).text
-    assert f"flaky on {CANDIDATE.id}: the passes next to it may be luck (5 in a row would decide)" in page
+    assert f"flaky on {CANDIDATE.in_words}: the passes next to it may be luck (5 in a row would decide)" in page
 
 
 def test_nothing_of_the_bump_is_called_fixed_before_the_fix_was_measured(client: TestClient) -> None:

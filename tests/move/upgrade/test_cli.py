@@ -21,10 +21,10 @@ def test_the_answer_is_the_first_line(call: Call) -> None:
     done = call("--from", "2.7.1", "--watch", "vision-team", "--driver", "550")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(
-        "Go to 2.8.0 (CUDA 12.8). 1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are.\n"
+        "Go to torch 2.8.0 (CUDA 12.8). 1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you\nare.\n"
         "    pip install torch==2.8.0\n"
     )
-    assert "You are on 2.7.1 (CUDA 12.6). You watch 2 issues. Must have: CPU, driver 550." in done.out
+    assert "You are on torch 2.7.1 (CUDA 12.6). You watch 2 issues. Must have: CPU, driver 550." in done.out
     first, second = (line.split() for line in done.out.splitlines() if line.endswith(("where you are", "recommended")))
     assert first == ["2.7.1", "(CUDA", "12.6)", "1", "0", "0", "0", "0", "?", "where", "you", "are"]
     assert second == ["2.8.0", "(CUDA", "12.8)", "0", "0", "0", "1", "0", "?", "recommended"]
@@ -40,9 +40,9 @@ def test_programs_and_pull_requests_have_their_own_forms(call: Call) -> None:
     assert (told["decision"], told["build"]) == ("go", GOOD.id)
     assert told == json.loads(call(*asked, "--format", "json").out)
     note = call(*asked, "--format", "markdown").out
-    assert note.startswith(f"## Upgrade torch: {BAD.id} to {GOOD.id}\n")
+    assert note.startswith(f"## Upgrade {BAD.in_words} to {GOOD.in_words}\n")
     other = call(*asked, "--format", "markdown", "--to", NEW.id).out
-    assert other.startswith(f"## Upgrade torch: {BAD.id} to {NEW.id}\n\n**Not recommended: ")
+    assert other.startswith(f"## Upgrade {BAD.in_words} to {NEW.in_words}\n\n**Not recommended: ")
 
 
 def test_what_cannot_be_said_has_its_price_and_no_upgrade(call: Call) -> None:

@@ -57,19 +57,19 @@ def must(**said: object) -> Constraints:
         pytest.param(NO_XLA, must(packages={"torch-xla": ""}), "has no torch-xla that is built for it", id="a package"),
         pytest.param(NO_XLA, must(packages={"numpy": ""}), None, id="a package that the environment does not have"),
         pytest.param(XLA, must(packages={"torch-xla": ""}), None, id="a package that comes along"),
-        pytest.param(CPU_ONLY, must(), "has no CUDA, and torch-2.5.1+cu124 has", id="CUDA is not given up silently"),
+        pytest.param(CPU_ONLY, must(), "and torch 2.5.1 (CUDA 12.4) has", id="CUDA is not given up silently"),
         pytest.param(CPU_ONLY, must(hardware=(HARDWARE,)), None, id="unless the CPU is asked for"),
-        pytest.param(CPU_ONLY, must(hardware=(HARDWARE, GPU)), f"has no CUDA, and {GPU} is wanted", id="hardware"),
+        pytest.param(CPU_ONLY, must(hardware=(HARDWARE, GPU)), "has no CUDA, and H100 is wanted", id="hardware"),
     ],
 )
 def test_a_build_that_breaks_a_constraint_says_how(build: object, constraints: Constraints, said: str | None) -> None:
-    found = violations(build, constraints, START, {})  # type: ignore[arg-type]
+    found = tuple(violations(build, constraints, START, {}))  # type: ignore[arg-type]
     assert (not found) if said is None else any(said in english(one) for one in found), found
 
 
 def test_all_that_is_broken_is_told() -> None:
     asked = must(driver="550", pins=(read_pin("triton==3.4.0"), read_pin("cuda<13")))
-    assert len(violations(CUDA_13, asked, START, {})) == 3
+    assert len(list(violations(CUDA_13, asked, START, {}))) == 3
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_plus_that_an_address_made_a_space_of_is_read() -> None:
 
 def test_constraints_are_told_in_words() -> None:
     asked = must(python="3.12", driver="550", hardware=(GPU,), pins=(*read_cuda("<13"), read_pin("triton == 3.4.0")))
-    assert asked.in_words == (GPU, "Python 3.12", "driver 550", "cuda<13", "triton == 3.4.0")
+    assert asked.in_words == ("H100", "Python 3.12", "driver 550", "cuda<13", "triton == 3.4.0")
 
 
 def test_the_cpu_class_may_be_named_before_anything_is_measured() -> None:

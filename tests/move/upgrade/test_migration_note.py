@@ -82,7 +82,7 @@ def headings(text: str) -> list[str]:
 
 def test_it_tells_what_turned_and_then_what_to_do() -> None:
     assert headings(note_of(everything())) == [
-        "Upgrade torch: torch-2.5.1+cu124 to torch-2.6.0+cu124",
+        "Upgrade torch 2.5.1 (CUDA 12.4) to torch 2.6.0 (CUDA 12.4)",
         "Lost: passed, and fails there (1)",
         "Gained: failed, and passes there (3)",
         "Still fails (1)",
@@ -148,7 +148,7 @@ def test_what_rests_on_one_run_or_is_inferred_is_marked() -> None:
     assert "1 run)" in line_of(text, "a fails to compile")
     said = line_of(text, "b fails to compile")
     assert "inferred; " in said
-    assert "inferred from torch-2.6.0+cu124\\~py312 (these Pythons agreed in 149 of 150 cells)" in said
+    assert "inferred from torch 2.6.0 (CUDA 12.4, Python 3.12) (these Pythons agreed in 149 of 150 cells)" in said
 
 
 def test_without_a_server_it_links_the_reports_alone() -> None:

@@ -62,7 +62,7 @@ def problem_of(response: Any) -> SimpleNamespace:
 
 def test_the_answer_comes_first_and_says_why(client: TestClient) -> None:
     answer = answer_of(client, TEAM)
-    assert (answer.page.decision, answer.verdict) == (UpgradeDecision.GO, f"Go to {GOOD.id}.")
+    assert (answer.page.decision, answer.verdict) == (UpgradeDecision.GO, f"Go to {GOOD.in_words}.")
     assert answer.because == "1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are."
     text = client.get(TEAM).text
     assert "<span>You watch 2 issues (vision-team)</span><span>Must have: CPU</span>" in text
@@ -104,7 +104,7 @@ def test_builds_that_break_a_constraint_are_named_with_the_reason(client: TestCl
 def test_without_enough_evidence_it_cannot_say_and_tells_what_to_run(client: TestClient) -> None:
     answer = answer_of(client, EVERYTHING)
     assert (answer.page.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
-    assert f"most is known of {GOOD.id}, 2 of 4." in answer.because
+    assert f"most is known of {GOOD.in_words}, 2 of 4." in answer.because
     where = "--hardware cpu-x86_64,cuda-sm_90 --where-affected"
     (find_out,) = answer.page.find_out
     assert list(find_out.commands) == [
@@ -133,7 +133,7 @@ def test_without_a_recommendation_nothing_says_how_to_go_somewhere(client: TestC
 def test_the_note_says_what_to_change_and_which_workarounds_go(client: TestClient) -> None:
     answer = answer_of(client, TEAM)
     note = answer.note
-    assert note.startswith(f"## Upgrade torch: {BAD.id} to {GOOD.id}\n\n**Go to {GOOD.id}.")
+    assert note.startswith(f"## Upgrade {BAD.in_words} to {GOOD.in_words}\n\n**Go to {GOOD.in_words}.")
     assert "```diff\n-torch==2.7.1\n+torch==2.8.0\n```" in note
     assert f"(<http://testserver/cells/{MASK.id}/{GOOD.id.replace('+', '%2B')}?hardware={HARDWARE}>)" in note
     assert "### Workarounds no longer needed (1)" in note
@@ -319,7 +319,7 @@ def test_a_pasted_environment_leads_to_its_build_and_is_not_kept(client: TestCli
     response = client.post("/upgrade", data=form)
     assert (response.status_code, response.headers["cache-control"]) == (303, "no-store")
     assert response.headers["location"] == f"/upgrade?{FROM}&watch=vision-team&has=none"
-    assert answer_of(client, response.headers["location"]).verdict == f"Go to {GOOD.id}."
+    assert answer_of(client, response.headers["location"]).verdict == f"Go to {GOOD.in_words}."
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_an_environment_that_is_no_build_is_refused_with_what_was_pasted(
 
 def test_fields_of_the_form_that_nobody_filled_in_ask_for_nothing(client: TestClient) -> None:
     empty = "component=&issues=&python=&hardware=&cuda=&driver=&pin=&severity=&enough="
-    assert answer_of(client, f"{TEAM}&{empty}").verdict == f"Go to {GOOD.id}."
+    assert answer_of(client, f"{TEAM}&{empty}").verdict == f"Go to {GOOD.in_words}."
     assert "<span>Must have: CPU</span>" in client.get(f"{TEAM}&{empty}").text
 
 
@@ -386,7 +386,7 @@ def test_every_state_of_the_page_is_sound_html(client: TestClient, address: str,
 
 def test_it_speaks_chinese(client: TestClient) -> None:
     text = client.get(f"{TEAM}&lang=zh").text
-    assert f"升级到 {GOOD.id}。" in text
+    assert f"升级到 {GOOD.in_words}。" in text
     assert "得到 1 个，没有失去" in text  # noqa: RUF001 - Chinese has its own comma
 
 

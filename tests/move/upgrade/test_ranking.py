@@ -401,12 +401,10 @@ def test_every_state_has_its_decision_and_its_reason(
 
 def short(said: str | Message) -> str:
     """A sentence with `25`, `26` and `27` for the builds."""
-    return (
-        (said if isinstance(said, str) else english(said))
-        .replace(TORCH_25.id, "25")
-        .replace(TORCH_26.id, "26")
-        .replace(TORCH_27.id, "27")
-    )
+    words = said if isinstance(said, str) else english(said)
+    for build, name in ((TORCH_25, "25"), (TORCH_26, "26"), (TORCH_27, "27")):
+        words = words.replace(build.id, name).replace(build.in_words, name)
+    return words
 
 
 HERE, TOO_LITTLE = "where you are", "where you are; too little to compare: run 2 (about 2 min)"
@@ -676,7 +674,7 @@ def test_what_is_the_same_on_every_device_does_not_make_a_gpu_look_measured() ->
     assert advice.decision is UpgradeDecision.CANNOT_SAY
     assert (advice.base.measured, advice.base.applicable, advice.base.from_cpu) == (0, 24, 20)
     assert english(advice.why[0]) == (
-        "torch-2.5.1+cu124 is hardly measured: 0 of 24 on what is asked for, and 20 more from the CPU."
+        "torch 2.5.1 (CUDA 12.4) is hardly measured: 0 of 24 on what is asked for, and 20 more from the CPU."
     )
     assert advice.base.missing.to_run == tuple(f"gpu-{number}" for number in range(4))
     on_cpu = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(HARDWARE,)))
@@ -712,7 +710,7 @@ def test_while_the_cpu_does_not_count_it_is_said_what_that_costs() -> None:
     assert (advice.decision, advice.base.from_cpu) == (UpgradeDecision.CANNOT_SAY, 0)
     assert advice.base.missing.to_run == tuple(sorted(f"any-{number}" for number in range(20)))
     assert f" --hardware {GPU} --where" in advice.base.missing.commands[0]
-    start = advice.start.id
+    start = advice.start.in_words
     (told,) = map(english, advice.beside)
     assert told == (
         f"On {start} only the CPU has an answer for 20 of 24 issues, and it does not count for a GPU until "

@@ -55,7 +55,7 @@ def test_the_team_stays_because_the_candidate_silently_breaks_something(client: 
     told = advice(client)
     assert (told["decision"], told["build"]) == ("stay", None)
     assert told["answer"].startswith(
-        f"Stay on {BEFORE.id}. Every newer build with enough measured loses something without a workaround"
+        f"Stay on {BEFORE.in_words}. Every newer build with enough measured loses something without a workaround"
     )
     (first, unmeasured) = told["candidates"]
     assert (first["build"], first["rating"]) == (CANDIDATE.id, "loses")

@@ -51,8 +51,8 @@ def test_the_settled_one_is_recommended_though_the_new_one_gains_more() -> None:
     assert "reported since" in told
     assert "too new to judge" in told
     assert english(advice.candidates[0].why) == (
-        "torch-2.7.1+cu126 gains 2, but is too new to judge (days since 2.7 came out: 21; issues reported since: 0; "
-        "upstream was read on ?)."
+        "torch 2.7.1 (CUDA 12.6) gains 2, but is too new to judge (days since 2.7 came out: 21; "
+        "issues reported since: 0; upstream was read on ?)."
     )
 
 
@@ -77,7 +77,9 @@ def test_the_new_one_is_preferred_where_it_mends_what_is_severe_and_silent(
 def test_to_stay_on_a_settled_one_is_better_than_a_new_one_too() -> None:
     advice = ask({"a": "xxo"})
     assert (advice.decision, advice.best) == (UpgradeDecision.CANNOT_SAY, None)
-    assert english(answer(advice)).startswith("Cannot say yet. torch-2.7.1+cu126 gains 1, but is too new to judge (")
+    assert english(answer(advice)).startswith(
+        "Cannot say yet. torch 2.7.1 (CUDA 12.6) gains 1, but is too new to judge"
+    )
 
 
 def test_a_release_of_which_nobody_knows_the_day_is_not_taken_for_an_old_one() -> None:
@@ -104,14 +106,14 @@ def test_from_a_build_that_is_hardly_measured_the_cleanest_settled_one_is_named(
     other = make_build("2.6.1+cu124", released=date(2020, 7, 1))
     told = told_from(HERE, (HERE, SETTLED, other, NEW), {"a": " xco", "b": " xoo", "c": " ooo"})
     assert (
-        "What you gain is not known; the settled build that fails least is torch-2.6.1+cu124, with failures there: "
-        "0 without a workaround, 1 with one." in told
+        "What you gain is not known; the settled build that fails least is torch 2.6.1 (CUDA 12.4), with failures "
+        "there: 0 without a workaround, 1 with one." in told
     )
 
 
 def test_a_patch_that_is_measured_is_offered_in_the_place_of_one_that_is_not() -> None:
     patch = make_build("2.5.2+cu124", released=date(2020, 2, 1))
-    assert "torch-2.5.2+cu124 is measured: name it if that is what you have." in told_from(
+    assert "torch 2.5.2 (CUDA 12.4) is measured: name it if that is what you have." in told_from(
         HERE, (HERE, patch), {"a": " x", "b": " o"}
     )
     assert "name it if that is what you have" not in told_from(HERE, (HERE, SETTLED), {"a": " x", "b": " o"})

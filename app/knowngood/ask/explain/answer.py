@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import Issue
-from knowngood.domain.message import NOTHING, Message, clauses
+from knowngood.domain.message import NOTHING, Message, Quoted, clauses
 from knowngood.domain.verdicts.claims import doubts_about
 from knowngood.domain.verdicts.history import FAILING, is_release
 from knowngood.domain.verdicts.inference import ground_of
@@ -342,7 +342,8 @@ def _next_step(
     if match.strength is not Strength.SURE:
         return Message("make_sure")
     if shown is None:
-        return Message("try_unmeasured") if elsewhere else Message("measure", issue=issue.id, build=build or "all")
+        measure = Message("measure", issue=issue.id, build=Quoted(build or "all"))
+        return Message("try_unmeasured") if elsewhere else measure
     verdict, title = (tried[0].verdict, tried[0].title) if tried else (None, "")
     release = _fixed_in(issue, shown, known)
     if verdict is WorkaroundVerdict.EFFECTIVE:

@@ -16,6 +16,7 @@ from knowngood.cli.lazy import command
 from knowngood.cli.options import ANY_SIGNER, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag, text
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.message import english
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
 from knowngood.gate.renderers.common import snippet_parts, wrapped
@@ -137,9 +138,10 @@ def _match(match: Match, build: str | None) -> Iterator[str]:
     here = match.here if match.here != match.cures_on else None
     if here:
         once = ", 1 run" if here.runs == 1 else ""
-        yield from wrapped(f"On {here.build}: {MARKS[here.verdict].word}{once} ({english(here.reason)}).", later="  ")
+        found = f"{MARKS[here.verdict].word}{once} ({english(here.reason)})"
+        yield from wrapped(f"On {plain_name(here.build)}: {found}.", later="  ")
     elif match.cures_on and match.cures_on.build != build:
-        yield from wrapped(f"Run on {match.cures_on.build}, not measured where you are.")
+        yield from wrapped(f"Run on {plain_name(match.cures_on.build)}, not measured where you are.")
     yield from [f"{match.caveat}."] if match.caveat else []
     lit = [f"line {line.number}: {line.text[:_LINE_SHOWN]}" for line in match.around if line.lit]
     yield from wrapped(f"Recognised by {'; '.join([*lit[:1], match.why])}.", later="  ")

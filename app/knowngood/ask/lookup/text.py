@@ -19,10 +19,11 @@ from knowngood.gate.question import FAILURES, UNKNOWN
 from knowngood.gate.renderers.common import (
     age_in_words,
     best_workaround,
+    fix_in_words,
     mark_of,
+    named,
     not_tried,
     one_line,
-    plain_fix,
     sign_of,
     snippet_parts,
     wrapped,
@@ -62,26 +63,26 @@ def _issue_first(answer: IssueAnswer) -> str:
     reason = next((one for one in ruling.reasons if one.verdict in FAILURES), next(iter(ruling.reasons), None))
     if not ruling.build or reason is None:
         facts = "".join(f"{refusal.why}. " for refusal in ruling.refusals)
-        near = ", ".join(ruling.nearest) or "none"
+        near = ", ".join(map(named, ruling.nearest)) or "none"
         return f"{facts}Not known on this environment ({ruling.asked}); nearest tested: {near}."
     word = mark_of(reason).word
-    where = f"on {ruling.build}"
+    where = f"on {named(ruling.build)}"
     if answer.is_example:
         is_affected = reason.verdict in FAILURES
         which = "the newest build that is affected" if is_affected else "affected on no measured build; the newest one"
         where = f"{where} ({which}; -r FILE or --build asks about yours)"
-    fix = plain_fix(reason)
+    fix = fix_in_words(reason)
     return f"{word[0].upper()}{word[1:]}{',' if ',' in word else ''} {where}{f'; {fix}' if fix else ''}."
 
 
 def _grounds(reason: Reason) -> Iterator[str]:
-    grounds = " · ".join([one_line(reason.why), one_line(reason.hardware), *filter(None, [age_in_words(reason)])])
+    grounds = " · ".join([one_line(reason.why), named(reason.hardware), *filter(None, [age_in_words(reason)])])
     yield from wrapped(f"{sign_of(reason):<3} {grounds}", later=_INDENT)
 
 
 def _elsewhere(reason: Reason) -> Iterator[str]:
     if reason.elsewhere:
-        yield from wrapped(f"workaround not tried here; works on {one_line(reason.works_on)}:", _INDENT, _INDENT)
+        yield from wrapped(f"workaround not tried here; works on {named(reason.works_on)}:", _INDENT, _INDENT)
         yield from workaround_lines(reason.elsewhere)
 
 
@@ -170,7 +171,7 @@ def _in_short(reason: Reason) -> Iterator[str]:
     helps = best_workaround(reason)
     if helps:
         yield from snippet_in_short(helps.snippet, f"workaround {helps.how}: {helps.title}")
-    elif to_do := [part for part in (not_tried(reason), plain_fix(reason)) if part]:
+    elif to_do := [part for part in (not_tried(reason), fix_in_words(reason)) if part]:
         yield from wrapped("; ".join(to_do), _INDENT * 2, _INDENT * 2)
 
 
@@ -198,13 +199,14 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[str]:
     if len(ruling.refusals) > 1:
         for refusal in ruling.refusals:
             yield from wrapped(one_line(refusal.why), "✕   ", _INDENT)
-    yield from wrapped(one_line(" · ".join([ruling.asked, ruling.build or "not tested", ", ".join(ruling.hardware)])))
+    on = ", ".join(map(named, ruling.hardware))
+    yield from wrapped(one_line(" · ".join([ruling.asked, named(ruling.build or "not tested"), on])))
     concerned = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
-    named = f"{len(resolved.packages)} besides torch; issues here concern {concerned or 'none of them'}"
+    beside = f"{len(resolved.packages)} besides torch; issues here concern {concerned or 'none of them'}"
     held = (f"{name} {resolved.packages[name]} asks for torch{bound}" for name, bound in answer.holding.items())
     facts = [
-        ("nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""),
-        ("packages", named if resolved.packages else ""),
+        ("nearest", ", ".join(map(named, ruling.nearest)) + ", not used" if ruling.nearest else ""),
+        ("packages", beside if resolved.packages else ""),
         ("held by", "; ".join(held)),
         ("by uv", one_line(english(answer.resolution))),
     ]
@@ -214,15 +216,16 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[str]:
 def _failing(reason: Reason) -> Iterator[str]:
     word = mark_of(reason).word
     yield from wrapped(f"{sign_of(reason):<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
-    inferred = "".join(f"inferred from {one_line(ground.build)}" for ground in reason.grounds)
+    inferred = "".join(f"inferred from {named(ground.build)}" for ground in reason.grounds)
     once = "one run" if reason.runs == 1 else ""
     silent = ": wrong numbers, no error" if reason.silent else ""
-    words = (word, f"{reason.severity} severity{silent}", one_line(reason.hardware), inferred, once, reason.caveat)
+    where = named(reason.hardware)
+    words = (word, f"{reason.severity} severity{silent}", where, inferred, once, reason.caveat)
     yield from wrapped(" · ".join(part for part in words if part), _INDENT, _INDENT)
     helps = best_workaround(reason)
     to_do = [
         f"workaround {one_line(helps.how)}: {one_line(helps.id)}" if helps else not_tried(reason),
-        plain_fix(reason),
+        fix_in_words(reason),
     ]
     yield from wrapped("; ".join(part for part in to_do if part), _INDENT, _INDENT)
 

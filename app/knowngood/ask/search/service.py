@@ -18,7 +18,7 @@ from knowngood.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.domain.hardware_names import NamedHardware, class_named, hardware_named
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
-from knowngood.domain.message import NOTHING, Message
+from knowngood.domain.message import NOTHING, Message, Quoted
 from knowngood.domain.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
@@ -408,9 +408,9 @@ class _Question:
 
     def _hardware_hit(self, named: NamedHardware) -> Hit:
         class_ = self._class_of(named)
-        title = Message("name_of_class", name=named.name, hardware=class_)
+        title = Message("name_of_class", name=named.name, hardware=Quoted(class_))
         if named.name == class_:
-            title = Message("hardware_class", hardware=class_)
+            title = Message("hardware_class", hardware=Quoted(class_))
         shown = self._shown(class_)
         command = "" if shown else "knowngood run --builds default --issues all"
         url = matrix_address(hardware=shown)

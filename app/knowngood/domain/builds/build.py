@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.message import Message
+from knowngood.domain.plain_names import plain_name
 
 DEFAULT_PYTHON = "3.11"
 
@@ -43,12 +44,7 @@ class BuildId:
     @property
     def in_words(self) -> str:
         """`torch 2.7.1 (CUDA 12.6, Python 3.12)`; the default Python goes without saying, as in the id."""
-        local = self.version.local or ""
-        cuda = f"CUDA {local[2:-1]}.{local[-1]}" if local.startswith("cu") and local[2:].isdecimal() else local
-        triton = f"Triton {self.triton}" if self.triton else ""
-        python = f"Python {self.python}" if self.python != DEFAULT_PYTHON else ""
-        parts = ", ".join(part for part in (cuda, triton, python) if part)
-        return f"torch {self.release}" + (f" ({parts})" if parts else "")
+        return plain_name(str(self))
 
     @cached_property
     def apart_from_python(self) -> "BuildId":
@@ -163,6 +159,11 @@ class Build:
     def build_id(self) -> BuildId:
         """The id in parts; for a wheel, that of its build with the default Python."""
         return parse_build_id(self.id if self.python else f"torch-{self.id}")
+
+    @property
+    def in_words(self) -> str:
+        """`torch 2.7.1 (CUDA 12.6)`, with the Python where it is not the default one."""
+        return self.build_id.in_words
 
     @cached_property
     def wheel(self) -> "Build":

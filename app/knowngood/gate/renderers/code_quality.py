@@ -9,7 +9,7 @@ from typing import Any
 
 from knowngood.gate.decision import Decision, Ruling
 from knowngood.gate.policy import Effect
-from knowngood.gate.renderers.common import active_reasons, best_workaround, fix_in_words, is_explained, one_line
+from knowngood.gate.renderers.common import active_reasons, best_workaround, fix_in_words, is_explained, named, one_line
 from knowngood.gate.renderers.sarif import NO_ANSWER, PLACEHOLDER, fingerprint
 
 _SEVERITIES = {Effect.BLOCK: "blocker", Effect.INSUFFICIENT: "major", Effect.WARN: "minor"}
@@ -25,7 +25,7 @@ def answer_code_quality(ruling: Ruling, base: str = "", *, where: str = "") -> s
         workaround = best_workaround(reason)
         help_ = f"workaround {one_line(workaround.how)}: {one_line(workaround.title)}" if workaround else ""
         says = [
-            f"{one_line(reason.issue)} on {one_line(reason.hardware)}: {one_line(reason.why)}",
+            f"{one_line(reason.issue)} on {named(reason.hardware)}: {one_line(reason.why)}",
             fix_in_words(reason),
             help_,
         ]

@@ -10,9 +10,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from urllib.parse import quote
 
-from knowngood.domain.builds.build import parse_build_id
-from knowngood.domain.errors import UnknownBuild
-from knowngood.domain.hardware_names import name_of_class
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import STATUSES, WORKAROUNDS, StatusLabel
 from knowngood.gate import rules
@@ -49,6 +47,11 @@ def one_line(text: str) -> str:
     return _UNSEEN.sub("\ufffd", " ".join(text.split()))
 
 
+def named(id_: str) -> str:
+    """A build or a class as people say it, in one line."""
+    return plain_name(one_line(id_))
+
+
 def all_lines(text: str) -> list[str]:
     """The lines of a text with their indentation, each safe to print; blank ones at both ends are gone."""
     lines = [_UNSEEN.sub("\ufffd", line).rstrip() for line in _LINE_END.split(text)]
@@ -60,41 +63,16 @@ def all_lines(text: str) -> list[str]:
 
 
 def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
-    """Lines of at most 96 columns, and of no more than the terminal has, with builds and hardware as people name them.
-    Words are never broken: an address or an id stays in one piece.
+    """Lines of at most 96 columns, and of no more than the terminal has. Words are never broken: an address or an id
+    stays in one piece.
     """
     width = max(_NARROWEST, min(_WIDEST, get_terminal_size((_WIDEST, 0)).columns))
-    text = plain(text)
     return wrap(
         text, width, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
     )
 
 
 _NARROWEST, _WIDEST = 40, 96
-_RELEASE, _REST = r"\d+(?:\.\w+)+", r"(?:~[\w.+-]*\w)*"
-_WORDS = ("torch", r"\.", "On", " on", " to", "[Ff]rom", " of", " are", " is", "index's", "index,")
-_BEHIND = "|".join(f"(?<={word} )" for word in _WORDS)  # of other packages `0.24.1+cu128` is a version too
-_ID = re.compile(
-    rf"(?<![\w=.+/,-])(?<!--build )(?<!--builds )(?<!--hardware )(?:torch-{_RELEASE}(?:\+\w+(?:\.\w+)*)?{_REST}"
-    rf"|(?:^|{_BEHIND}){_RELEASE}\+cu\d+{_REST}"
-    r"|(?P<class>cpu-x86_64|cuda-sm_90)(?:-(?P<isa>avx\w+)|(?!\w))|cuda-(?P<sm>sm_\w+))"
-)
-
-
-def plain(text: str) -> str:
-    """Text with ids as people name what they mean: `torch 2.7.1 (CUDA 12.6)`, `H100`; commands keep them."""
-    return _ID.sub(_name_of, text)
-
-
-def _name_of(id_: re.Match[str]) -> str:
-    if id_["class"] or id_["sm"]:
-        return id_["sm"] or name_of_class(id_[0])
-    try:
-        return parse_build_id("torch-" + id_[0].removeprefix("torch-")).in_words.removeprefix(
-            "" if id_[0].startswith("torch-") else "torch "
-        )
-    except UnknownBuild:
-        return id_[0]
 
 
 def headline(ruling: Ruling) -> str:
@@ -193,11 +171,11 @@ def particulars(reason: Reason) -> Iterator[str]:
     yield mark_of(reason).word
     yield f"{reason.severity} severity" + (": wrong numbers, no error" if reason.silent else "")
     if reason.hardware:
-        yield one_line(reason.hardware)
+        yield named(reason.hardware)
     if age_in_words(reason):
         yield age_in_words(reason)
     for ground in reason.grounds:
-        yield f"inferred from {one_line(ground.build)}"
+        yield f"inferred from {named(ground.build)}"
     if reason.runs == 1:
         yield "one run"
     if reason.is_new:
@@ -207,20 +185,15 @@ def particulars(reason: Reason) -> Iterator[str]:
 
 
 def fix_in_words(reason: Reason) -> str:
-    """The releases that pass again; empty where none is known."""
-    first, interval = one_line(reason.first_fixed), one_line(reason.fixed_in)
-    is_sure = interval.endswith("]")  # what stands behind it names releases inside that nobody ran
-    parts = [f"{'first fixed in' if is_sure else 'passes on'} {first}"] if first else []
-    parts += [f"the fix came in {interval}"] if interval else []
-    return "; ".join([", ".join(parts), *map(one_line, reason.fix_doubts)]) if parts else ""
-
-
-def plain_fix(reason: Reason) -> str:
     """`fixed in torch 2.8.0`; `torch 2.12.1 passes (2.12.0 not run)` where releases before it were not run."""
-    first, doubts = one_line(reason.first_fixed).partition("+")[0].replace("-", " "), reason.fix_doubts
-    unrun = one_line(reason.fixed_in).partition("] ")[2]
-    says = (f"{first} passes {unrun}" if unrun else f"fixed in {first}") if first else ""
-    return "; ".join(part for part in (says, *map(one_line, doubts)) if part)
+    first, unrun = release_of(reason.first_fixed), one_line(reason.fixed_in).partition("] ")[2]
+    says = (f"torch {first} passes {unrun}" if unrun else f"fixed in torch {first}") if first else ""
+    return "; ".join(part for part in (says, *map(one_line, reason.fix_doubts)) if part)
+
+
+def release_of(build: str) -> str:
+    """`2.8.0` of `torch-2.8.0+cu128`."""
+    return named(build).removeprefix("torch ").partition(" ")[0]
 
 
 _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)")

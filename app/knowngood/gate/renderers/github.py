@@ -19,6 +19,7 @@ from knowngood.gate.renderers.common import (
     fix_in_words,
     headline,
     is_explained,
+    named,
     one_line,
     particulars,
     snippet_parts,
@@ -71,7 +72,7 @@ def _annotation(reason: Reason, base: str, place: Mapping[str, str], *, advisory
     return _command(
         "warning" if advisory and level == "error" else level,
         "\n".join(_message(reason, base)),
-        title=f"{one_line(reason.issue)} {EFFECTS[reason.effect]} on {one_line(reason.build)}",
+        title=f"{one_line(reason.issue)} {EFFECTS[reason.effect]} on {named(reason.build)}",
         **place,
     )
 

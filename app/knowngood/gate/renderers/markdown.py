@@ -20,9 +20,11 @@ from knowngood.gate.renderers.common import (
     fix_in_words,
     group_alike,
     mark_of,
+    named,
     one_line,
     other_workarounds,
     plain_passes,
+    release_of,
     settled_reasons,
     unanswered_issues,
     upstream_name,
@@ -78,13 +80,13 @@ def quoted(snippet: str) -> str:
 
 
 def _facts(ruling: Ruling) -> Iterator[str]:
-    yield f"build **{escaped(ruling.build)}**" if ruling.build else "build **not tested**"
+    yield f"build **{escaped(named(ruling.build))}**" if ruling.build else "build **not tested**"
     if ruling.asked:
         yield f"asked: {escaped(ruling.asked)}"
     if ruling.nearest:
-        yield f"nearest, not used: {', '.join(map(escaped, ruling.nearest))}"
+        yield f"nearest, not used: {', '.join(escaped(named(build)) for build in ruling.nearest)}"
     if ruling.hardware:
-        yield ", ".join(map(escaped, ruling.hardware))
+        yield ", ".join(escaped(named(class_)) for class_ in ruling.hardware)
     if counts_in_words(ruling):
         yield counts_in_words(ruling)
 
@@ -105,9 +107,9 @@ def _row(reason: Reason, base: str) -> tuple[str, ...]:
     return (
         f"{escaped(sign)} {EFFECTS[reason.effect]}",
         f"{title}{silent}",
-        escaped(reason.hardware),
+        escaped(named(reason.hardware)),
         escaped(verdict),
-        escaped(reason.first_fixed) or "-",
+        escaped(release_of(reason.first_fixed)) or "-",
     )
 
 
@@ -157,6 +159,7 @@ def _unanswered_lines(ruling: Ruling) -> Iterator[str]:
 
 def _settled_lines(ruling: Ruling, shown: int | None) -> Iterator[str]:
     for reason in settled_reasons(ruling)[:shown]:
-        yield f"- **{escaped(reason.issue)}** on {escaped(reason.hardware)} {escaped(why_it_passes(reason))}"
+        where = escaped(named(reason.hardware))
+        yield f"- **{escaped(reason.issue)}** on {where} {escaped(why_it_passes(reason))}"
     for mark, issues in plain_passes(ruling).items():
         yield f"- {escaped(mark.word)} ({len(issues)}): {', '.join(map(escaped, issues))}"

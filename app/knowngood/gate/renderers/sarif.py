@@ -23,6 +23,7 @@ from knowngood.gate.renderers.common import (
     best_workaround,
     fix_in_words,
     is_explained,
+    named,
     one_line,
     other_workarounds,
 )
@@ -112,7 +113,7 @@ def _help(reason: Reason, write: Callable[[str], str], write_snippet: Callable[[
 
 
 def _place(reason: Reason) -> str:
-    return f"{reason.build} ({reason.hardware})"
+    return f"{named(reason.build)} on {named(reason.hardware)}"
 
 
 def _result(reason: Reason, rule: int, base: str, where: str, line: int | None) -> _Json:

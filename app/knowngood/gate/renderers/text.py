@@ -15,13 +15,14 @@ from knowngood.gate.renderers.common import (
     best_workaround,
     code_of,
     counts_in_words,
+    fix_in_words,
     group_alike,
     headline,
     mark_of,
+    named,
     one_line,
     other_workarounds,
     particulars,
-    plain_fix,
     plain_passes,
     settled_reasons,
     sign_of,
@@ -51,9 +52,9 @@ def answer_text(ruling: Ruling, base: str = "", *, where: str = "", in_full: boo
 
 
 def _facts(ruling: Ruling, where: str) -> list[str]:
-    near = f"nearest tested, not used: {', '.join(ruling.nearest)}" if ruling.nearest else ""
+    near = f"nearest tested, not used: {', '.join(map(named, ruling.nearest))}" if ruling.nearest else ""
     place = f"{where}:{ruling.line}" if where and ruling.line else ""
-    parts = (ruling.asked, place, ", ".join(ruling.hardware), counts_in_words(ruling), near)
+    parts = (ruling.asked, place, ", ".join(map(named, ruling.hardware)), counts_in_words(ruling), near)
     return wrapped(" · ".join(one_line(part) for part in parts if part))
 
 
@@ -75,11 +76,11 @@ def _issue_lines(group: Sequence[Reason], base: str, *, in_full: bool, is_first:
     """
     reason = group[0]
     ids = list(dict.fromkeys(one_line(reason.issue) for reason in group))
-    classes = list(dict.fromkeys(one_line(reason.hardware) for reason in group))
+    classes = list(dict.fromkeys(named(reason.hardware) for reason in group))
     if len(ids) > 1:
-        named = ", ".join(ids) if in_full else english(listed(ids))
+        which = ", ".join(ids) if in_full else english(listed(ids))
         why = f"{mark_of(reason).word} ({len(ids)}), {EFFECTS[reason.effect]}: {one_line(reason.why)}"
-        yield from wrapped(f"{sign_of(reason):<3} {why}: {named}", later=_INDENT)
+        yield from wrapped(f"{sign_of(reason):<3} {why}: {which}", later=_INDENT)
         return
     marks = ["" if reason.effect is Effect.BLOCK else f", {EFFECTS[reason.effect]}", f"; {reason.caveat}"]
     marks = marks if reason.caveat else marks[:1]
@@ -89,13 +90,15 @@ def _issue_lines(group: Sequence[Reason], base: str, *, in_full: bool, is_first:
         yield from help_lines(reason)
     elif helps:
         yield from snippet_in_short(helps.snippet, f"workaround: {helps.title}")
-    record = f"then record it: --applied {ids[0]}={helps.id}" if helps and reason.effect is Effect.BLOCK else ""
-    to_do = (one_line(helps.how.removeprefix("that ")) if helps else "", plain_fix(reason), record)
+    record = (
+        f"then record it: --applied {ids[0]}={one_line(helps.id)}" if helps and reason.effect is Effect.BLOCK else ""
+    )
+    to_do = (one_line(helps.how.removeprefix("that ")) if helps else "", fix_in_words(reason), record)
     if in_full or is_first or not helps:
         yield from _indented("; ".join(part for part in (to_do[1:2] if in_full else to_do) if part))
     also = [f"and on {', '.join(classes[1:])}"] if classes[1:] else []
     marks = [part for part in particulars(reason) if part not in classes] if in_full else [age_in_words(reason)]
-    grounds = (f"{EFFECTS[reason.effect]}: {one_line(reason.why)}", one_line(reason.hardware), *marks, *also)
+    grounds = (f"{EFFECTS[reason.effect]}: {one_line(reason.why)}", classes[0], *marks, *also)
     if in_full or is_first:
         yield from _indented(" · ".join(part for part in grounds if part))
     if in_full and reason.upstream:
@@ -133,7 +136,7 @@ def by_class(sentences: Mapping[str, Message]) -> Iterator[str]:
     """A line for all hardware classes of which the same is said."""
     classes: dict[str, list[str]] = {}
     for class_, sentence in sentences.items():
-        classes.setdefault(english(sentence), []).append(class_)
+        classes.setdefault(english(sentence), []).append(named(class_))
     for said, alike in classes.items():
         yield from wrapped(one_line(f"{', '.join(alike)}: {said}"), later=_INDENT)
 
@@ -161,8 +164,8 @@ def fitting(blocks: Iterable[Sequence[str]], room: int) -> tuple[list[str], int]
 
 
 def _settled_lines(reason: Reason) -> list[str]:
-    text = f"{one_line(reason.title)} ({one_line(reason.issue)}): {one_line(reason.hardware)} {why_it_passes(reason)}"
-    return wrapped(f"{mark_of(reason).sign:<3} {text}", later=_INDENT)
+    text = f"{mark_of(reason).sign:<3} {one_line(reason.title)} ({one_line(reason.issue)})"
+    return wrapped(f"{text}: {named(reason.hardware)} {why_it_passes(reason)}", later=_INDENT)
 
 
 def _passing(ruling: Ruling, *, in_full: bool) -> Iterator[str]:
@@ -170,6 +173,6 @@ def _passing(ruling: Ruling, *, in_full: bool) -> Iterator[str]:
     unanswered = {VerdictMark("?", "watched, without an answer"): list(unanswered_issues(ruling))}
     for mark, issues in (unanswered if ruling.build is None else plain_passes(ruling)).items():
         ids = list(map(one_line, issues))
-        named = ", ".join(ids) if in_full else english(listed(ids))
+        which = ", ".join(ids) if in_full else english(listed(ids))
         if ids and (in_full or mark.sign in "✓?"):  # the others are counted below
-            yield from wrapped(f"{mark.sign:<3} {mark.word} ({len(ids)}): {named}", later=_INDENT)
+            yield from wrapped(f"{mark.sign:<3} {mark.word} ({len(ids)}): {which}", later=_INDENT)

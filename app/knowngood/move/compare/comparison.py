@@ -180,7 +180,7 @@ def outcome(comparison: Comparison) -> Message:
 
 def sentence(comparison: Comparison) -> Message:
     """The answer in one sentence: the first line of every form of a comparison."""
-    before, after = comparison.before.id, comparison.after.id
-    if before == after:
+    before, after = comparison.before.in_words, comparison.after.in_words
+    if comparison.before == comparison.after:
         return Message("both_are", build=before)
     return Message("from_to", before=before, after=after, hardware=comparison.hardware, said=outcome(comparison))

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Response
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue_selectors import SEVERITY_RANK
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import measured_line
@@ -95,7 +96,7 @@ def _page(
         "builds": {build.id: build.build_id.apart_from_python in tested for build in newest_first},
         "components": sorted({issue.component for issue in known.issues.values()}),
         "classes": [
-            Choice(class_, _address(request, sort, hardware=class_), class_ == hardware)
+            Choice(plain_name(class_), _address(request, sort, hardware=class_), class_ == hardware)
             for class_ in dict.fromkeys([*known.hardware, hardware])
         ],
         "pairing": PAIRING_WORDS,
@@ -164,4 +165,5 @@ def _offered(request: CompareRequest, narrowing: Mapping[str, str], line: Sequen
         steps = [(request.a or build.id, request.b or build.id) for build in reversed(line)]
     else:
         steps = [(before.id, after.id) for before, after in reversed(list(pairwise(line)))]
-    return [Choice(f"{a} → {b}", compare_address(a, b, **narrowing), is_chosen=False) for a, b in steps if a != b]
+    named = ((f"{plain_name(a)} → {plain_name(b)}".replace("torch ", ""), a, b) for a, b in steps if a != b)
+    return [Choice(label, compare_address(a, b, **narrowing), is_chosen=False) for label, a, b in named]

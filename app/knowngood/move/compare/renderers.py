@@ -190,7 +190,7 @@ def _select_groups(compared: Comparison) -> Mapping[Group, Sequence[IssuePair]]:
 def comparison_markdown(compared: Comparison, links: Links | None = None) -> str:
     """The answer, then a table for each group; what passes or applies to neither is named in a line."""
     blocks = [f"**{escaped(english(sentence(compared)))}.**"]
-    head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
+    head = f"| issue | {escaped(compared.before.in_words)} | {escaped(compared.after.in_words)} | what to know |"
     for group, pairs in _select_groups(compared).items():
         heading = _heading(group, pairs)
         if group in _NAMED_ONLY:

@@ -16,6 +16,7 @@ from knowngood.domain.builds.build import Build, Companion
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import parse_capability
 from knowngood.domain.message import Message
+from knowngood.domain.plain_names import plain_name
 from knowngood.environments.wheels.refusals import release_to_move_to
 from knowngood.environments.wheels.table import WheelTable
 
@@ -59,7 +60,8 @@ class Constraints:
     @property
     def in_words(self) -> tuple[str, ...]:
         versions = [f"Python {self.python}" if self.python else "", f"driver {self.driver}" if self.driver else ""]
-        return tuple(part for part in (*self.hardware, *versions, *(pin.text for pin in self.pins)) if part)
+        named = (plain_name(self.names.get(class_, class_)) for class_ in self.hardware)
+        return tuple(part for part in (*named, *versions, *(pin.text for pin in self.pins)) if part)
 
     @property
     def names_triton(self) -> bool:
@@ -195,4 +197,4 @@ def _hardware(
     if gpu:
         yield Message("has_other", found="no CUDA", wanted=gpu)
     elif start.cuda is not None and not hardware:
-        yield Message("no_cuda", hardware=start.id)
+        yield Message("no_cuda", hardware=start.in_words)

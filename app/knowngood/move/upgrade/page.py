@@ -15,6 +15,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.message import Message
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.gate.request import BadField
@@ -196,9 +197,10 @@ def _ways(
 
     components = sorted({issue.component for issue in known.issues.values()}, key=str.casefold)
     return {
-        "starts": context.reachable(choice(build.id, is_chosen=False, start=build.id) for build in builds),
+        "starts": context.reachable(choice(build.in_words, is_chosen=False, start=build.id) for build in builds),
         "classes": [
-            choice(class_, is_chosen=class_ in request.hardware, hardware=[class_]) for class_ in known.hardware
+            choice(plain_name(class_), is_chosen=class_ in request.hardware, hardware=[class_])
+            for class_ in known.hardware
         ],
         "components": [
             choice(context.say("all"), is_chosen=not request.component, component=[]),

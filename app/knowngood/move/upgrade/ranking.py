@@ -184,7 +184,7 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     objection = driver_objection(start, constraints.driver)
     if decision is not UpgradeDecision.GO and objection:
         decision = UpgradeDecision.CANNOT_SAY
-        why = (Message("start_does_not_run", start=start.id, said=objection), *why)
+        why = (Message("start_does_not_run", start=start.in_words, said=objection), *why)
     best = next((candidate for candidate in judged if candidate.rating is Rating.RECOMMENDED), base)
     return UpgradeAdvice(
         base=base,
@@ -212,7 +212,7 @@ def _on_cpu_alone(candidate: Candidate, known: Known) -> Iterator[Message]:
         return
     yield Message(
         "on_cpu_alone",
-        build=candidate.build.id,
+        build=candidate.build.in_words,
         m=candidate.applicable,
         n=len(cells),
         agreed=claims.device_agreement.part,

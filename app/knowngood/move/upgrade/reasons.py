@@ -72,8 +72,8 @@ def _behind(candidate: Candidate, best: Candidate) -> Message:
     for tally in _BEHIND:
         n, m = candidate.counts[tally], best.counts[tally]
         if n != m:
-            return Message(f"behind_{tally}", n=n, m=m, best=best.build.id)
-    return Message("behind_nothing", best=best.build.id)
+            return Message(f"behind_{tally}", n=n, m=m, best=best.build.in_words)
+    return Message("behind_nothing", best=best.build.in_words)
 
 
 _BEHIND = (Tally.GAINED, Tally.LOST, Tally.FAILS, Tally.NOT_KNOWN, Tally.NEEDS_WORKAROUND)
@@ -82,10 +82,10 @@ _BEHIND = (Tally.GAINED, Tally.LOST, Tally.FAILS, Tally.NOT_KNOWN, Tally.NEEDS_W
 def _too_new(candidate: Candidate) -> Message:
     age = candidate.age
     if age is None:
-        return Message("undated", best=candidate.build.id, n=candidate.counts[Tally.GAINED])
+        return Message("undated", best=candidate.build.in_words, n=candidate.counts[Tally.GAINED])
     return Message(
         "too_new",
-        best=candidate.build.id,
+        best=candidate.build.in_words,
         n=candidate.counts[Tally.GAINED],
         reported=age.reported,
         minor=age.minor,
@@ -105,7 +105,7 @@ def _open(candidate: Candidate, base: Candidate) -> Message:
     if not candidate.applicable:
         return Message("cannot_exist_there")
     if not unknown:
-        return Message("start_unmeasured", start=base.build.id)
+        return Message("start_unmeasured", start=base.build.in_words)
     if not missing.count:
         return Message("not_enough", n=unknown)
     return Message("not_enough_run", n=unknown, count=missing.count, minutes=missing.minutes)
@@ -132,7 +132,7 @@ def decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build],
         why = (*_hardly_measured(base), *_in_its_place(base, judged, enough))
         return UpgradeDecision.CANNOT_SAY, why, tuple(map(find_out_on, lacking))
     if not any(item.fails for item in base.items):
-        return _stay(Message("nothing_fails", start=base.build.id))
+        return _stay(Message("nothing_fails", start=base.build.in_words))
     return _decide_without_good(judged, base)
 
 
@@ -151,12 +151,13 @@ def _stay(why: Message) -> _Answer:
 
 def find_out_on(candidate: Candidate) -> FindOut:
     """The measurements that give an answer on a build."""
-    what = Message("find_out", build=candidate.build.id, n=candidate.missing.count, minutes=candidate.missing.minutes)
-    return FindOut(what, candidate.missing.commands)
+    missing = candidate.missing
+    what = Message("find_out", build=candidate.build.in_words, n=missing.count, minutes=missing.minutes)
+    return FindOut(what, missing.commands)
 
 
 def _hardly_measured(base: Candidate) -> Iterator[Message]:
-    start, missing = base.build.id, base.missing
+    start, missing = base.build.in_words, base.missing
     if not base.applicable:
         yield Message("nothing_can_exist", start=start)
         return
@@ -177,7 +178,7 @@ def _in_its_place(base: Candidate, judged: Sequence[Candidate], enough: float) -
         None,
     )
     if patch is not None:
-        yield Message("patch_is_measured", build=patch.build.id)
+        yield Message("patch_is_measured", build=patch.build.in_words)
     settled = [
         candidate
         for candidate in judged
@@ -189,7 +190,7 @@ def _in_its_place(base: Candidate, judged: Sequence[Candidate], enough: float) -
             key=lambda candidate: (weight(candidate.of(Tally.FAILS)), weight(candidate.of(Tally.NEEDS_WORKAROUND))),
         )
         n, m = clean.counts[Tally.FAILS], clean.counts[Tally.NEEDS_WORKAROUND]
-        yield Message("cleanest", build=clean.build.id, n=n, m=m)
+        yield Message("cleanest", build=clean.build.in_words, n=n, m=m)
 
 
 def _praise(best: Candidate) -> Iterator[Message]:
@@ -217,7 +218,7 @@ def _decide_without_good(judged: Sequence[Candidate], base: Candidate) -> _Answe
     if hopeful is not None:
         return _hopeful(hopeful, base)
     first = judged[0]
-    gained, best = first.counts[Tally.GAINED], first.build.id
+    gained, best = first.counts[Tally.GAINED], first.build.in_words
     match first.rating:
         case Rating.NOT_ENOUGH if not first.applicable:
             return UpgradeDecision.CANNOT_SAY, (Message("nothing_can_exist", start=best),), ()
@@ -234,7 +235,7 @@ def _decide_without_good(judged: Sequence[Candidate], base: Candidate) -> _Answe
 
 def _hopeful(candidate: Candidate, base: Candidate) -> _Answer:
     """Say why a candidate that may turn out to be good may not, and what would tell."""
-    build, gained = candidate.build.id, candidate.counts[Tally.GAINED]
+    build, gained = candidate.build.in_words, candidate.counts[Tally.GAINED]
     if candidate.rating is Rating.NOT_CONFIRMED:
         why = Message("hopeful_unconfirmed", best=build, n=gained)
         what = Message("find_out_confirm", n=candidate.doubtful.count, minutes=candidate.doubtful.minutes)

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from knowngood.cli.encoding import SCREEN
 from knowngood.domain.issue import Issue
-from knowngood.domain.message import english
+from knowngood.domain.message import english, sentence
 from knowngood.domain.vocabulary import many
-from knowngood.gate.renderers.common import plain, wrapped
+from knowngood.gate.renderers.common import wrapped
 from knowngood.gate.renderers.json import address
 from knowngood.gate.renderers.markdown import escaped, link, quoted
 from knowngood.gate.renderers.text import fitting, note_lines
@@ -55,15 +55,13 @@ def upgrade_text(advice: UpgradeAdvice, *, in_full: bool = True) -> str:
     if advice.best:
         first.append(f"    pip install {' '.join(requirements(advice.best.build, advice.best.packages))}")
     table = list(_columns(advice.compared[: None if in_full else _ROWS], is_narrow=not in_full))
-    notes = note_lines(["; ".join(map(english, advice.notes))] if advice.notes else [])
-    last = [*(line for step in advice.find_out for line in _step_lines(step, in_full=in_full))]
-    last += [*wrapped(situation(advice)), *notes]
-    room = (
-        None if in_full else SCREEN - sum(len(block) + 1 for block in (first, table, last)) - len(["heading", "more"])
-    )
+    last = [line for step in advice.find_out for line in _step_lines(step, in_full=in_full)]
+    last += wrapped(situation(advice))
+    last += [] if in_full else ["Every candidate and issue: --all. The note for a pull request: --format markdown"]
+    last += note_lines(map(english, advice.notes))
+    room = None if in_full else SCREEN - sum(len(block) + 1 for block in (first, table, last)) - len(["heading"])
     detail = list(_issues_of(advice, shown, room)) if shown else []
-    more = [] if in_full else ["Every candidate and issue: --all. The note for a pull request: --format markdown"]
-    texts = ("\n".join(block) for block in (first, table, detail, [*last, *more]))
+    texts = ("\n".join(block) for block in (first, table, detail, last))
     return "\n\n".join(text for text in texts if text) + "\n"
 
 
@@ -78,7 +76,7 @@ def _issues_of(advice: UpgradeAdvice, candidate: Candidate, room: int | None) ->
     lost.
     """
     if room is None:
-        why = f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}"
+        why = f"{candidate.build.in_words}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}"
         yield from wrapped(why, later="  ")
     for tally, items in sections(candidate).items():
         blocks = [] if tally in _COUNTED_ONLY else [list(line_in_short(item, is_broken=item.fails)) for item in items]
@@ -96,7 +94,7 @@ def _columns(candidates: Sequence[Candidate], *, is_narrow: bool = False) -> Ite
     heads = ["build", *COLUMN_WORDS.values(), MEASURED_WORDS, REPORTED_WORDS]
     rows = [
         [
-            plain(candidate.build.id).removeprefix("torch "),
+            candidate.build.in_words.removeprefix("torch "),
             *figures(candidate, untried="{n}?", eased="{n}'"),
             english(measured(candidate)),
             str(candidate.age.reported) if candidate.age else "?",
@@ -142,7 +140,7 @@ def migration_note(
             [f"**{escaped(english(answer(advice)))}**", _notes(advice), *measurements, _table(advice.compared), foot]
         )
     blocks = [
-        f"## Upgrade torch: {escaped(advice.start.id)} to {escaped(candidate.build.id)}",
+        f"## Upgrade {escaped(advice.start.in_words)} to {escaped(candidate.build.in_words)}",
         f"**{sentence}**" if advice.best is candidate else _not_recommended(candidate, sentence),
         _notes(advice),
         *_change(advice, candidate),
@@ -167,7 +165,7 @@ def _not_recommended(candidate: Candidate, sentence: str) -> str:
 
 
 def _notes(advice: UpgradeAdvice) -> str:
-    return "\n".join(f"- Note: {escaped(english(note))}" for note in advice.notes)
+    return "\n".join(f"- {escaped(sentence(note))}" for note in advice.notes)
 
 
 def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
@@ -187,7 +185,8 @@ def _table(rows: Sequence[Candidate]) -> str:
     lines = [f"| {' | '.join(heads)} |", f"| --- {'| ---: ' * (len(heads) - 1)}|"]
     for row in rows:
         counts = figures(row, untried="{n} with a workaround not tried", eased="{n} with a workaround")
-        lines.append(f"| {' | '.join([escaped(row.build.id), *counts, english(measured(row))])} |")
+        name = escaped(row.build.in_words.removeprefix("torch "))
+        lines.append(f"| {' | '.join([name, *counts, english(measured(row))])} |")
     return "\n".join(lines)
 
 

@@ -164,7 +164,7 @@ def read_upgrade(request: UpgradeRequest, knowledge: Knowledge, times: Recorded)
         enough=ENOUGH if request.enough is None else request.enough / 100,
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
-        notes=(*against, *several_gpus(gpus), *assumed, *map(quoted, notes), *left_out),
+        notes=(*against, *several_gpus(gpus), *map(quoted, notes), *left_out, *assumed),
     )
 
 
@@ -215,7 +215,8 @@ def _start(request: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[
         raise BadField("from", error.problem, error.nearest) from None
     known = read_build_name(written).python or start.python if request.python else ""
     remarks = resolve_build(written, knowledge.known.build_names, builds, table, python=known).notes
-    return start, (*([clauses(remarks)] if remarks else []), *([] if platforms else [TAKEN]))
+    assumed = (*remarks, *([] if platforms else [TAKEN]))
+    return start, ((Message("assumed", said=clauses(assumed)),) if assumed else ())
 
 
 def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:

@@ -98,11 +98,11 @@ def verdict(advice: UpgradeAdvice) -> Message:
     """The first sentence: what to do."""
     match advice.decision:
         case UpgradeDecision.GO if advice.best:
-            build = advice.best.build.id
+            build = advice.best.build.in_words
             packages = tuple(f"{name} {release}" for name, release in advice.best.packages.items())
             return Message("go_with", build=build, packages=packages) if packages else Message("go", build=build)
         case UpgradeDecision.STAY:
-            return Message("stay", build=advice.start.id)
+            return Message("stay", build=advice.start.in_words)
         case _:
             return Message("cannot_say")
 
@@ -158,7 +158,7 @@ def answer(advice: UpgradeAdvice) -> Message:
 def situation(advice: UpgradeAdvice) -> str:
     """The question, in one line."""
     must = advice.constraints.in_words
-    parts = [f"You are on {advice.start.id}.", f"You watch {many(len(advice.watched), 'issue')}."]
+    parts = [f"You are on {advice.start.in_words}.", f"You watch {many(len(advice.watched), 'issue')}."]
     return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
 
 
@@ -187,7 +187,7 @@ def changes(start: Build, build: Build) -> list[tuple[str, str, str, str]]:
     old, new = ((side.cuda or "").partition(".")[0] for side in (start, build))
     driver = str(oldest_driver(new) or "") if new and new != old else ""
     rows = (
-        ("torch", start.torch, build.torch, ""),
+        ("torch", start.build_id.release, build.build_id.release, ""),
         ("CUDA", start.cuda or "none", build.cuda or "none", driver),
         ("Triton", start.triton or "none", build.triton or "none", ""),
         ("Python", start.python, build.python, ""),

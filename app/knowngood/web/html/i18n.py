@@ -16,6 +16,7 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 from knowngood.domain.message import Message, Writer, english, sentence
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.workaround_cost import MedianCost
 
 DOMAIN = "knowngood"
@@ -119,13 +120,13 @@ def size(count: int) -> str:
 
 _CHINESE = Writer(
     template=partial(say, language=Language.CHINESE),
-    name=escape,
+    name=lambda name: escape(plain_name(name)),
     quote=Markup('<span lang="en">{}</span>').format,
     comma="、",
     semicolon="；",  # noqa: RUF001 - Chinese
 )
 
-_CHINESE_TEXT = replace(_CHINESE, name=str, quote=str)
+_CHINESE_TEXT = replace(_CHINESE, name=plain_name, quote=str)
 
 
 def as_text(message: Message, language: Language) -> str:

@@ -18,7 +18,7 @@ from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
-from knowngood.domain.hardware_names import name_of_class
+from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import is_stale
@@ -171,7 +171,8 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     }
     environment.filters |= {
         "drawn": drawn,
-        "hardware_words": name_of_class,
+        "hardware_words": plain_name,
+        "plain_name": plain_name,
         "exact": i18n.exact,
         "duration": i18n.duration,
         "spent": i18n.spent,
