@@ -16,7 +16,7 @@ from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import english
 from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.claims import doubts_about_fix
-from knowngood.domain.verdicts.history import Fix, listed
+from knowngood.domain.verdicts.history import listed
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.status import ranked, status_of
 from knowngood.domain.verdicts.verdict import (
@@ -238,7 +238,7 @@ def _unwatched(question: GateQuestion, reasons: Iterable[Reason]) -> str:
 def _reason(case: Case) -> Reason:
     effect, why, ignored = weigh(case)
     issue, cell, fix, hardware = case.issue, case.cell, case.fix, case.cell.hardware
-    report = issue.report
+    report, doubts = issue.report, doubts_about_fix(issue, fix, case.question.known, hardware) if fix else ()
     evidence = f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}" + (hardware and f"?hardware={hardware}")
     return Reason(
         issue=issue.id,
@@ -266,18 +266,13 @@ def _reason(case: Case) -> Reason:
         runs=cell.runs,
         upstream=report.url if report else None,
         caveat=issue.caveat,
-        fix_doubts=_fix_doubts(case, fix) if fix else (),
+        fix_doubts=tuple(map(english, doubts)),
         not_covered=cell.not_covered,
         sign=status_of(cell),
         works_on=case.works_on,
         elsewhere=_shown(case.elsewhere[0], WorkaroundFinding(WorkaroundVerdict.EFFECTIVE)) if case.elsewhere else None,
         concerns_others=cell.reason.key in CONCERNS_OTHERS,
     )
-
-
-def _fix_doubts(case: Case, fix: Fix) -> tuple[str, ...]:
-    doubts = doubts_about_fix(case.issue, fix, case.question.known, case.cell.hardware)
-    return tuple(map(english, doubts))
 
 
 _TRIED = (

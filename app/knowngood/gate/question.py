@@ -150,16 +150,15 @@ class GateQuestion:
     def lost_names(self) -> Iterable[str]:
         """Notes on what the policy declares or ignores of issues that are not known here."""
         names = self.known.names
-        for what, written in (("applied workarounds", self.policy.applied), ("ignore", self._ignored_names)):
+        for what, written in (
+            ("applied workarounds", self.policy.applied),
+            ("ignore", [ignore.issue for ignore in self.policy.ignores]),
+        ):
             for at, text in enumerate(name for name in written if not meant_by(name, names)):
                 near = nearest(text, names.ids) if at < _LOOKED_UP else []
                 yield f'{what}: no issue is called "{text:.60}" here' + (
                     f"; nearest: {', '.join(near)}" if near else ""
                 )
-
-    @property
-    def _ignored_names(self) -> Iterable[str]:
-        return (ignore.issue for ignore in self.policy.ignores)
 
 
 @dataclass(frozen=True)
