@@ -48,7 +48,8 @@ def answer_github(ruling: Ruling, base: str = "", *, where: str = "", advisory: 
     place = {"file": where, "line": str(ruling.line or "") if where else ""}
     lines += [_annotation(reason, base, place, advisory=advisory) for reason in reasons[:SHOWN]]
     if len(reasons) > SHOWN:
-        lines.append(_rest(ruling, len(reasons) - SHOWN, base))
+        where = build_page(ruling, base) or "the JSON form tells them all"
+        lines.append(_command("notice", f"And {len(reasons) - SHOWN} more: {where}", title="Known Good"))
     if not reasons or not is_explained(ruling, reasons):
         lines.append(_answer(ruling, place, advisory=advisory))
     return "\n".join(lines) + "\n"
@@ -90,11 +91,6 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
         yield f"Upstream: {one_line(reason.upstream)}"
     if base and reason.evidence_url:
         yield f"Evidence: {one_line(address(base, reason.evidence_url))}"
-
-
-def _rest(ruling: Ruling, count: int, base: str) -> str:
-    where = build_page(ruling, base) or "the JSON form tells them all"
-    return _command("notice", f"And {count} more: {where}", title="Known Good")
 
 
 def _command(level: str, message: str, **properties: str) -> str:

@@ -38,19 +38,6 @@ def answer_junit(ruling: Ruling, base: str = "") -> str:
         cases.append(_refusal(ruling))
     named = {"name": f"Known Good: {one_line(ruling.build or 'not tested')}"}
     timed = {"timestamp": _utc(ruling.decided_at)} if ruling.decided_at else {}
-    suite = junit_suite({**named, **timed}, _properties(ruling), cases)
-    suites = ET.Element("testsuites", {name: suite.attrib[name] for name in ("tests", "failures", "errors")})
-    suites.append(suite)
-    ET.indent(suites)
-    return "<?xml version='1.0' encoding='utf-8'?>\n" + ET.tostring(suites, encoding="unicode") + "\n"
-
-
-def _utc(moment: datetime) -> str:
-    """The time without its zone, as the format has it."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
-
-
-def _properties(ruling: Ruling) -> dict[str, str]:
     facts = {
         "decision": ruling.decision.value,
         "why": ruling.why,
@@ -60,7 +47,17 @@ def _properties(ruling: Ruling) -> dict[str, str]:
         "known_at": _utc(ruling.known_at) if ruling.known_at else "",
         **{f"note {number}": note for number, note in enumerate(ruling.notes, start=1)},
     }
-    return {name: one_line(value) for name, value in facts.items() if value}
+    properties = {name: one_line(value) for name, value in facts.items() if value}
+    suite = junit_suite({**named, **timed}, properties, cases)
+    suites = ET.Element("testsuites", {name: suite.attrib[name] for name in ("tests", "failures", "errors")})
+    suites.append(suite)
+    ET.indent(suites)
+    return "<?xml version='1.0' encoding='utf-8'?>\n" + ET.tostring(suites, encoding="unicode") + "\n"
+
+
+def _utc(moment: datetime) -> str:
+    """The time without its zone, as the format has it."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _case(reason: Reason, base: str) -> ET.Element:

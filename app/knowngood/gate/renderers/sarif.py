@@ -106,14 +106,11 @@ def _help(reason: Reason, write: Callable[[str], str], write_snippet: Callable[[
     if fix_in_words(reason):
         yield f"Upgrade: {write(fix_in_words(reason))}."
     if workaround := best_workaround(reason):
-        yield f"{write(_place(reason))}: workaround {write(workaround.how)}, {write(workaround.title)}:"
+        where = write(f"{named(reason.build)} on {named(reason.hardware)}")
+        yield f"{where}: workaround {write(workaround.how)}, {write(workaround.title)}:"
         yield from write_snippet(workaround.snippet)
     if other_workarounds(reason):
         yield f"Workarounds, measured: {write(other_workarounds(reason))}."
-
-
-def _place(reason: Reason) -> str:
-    return f"{named(reason.build)} on {named(reason.hardware)}"
 
 
 def _result(reason: Reason, rule: int, base: str, where: str, line: int | None) -> _Json:
