@@ -131,16 +131,10 @@ def _moving(build: Build, constraints: Constraints, start: Build, claimed: Colle
 
 def violations(
     build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
-) -> tuple[Message, ...]:
+) -> Iterator[Message]:
     """Say which constraints `build` breaks for a reader who comes from `start`; nothing where it may be chosen.
     `wheels` are the lists of architectures by torch's version: where none was read nothing is refused.
     """
-    return tuple(_violations(build, constraints, start, wheels))
-
-
-def _violations(
-    build: Build, constraints: Constraints, start: Build, wheels: Mapping[str, WheelCode]
-) -> Iterator[Message]:
     wanted = constraints.python or start.python
     if wanted and build.python != wanted:
         yield Message("other_python_listed", found=build.python, wanted=wanted)
@@ -149,18 +143,16 @@ def _violations(
         for companion in companions_of(build, constraints, start)
         if not companion.release
     )
-    yield from (_unlike(build, pin) for pin in constraints.pins if not _holds(build, pin))
+    for pin in constraints.pins:
+        version, name = _version_of(build, pin.name), _SHOWN[pin.name]
+        if version is None or not pin.versions.contains(version, prereleases=True):
+            yield Message("has_other", found=f"{name} {version}" if version else f"no {name}", wanted=pin.text)
     if build.is_mismatched and not constraints.names_triton:
         triton, own = build.triton or "none", build.pinned_triton or "none"
         yield Message("other_triton", found=triton, wanted=own)
     if objection := driver_objection(build, constraints.driver):
         yield objection
     yield from _hardware(build, constraints.hardware, start, wheels)
-
-
-def _holds(build: Build, pin: VersionPin) -> bool:
-    version = _version_of(build, pin.name)
-    return version is not None and pin.versions.contains(version, prereleases=True)
 
 
 def _version_of(build: Build, name: str) -> Version | None:
@@ -174,12 +166,6 @@ def _version_of(build: Build, name: str) -> Version | None:
 
 
 _SHOWN = {"torch": "torch", "triton": "Triton", "python": "Python", "cuda": "CUDA"}
-
-
-def _unlike(build: Build, pin: VersionPin) -> Message:
-    version = _version_of(build, pin.name)
-    name = _SHOWN[pin.name]
-    return Message("has_other", found=f"{name} {version}" if version else f"no {name}", wanted=pin.text)
 
 
 def _hardware(
