@@ -187,11 +187,6 @@ _APPEARED = {
 }
 
 
-def group_of(transition: Transition, after: Cell | None) -> Group:
-    """Say what a reader does with an issue of which `transition` became true."""
-    return _GROUPS.get(transition) or _APPEARED.get(standing_of(after), Group.NOT_KNOWN_NOW)
-
-
 class WorkaroundTurn(StrEnum):
     """The change of one workaround from one build to another. Those that ask for something to be done stand first."""
 
@@ -216,7 +211,8 @@ def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) ->
         return WorkaroundTurn.HARMFUL
     helped = had is WorkaroundVerdict.EFFECTIVE
     if has is WorkaroundVerdict.EFFECTIVE:
-        return _where_it_helps(before, helped=helped)
+        not_before = WorkaroundTurn.NOW_WORKS if standing_of(before) in _FAILS else WorkaroundTurn.NOW_NEEDED
+        return WorkaroundTurn.STILL_WORKS if helped else not_before
     if not helped:
         return None
     finding = after.workarounds.get(workaround) if after else None
@@ -225,13 +221,6 @@ def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) ->
     if after and after.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE} and not after.not_covered:
         return WorkaroundTurn.NO_LONGER_NEEDED
     return WorkaroundTurn.NO_LONGER_VERIFIED
-
-
-def _where_it_helps(before: Cell | None, *, helped: bool) -> WorkaroundTurn:
-    if helped:
-        return WorkaroundTurn.STILL_WORKS
-    failed = standing_of(before) in _FAILS
-    return WorkaroundTurn.NOW_WORKS if failed else WorkaroundTurn.NOW_NEEDED
 
 
 def _workaround(cell: Cell | None, workaround: str) -> WorkaroundVerdict:
@@ -270,7 +259,8 @@ class IssuePair:
 
     @cached_property
     def group(self) -> Group:
-        return group_of(self.transition, self.after)
+        """What a reader does with the issue."""
+        return _GROUPS.get(self.transition) or _APPEARED.get(standing_of(self.after), Group.NOT_KNOWN_NOW)
 
     @cached_property
     def turns(self) -> Mapping[str, WorkaroundTurn]:

@@ -122,7 +122,7 @@ def most_severe_first(pair: IssuePair) -> tuple[int, bool, bool, bool, int, str]
     workaround, then severity.
     """
     return (
-        _RANKS[pair.group],
+        RANKS[pair.group],
         not pair.fails,
         not pair.is_silent,
         pair.has_workaround,
@@ -131,7 +131,7 @@ def most_severe_first(pair: IssuePair) -> tuple[int, bool, bool, bool, int, str]
     )
 
 
-_RANKS = {group: rank for rank, group in enumerate(Group)}
+RANKS = {group: rank for rank, group in enumerate(Group)}
 
 
 _Forms = tuple[str, str, str]

@@ -48,8 +48,6 @@ MEANINGS = {
     Group.NOWHERE: "can exist, or be built, on neither of the two",
 }
 
-MARK_WORDS = {"once": "1 run", "inferred": "inferred", "old": "old evidence"}
-
 # Of these a line each would bury the answer.
 _NAMED_ONLY = frozenset({Group.STILL_PASSES, Group.NOWHERE, Group.PASSES_NEW, Group.GONE})
 
@@ -57,13 +55,13 @@ _INDENT = "      "
 
 
 def marks_of(pair: IssuePair) -> Iterator[str]:
-    """The marks of a claim that rests on little: words of MARK_WORDS."""
+    """The marks of a claim that rests on little."""
     if any(cell.runs == 1 for cell in pair.sides):
-        yield MARK_WORDS["once"]
+        yield "1 run"
     if any(cell.basis for cell in pair.sides):
-        yield MARK_WORDS["inferred"]
+        yield "inferred"
     if any(pair.old):
-        yield MARK_WORDS["old"]
+        yield "old evidence"
 
 
 def notes_of(
@@ -165,16 +163,13 @@ def pair_lines(pair: IssuePair) -> Iterable[str]:
     """One issue for a terminal: its marks on both builds, its title and its marks."""
     silent = "; ∆ wrong numbers, no error" if pair.is_silent else ""
     marks = "".join(f"; {mark}" for mark in marks_of(pair))
-    return wrapped(f"{_signs(pair)}  {one_line(_title(pair))}{silent}{marks}", "  ", _INDENT)
+    key = "'" if pair.has_workaround else "?" if pair.is_untried else ""
+    signs = f"{in_text(pair.before.verdict).sign} → {in_text(pair.after.verdict).sign}{key}"
+    return wrapped(f"{signs}  {one_line(_title(pair))}{silent}{marks}", "  ", _INDENT)
 
 
 def _title(pair: IssuePair) -> str:
     return f"{pair.issue.title} ({pair.issue.id})"
-
-
-def _signs(pair: IssuePair) -> str:
-    key = "'" if pair.has_workaround else "?" if pair.is_untried else ""
-    return f"{in_text(pair.before.verdict).sign} → {in_text(pair.after.verdict).sign}{key}"
 
 
 def _advice(compared: Comparison) -> str:

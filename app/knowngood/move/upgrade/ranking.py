@@ -35,7 +35,8 @@ from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.move.pair import Group, IssuePair, pair_of
+from knowngood.move.compare.comparison import RANKS
+from knowngood.move.pair import IssuePair, pair_of
 from knowngood.move.upgrade.candidates import (
     LEAST,
     Candidate,
@@ -167,7 +168,7 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
         (build for build in there if build.build_id.apart_from_python > start.build_id.apart_from_python),
         key=lambda build: build.build_id,
     )
-    broken = {build.id: violations(build, constraints, start, known.wheels) for build in newer}
+    broken = {build.id: tuple(violations(build, constraints, start, known.wheels)) for build in newer}
     eligible = [build for build in newer if not broken[build.id]]
     places = _places(question, known)
     base = replace(_candidate(start, places, question, known), rating=Rating.HERE)
@@ -289,11 +290,8 @@ _NOWHERE = {Verdict.NOT_APPLICABLE}
 _GRAVITY = {prospect: rank for rank, prospect in enumerate(Prospect)}
 
 
-_GROUPS = {group: rank for rank, group in enumerate(Group)}
-
-
 def _weight(item: IssuePair) -> tuple[bool, int, int, str]:
-    return (not item.may_be_lost, _GRAVITY[item.prospect], _GROUPS[item.group], item.after.hardware)
+    return (not item.may_be_lost, _GRAVITY[item.prospect], RANKS[item.group], item.after.hardware)
 
 
 def _most_severe_first(item: IssuePair) -> tuple[bool, int, bool, int, str]:
