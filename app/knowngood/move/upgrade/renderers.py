@@ -131,23 +131,24 @@ def migration_note(
 
     Without `base`, the server's address, links lead to the reports alone.
     """
-    foot, sentence = _foot(advice, base, page, now), escaped(english(answer(advice)))
+    foot, told = _foot(advice, base, page, now), escaped(english(answer(advice)))
     if candidate is None:
         measurements = [
             part for step in advice.find_out for part in (f"{escaped(english(step.what))}:", _shell(step.commands))
         ]
-        return _joined(
-            [f"**{escaped(english(answer(advice)))}**", _notes(advice), *measurements, _table(advice.compared), foot]
-        )
+        return _joined([f"**{told}**", _notes(advice), *measurements, _table(advice.compared), foot])
+    against = f"**Not recommended: {escaped(english(candidate.why))}.**"
     blocks = [
         f"## Upgrade {escaped(advice.start.in_words)} to {escaped(candidate.build.in_words)}",
-        f"**{sentence}**" if advice.best is candidate else _not_recommended(candidate, sentence),
+        f"**{told}**" if advice.best is candidate else f"{against} The advice is: {told}",
         _notes(advice),
         *_change(advice, candidate),
         _table([advice.base, candidate]),
         *_issues(candidate, base),
     ]
-    below = [*_find_out(candidate), foot]
+    missing = candidate.missing
+    to_run = [f"To find out what is not known there (about {missing.minutes} min):", _shell(missing.commands)]
+    below = [*(to_run if missing.commands else []), foot]
     room = LONGEST - _joined([*blocks, *below]).count("\n")
     return _joined([*blocks, *_workarounds(candidate, base, room), *below])
 
@@ -158,10 +159,6 @@ def _shell(commands: Iterable[str]) -> str:
 
 def _joined(blocks: Iterable[str]) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def _not_recommended(candidate: Candidate, sentence: str) -> str:
-    return f"**Not recommended: {escaped(english(candidate.why))}.** The advice is: {sentence}"
 
 
 def _notes(advice: UpgradeAdvice) -> str:
@@ -261,19 +258,8 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
 def _render_step(step: WorkaroundStep, base: str) -> str:
     parts = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [english(step.why)]
     note = "; ".join(escaped(part) for part in parts if part)
-    return f"- **{escaped(step.workaround.title)}**{f' ({note})' if note else ''}, for: {_where(step.item.issue, base)}"
-
-
-def _where(issue: Issue, base: str) -> str:
-    """The issue by its title, linked to its snippets."""
-    return link(issue.title, address(base, issue_address(issue.id))) if base else escaped(issue.title)
-
-
-def _find_out(candidate: Candidate) -> Iterator[str]:
-    commands = candidate.missing.commands
-    if commands:
-        yield f"To find out what is not known there (about {candidate.missing.minutes} min):"
-        yield _shell(commands)
+    title = link(step.item.issue.title, address(base, issue_address(step.item.issue.id)))
+    return f"- **{escaped(step.workaround.title)}**{f' ({note})' if note else ''}, for: {title}"
 
 
 def _foot(advice: UpgradeAdvice, base: str, page: str, now: datetime) -> str:
