@@ -13,7 +13,7 @@ from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.matrix.schemas import BuildBody, CellBody, cell_body
 from knowngood.move.compare.comparison import PAIRING_WORDS, Comparison, sentence
-from knowngood.move.pair import Group, InstalledPackages, IssuePair, Transition, WorkaroundTurn
+from knowngood.move.pair import Group, InstalledPackages, Transition, WorkaroundTurn
 from knowngood.move.upgrade.candidates import Missing, Rating, Tally
 from knowngood.move.upgrade.ranking import LeftOut, UpgradeAdvice
 from knowngood.move.upgrade.reasons import FindOut, UpgradeDecision
@@ -70,28 +70,26 @@ def compare_body(compared: Comparison, now: datetime, narrowing: Mapping[str, st
         groups={group: len(compared.of(group)) for group in Group},
         blind=compared.is_blind,
         pairing=PAIRING_WORDS,
-        pairs=[pair_body(pair, now) for pair in compared.pairs],
+        pairs=[
+            PairBody(
+                issue=pair.issue.id,
+                title=pair.issue.title,
+                component=pair.issue.component,
+                severity=pair.issue.severity,
+                silent=pair.issue.silent,
+                transition=pair.transition,
+                group=pair.group,
+                assurance=pair.assurance,
+                runs=pair.runs,
+                before=cell_body(pair.before, compared.before, now),
+                after=cell_body(pair.after, compared.after, now),
+                workarounds=dict(pair.turns),
+                packages=pair.packages,
+                url=issue_address(pair.issue.id, build=compared.after.id, hardware=pair.after.hardware),
+            )
+            for pair in compared.pairs
+        ],
         url=compare_address(compared.before.id, compared.after.id, **parameters),
-    )
-
-
-def pair_body(pair: IssuePair, now: datetime) -> PairBody:
-    first, second = pair.builds
-    return PairBody(
-        issue=pair.issue.id,
-        title=pair.issue.title,
-        component=pair.issue.component,
-        severity=pair.issue.severity,
-        silent=pair.issue.silent,
-        transition=pair.transition,
-        group=pair.group,
-        assurance=pair.assurance,
-        runs=pair.runs,
-        before=cell_body(pair.before, first, now),
-        after=cell_body(pair.after, second, now),
-        workarounds=dict(pair.turns),
-        packages=pair.packages,
-        url=issue_address(pair.issue.id, build=second.id, hardware=pair.after.hardware),
     )
 
 

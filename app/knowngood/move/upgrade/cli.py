@@ -137,21 +137,18 @@ def upgrade(
         to=to,
     )
     if requirements:
-        request = _from_environment(request, _environment_in(requirements, python, groups, platform, ground.knowledge))
+        resolved = _environment_in(requirements, python, groups, platform, ground.knowledge)
+        request = replace(
+            request,
+            start=start_name(resolved),
+            platform=LINUX if resolved.platforms else "",
+            hardware=request.hardware or gpus_of(resolved),
+            driver=request.driver or resolved.driver,
+            has=(*request.has, *has_of(resolved.packages)),
+            is_whole=resolved.is_whole,
+        )
     advice = _advice(request, ground, resolve=resolve)
     sys.stdout.write(_render(advice, "json" if as_json else form, to, in_full=in_full))
-
-
-def _from_environment(request: UpgradeRequest, resolved: ResolvedBuild) -> UpgradeRequest:
-    return replace(
-        request,
-        start=start_name(resolved),
-        platform=LINUX if resolved.platforms else "",
-        hardware=request.hardware or gpus_of(resolved),
-        driver=request.driver or resolved.driver,
-        has=(*request.has, *has_of(resolved.packages)),
-        is_whole=resolved.is_whole,
-    )
 
 
 def note_here(
