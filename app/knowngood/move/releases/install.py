@@ -25,7 +25,9 @@ _CARDS = ("GTX 1080", "V100", "T4", "A100", "RTX 3090", "RTX 4090", "H100", "B20
 def install_facts(
     build: Build, before: Build | None, known: Known, table: WheelTable, claims: Sequence[WheelClaim]
 ) -> InstallFacts:
-    releases = {str(release.version): release for release in table.releases("torch")} if _is_public(build) else {}
+    releases = (
+        {str(release.version): release for release in table.releases("torch")} if build.origin == "default" else {}
+    )
     own, older = releases.get(build.requirement), releases.get(before.requirement) if before else None
     measured = sorted(
         {
@@ -41,10 +43,6 @@ def install_facts(
         "GPU": tuple(_code(build, before, known)),
         "packages": tuple(_packages(build, table)) if own else (),
     }
-
-
-def _is_public(build: Build) -> bool:
-    return build.origin == "default"
 
 
 def _pythons(

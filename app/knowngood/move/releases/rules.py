@@ -15,7 +15,6 @@ from packaging.version import Version
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.release_age import SETTLED_DAYS, SETTLED_REPORTS, ReleaseAge
 from knowngood.domain.grouping import grouped
-from knowngood.domain.hardware_names import name_of_class
 from knowngood.domain.issue import Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import Message, clauses, joined
@@ -278,16 +277,15 @@ def advise(stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStandi
         return ReleaseAdvice.WAIT, Message("too_young", minor=age.minor, days=age.days)
     if age.reported < SETTLED_REPORTS:
         return ReleaseAdvice.WAIT, Message("too_few_reports", n=age.reported, minor=age.minor, least=SETTLED_REPORTS)
-    unjudged = tuple(map(_unjudged, (standing for standing in standings if not standing.is_judged)))
+    unjudged = tuple(
+        Message("known_of", known=one.known_on_both, of=one.answers + one.not_known, hardware=one.hardware)
+        for one in standings
+        if not one.is_judged
+    )
     if len(unjudged) == len(standings):
         return ReleaseAdvice.CANNOT_SAY, Message("too_little_known", clauses=unjudged)
     others = [Message("not_judged", clauses=unjudged)] if unjudged else []
     return ReleaseAdvice.INSTALL, clauses([Message("reported_since", n=age.reported, minor=age.minor), *others])
-
-
-def _unjudged(standing: ReleaseStanding) -> Message:
-    of = standing.answers + standing.not_known
-    return Message("known_of", known=standing.known_on_both, of=of, hardware=name_of_class(standing.hardware))
 
 
 def _headline(
@@ -297,7 +295,7 @@ def _headline(
     unless = Message("unless_fixes" if fixed > 1 else "unless_fix", n=fixed)
     is_excepted = fixed and advice in {ReleaseAdvice.WAIT, ReleaseAdvice.STAY}
     first = joined("then", [Message(f"advice_{advice}"), *([unless] if is_excepted else [])])
-    judged = tuple(name_of_class(standing.hardware) for standing in standings if standing.is_judged)
+    judged = tuple(standing.hardware for standing in standings if standing.is_judged)
     breaks = Message("it_breaks" if broken else "breaks_nothing", n=broken)
     if advice is ReleaseAdvice.INSTALL:
         first = first if len(judged) == len(standings) else Message("advice_install_on", names=judged)
