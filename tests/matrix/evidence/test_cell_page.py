@@ -177,9 +177,9 @@ def test_the_environment_as_imported_and_its_lock_stand_on_the_page(client: Test
 
 def test_the_commands_repeat_the_telling_attempt_in_its_own_environment(client: TestClient) -> None:
     page = page_at(client, address("pytorch-151290", BAD.id))
-    assert f"curl -O http://testserver{page.pins_address}\n" in page.commands.plain
-    assert "--no-deps --require-hashes -r requirements.txt" in page.commands.plain
-    assert page.commands.plain.endswith("known-good-check/bin/python repro.py block=1024")
+    assert f"curl -O http://testserver{page.pins_address}\n" in page.commands["plain"]
+    assert "--no-deps --require-hashes -r requirements.txt" in page.commands["plain"]
+    assert page.commands["plain"].endswith("known-good-check/bin/python repro.py block=1024")
 
 
 def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient, own_engine: Engine) -> None:

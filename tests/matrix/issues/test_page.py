@@ -158,9 +158,9 @@ def test_the_repro_is_shown_and_downloaded_as_it_is(client: TestClient) -> None:
 
 def test_the_commands_to_rerun_name_the_chosen_build(client: TestClient) -> None:
     commands = page_of(client, f"{ADDRESS}?build={OLD.id.replace('+', '%2B')}").commands
-    assert commands.ours == f"knowngood run --builds {OLD.id} --issues {MASK.id} --hardware {HARDWARE} --force"
-    assert "--exclude-newer 2024-11-30 torch==2.5.1 numpy setuptools" in commands.plain
-    assert commands.plain.startswith("curl -O http://testserver/issues/pytorch-151290/repro.py\n")
+    assert commands["ours"] == f"knowngood run --builds {OLD.id} --issues {MASK.id} --hardware {HARDWARE} --force"
+    assert "--exclude-newer 2024-11-30 torch==2.5.1 numpy setuptools" in commands["plain"]
+    assert commands["plain"].startswith("curl -O http://testserver/issues/pytorch-151290/repro.py\n")
 
 
 def test_an_issue_of_gpus_opens_on_the_class_it_was_measured_on(client: TestClient) -> None:

@@ -30,19 +30,13 @@ class Subject:
     locked_by: str = ""
 
 
-@dataclass(frozen=True)
-class Commands:
-    ours: str
-    plain: str
-
-
 def run_command(issue: str, build: str, hardware: str) -> str:
     return f"knowngood run --builds {build} --issues {issue} --hardware {hardware} --force"
 
 
-def commands(subject: Subject, base: str) -> Commands:
-    """`base` is the address of this server, where repro and lock are fetched from; empty where there is none: the repro
-    is to be there already, under the name that pages give it.
+def commands(subject: Subject, base: str) -> dict[str, str]:
+    """`ours`, and the `plain` ones. `base` is the address of this server, where repro and lock are fetched from; empty
+    where there is none: the repro is to be there already, under the name that pages give it.
     """
     issue, build = subject.issue, subject.build
     params = next((variant.params for variant in variants_of(issue, subject.arm) if variant.id == subject.variant), {})
@@ -55,7 +49,7 @@ def commands(subject: Subject, base: str) -> Commands:
         *install,
         f"{python} {script}{_arguments(subject.arm, params)}",
     ]
-    return Commands(run_command(issue.id, build.id, subject.hardware), "\n".join(lines))
+    return {"ours": run_command(issue.id, build.id, subject.hardware), "plain": "\n".join(lines)}
 
 
 def _from_lock(subject: Subject, base: str, python: str) -> list[str]:
