@@ -1,10 +1,6 @@
 """Charts in a real browser: seen on the first screen, reached by keys, sound for who cannot see them."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -104,34 +100,3 @@ def test_the_picture_the_requirements_and_the_note_are_on_the_first_screen(brows
             assert box["y"] + box["height"] <= DESK["height"]
         for copied in (page.locator("section:has(> #requirements)"), page.locator(".note")):
             expect(copied.get_by_role("button", name="copy")).to_be_in_viewport()
-
-
-@pytest.fixture
-def blog(site: str, tmp_path: Path) -> Iterator[str]:
-    """A page of another origin on this machine: a browser lets no page of the net frame one from here."""
-    addresses = (f"{site}/embed/issues/{MASK.id}", f"{site}/issues/{MASK.id}")
-    frames = "".join(f'<iframe src="{address}" width="720" height="220"></iframe>' for address in addresses)
-    (tmp_path / "index.html").write_text(frames)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-def test_another_site_shows_a_lifespan_in_a_frame_and_nothing_else_of_ours(browser: Browser, blog: str) -> None:
-    with reading_with(browser, viewport=DESK) as context:
-        page = context.new_page()
-        for _ in range(2):  # made, then kept
-            page.goto(blog)
-            allowed, refused = (page.locator("iframe").nth(at).content_frame for at in (0, 1))
-            expect(allowed.get_by_role("heading", level=1)).to_contain_text("create_block_mask fails")
-            expect(allowed.locator("svg.lifespan").first).to_be_visible()
-            expect(refused.get_by_role("heading", name="create_block_mask fails")).to_have_count(0)
-
-
-def test_an_embedded_lifespan_is_sound(browser: Browser, site: str) -> None:
-    with reading_with(browser, viewport={"width": 720, "height": 220}) as context:
-        page = context.new_page()
-        page.goto(f"{site}/embed/issues/{MASK.id}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 720
-        assert kept_out_by(page, **RULES) == []

@@ -32,7 +32,7 @@ TEMPLATE_TEXTS = {path.name: path.read_text() for path in TEMPLATES.glob("*.html
 
 @pytest.fixture(scope="session")
 def addresses(client: TestClient) -> dict[str, str]:
-    """One address per page, by template; what other sites embed has no frame of ours and is tested by itself."""
+    """One address per page, by template."""
     found = {template_of(client, address): address for address in addresses_of(client).values()}
     return {template: address for template, address in found.items() if not template.startswith("_")}
 

@@ -135,8 +135,8 @@ class Ruling:
 
     `build` is the tested build that it is (null: none, and `nearest` names tested builds beside it, which were not
     used), `base` the one that it was compared with. `line` is that of the environment's file that states torch (null:
-    none does). `counts` has the number of reasons of each effect. `reasons` come worst first; `notes` say what holds for
-    all of it, such as an assumed build; `refusals` block whatever the reasons say.
+    none does). `counts` has the number of reasons of each effect. `reasons` come worst first; `notes` say what holds
+    for all of it, such as an assumed build; `refusals` block whatever the reasons say.
     """
 
     __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}  # none is ever left out

@@ -74,11 +74,6 @@ def ground_address(cell: Cell) -> str:
     return cell_address(cell.issue, cell.basis.build, cell.basis.hardware) if cell.basis else ""
 
 
-def embed_address(issue: str) -> str:
-    """The issue's lifespan, for frames of other pages."""
-    return f"/embed/issues/{part(issue)}"
-
-
 def cell_anchor(build: str, hardware: str) -> str:
     """The anchor of a cell among the sections of its issue, in pages that are files."""
     return f"{build.removeprefix('torch-')}.{hardware}"

@@ -9,19 +9,15 @@ import pytest
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import quoted
-from knowngood.domain.verdicts.history import history_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.matrix.charts.numbers import (
-    history_in_brief,
-    lifespans_by_class,
     lifespans_of,
     pass_rate,
     runs_of,
     short_labels,
 )
-from tests.make import make_build
-from tests.random_stores import CLASSES, ISSUES, random_patterns, store_of
+from tests.random_stores import CLASSES, random_patterns, store_of
 
 SEEDS = range(2)
 
@@ -119,38 +115,6 @@ def test_a_lifespan_has_a_segment_for_each_measured_release_and_says_what_its_ce
         assert list(runs_of(row.segments)) == [
             at for at, one in enumerate(row.segments) if not at or one.look != row.segments[at - 1].look
         ]
-
-
-def test_on_several_classes_the_bars_of_an_issue_have_the_same_releases() -> None:
-    known = store_of(random_patterns(chance(1), 0.3))
-    releases = {release for hardware in CLASSES for release in lines_of(known, hardware)}
-    spans = lifespans_by_class(ISSUES["any-1"], known, CLASSES)
-    assert {row.hardware for row in spans.rows} == set(CLASSES)
-    for row in spans.rows:
-        assert [one.release for one in row.segments] == sorted(releases)
-
-
-@pytest.mark.parametrize(
-    ("answers", "told"),
-    [
-        pytest.param("", ["no release answered yet"], id="nothing measured"),
-        pytest.param("  x ", ["fails on 2.7.1, the one that answered"], id="one that fails"),
-        pytest.param("o   ", ["passes on 2.5.1, the one that answered"], id="one that passes"),
-        pytest.param("oooo", ["passes on all 4 that answered"], id="never failed"),
-        pytest.param("xx x", ["fails on all 3 that answered"], id="always failed"),
-        pytest.param("oxxo", ["broke 2.6.0", "fixed 2.8.0"], id="came and went"),
-        pytest.param("xxoo", ["fails up to 2.6.0", "fixed 2.7.1"], id="nothing older passes"),
-        pytest.param("oxxx", ["broke 2.6.0", "still fails in 2.8.0"], id="nothing newer passes"),
-        pytest.param("o xo", ["broke after 2.5.1, by 2.7.1", "fixed 2.8.0"], id="unmeasured before it"),
-        pytest.param("ox o", ["broke 2.6.0", "fixed after 2.6.0, by 2.8.0"], id="unmeasured after it"),
-        pytest.param("xoxo", ["fails up to 2.5.1", "fixed 2.6.0", "broke 2.7.1", "fixed 2.8.0"], id="twice"),
-    ],
-)
-def test_the_history_in_brief(answers: str, told: list[str]) -> None:
-    builds = [make_build(f"{one}+cu126") for one in ("2.5.1", "2.6.0", "2.7.1", "2.8.0")]
-    verdicts = {"x": Verdict.AFFECTED, "o": Verdict.NOT_AFFECTED, " ": Verdict.NOT_RUN}
-    history = history_of([(build, verdicts[one]) for build, one in zip(builds, answers, strict=False)])
-    assert [words.format(**values) for words, values in history_in_brief(history)] == told
 
 
 def test_labels_name_the_minor_once() -> None:

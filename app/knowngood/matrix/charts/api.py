@@ -18,7 +18,7 @@ from knowngood.domain.verdicts.workaround_cost import Cost, MedianCost
 from knowngood.matrix.charts.numbers import Lifespan, PassRate, Segment, lifespans_of, pass_rate
 from knowngood.matrix.overview.selection import Names, known_classes, named_issues
 from knowngood.store.engine import Session
-from knowngood.web.json_body import Body, fields_of, read_from, rounded
+from knowngood.web.json_body import Body, English, fields_of, read_from, rounded
 from knowngood.web.request_context import Context
 
 router = APIRouter(tags=["charts"])
@@ -75,12 +75,12 @@ class SegmentBody(Body):
 
 
 class LifespanBody(Body):
-    """How an issue stands on each measured release of a hardware class, and where it came and went, in brief."""
+    """How an issue stands on each measured release of a hardware class, and its history in a sentence."""
 
     issue: str = read_from("issue", "id")
     title: str = read_from("issue", "title")
     hardware: str
-    sentence: str
+    sentence: English = read_from("history")
     segments: list[SegmentBody]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from knowngood.domain.identity_key import IdentityKey
+from knowngood.domain.message import Message
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.matrix.charts.numbers import (
@@ -21,11 +22,10 @@ from knowngood.matrix.charts.numbers import (
     PassRate,
     ReleaseTally,
     Segment,
-    Words,
     runs_of,
     short_labels,
 )
-from knowngood.web.html.i18n import Language, say
+from knowngood.web.html.i18n import Language, in_words, say
 from knowngood.web.request_context import RequestContext
 from knowngood.web.urls import API, issue_address, page_of_build
 
@@ -174,15 +174,15 @@ def _tally_words(context: RequestContext, tally: ReleaseTally) -> str:
 
 @dataclass(frozen=True)
 class LifespanRow:
-    """One issue on one class; `label` is its title, or the class where all are of one issue. `name` tells the bar to
-    those who cannot see it; `cells` are the releases as links, where wanted.
+    """One issue on one class; `label` is its title. `name` tells the bar to those who cannot see it; `cells` are the
+    releases as links, where wanted.
     """
 
     issue: str
     label: str
     address: str
     is_silent: bool
-    sentence: str
+    sentence: Markup
     name: str
     bar: Markup
     cells: tuple[Place, ...]
@@ -195,27 +195,26 @@ def lifespan_chart(
     *,
     build: str = "",
     has_cells: bool = True,
-    by_class: bool = False,
 ) -> dict[str, Any]:
     """`build` is the one whose column is marked; `own` is that column (None: it is none of these). Without `has_cells`
-    a bar is a picture alone, for pages of hundreds. `by_class` names rows by their class.
+    a bar is a picture alone, for pages of hundreds.
     """
     count = len(spans.builds)
     own = spans.place_of(build) if build else None
     return {
         "heads": labels([release.build_id.release for release in spans.builds], TEXT_HEIGHT - 5),
-        "rows": tuple(_row(context, row, count, has_cells=has_cells, by_class=by_class) for row in spans.rows),
+        "rows": tuple(_row(context, row, count, has_cells=has_cells) for row in spans.rows),
         "own": Place(build, "", *place(own, count)) if own is not None else None,
     }
 
 
-def _row(context: RequestContext, lifespan: Lifespan, count: int, *, has_cells: bool, by_class: bool) -> LifespanRow:
+def _row(context: RequestContext, lifespan: Lifespan, count: int, *, has_cells: bool) -> LifespanRow:
     row = _row_without_cells(
         lifespan.issue.id,
-        lifespan.hardware if by_class else context.title_of(lifespan.issue),
+        context.title_of(lifespan.issue),
         lifespan.hardware,
-        lifespan.issue.silent and not by_class,
-        IdentityKey(lifespan.parts),
+        lifespan.issue.silent,
+        lifespan.history,
         IdentityKey(lifespan.segments),
         context.language,
     )
@@ -240,7 +239,7 @@ def _row_without_cells(
     label: str,
     hardware: str,
     is_silent: bool,  # noqa: FBT001 - lru_cache
-    parts: IdentityKey[tuple[Words, ...]],
+    sentence: Message,
     segments: IdentityKey[tuple[Segment, ...]],
     language: Language,
 ) -> LifespanRow:
@@ -251,7 +250,7 @@ def _row_without_cells(
         label=label,
         address=issue_address(issue, hardware=hardware),
         is_silent=is_silent,
-        sentence=" · ".join(say(words, language, **values) for words, values in parts.it),
+        sentence=in_words(sentence, language),
         name=say("; ", language).join(f"{releases}{say(': ', language)}{standing}" for releases, standing in standings),
         bar=Markup("").join(
             _stretch(start, run, len(segments.it))

@@ -1,20 +1,19 @@
 """The numbers behind charts. Their columns are the measured releases of a hardware class, each with the cell that
 stands for it. On these the share of the issues that pass; and the lifespan of an issue: how it stands on each release,
-and where it came and went in brief.
-
-The brief words are those of its history (domain): nothing is concluded here.
+and its history.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.identity_key import IdentityKey, IdentityKeys
+from knowngood.domain.identity_key import IdentityKeys
 from knowngood.domain.issue import Issue
-from knowngood.domain.verdicts.history import FailingSpan, History, releases_of
+from knowngood.domain.message import Message
+from knowngood.domain.verdicts.history import releases_of
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, rows_of
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
@@ -107,10 +106,6 @@ def _tally(prospects: Iterable[Prospect]) -> Mapping[Prospect, int]:
     return {prospect: counts[prospect] for prospect in Prospect}
 
 
-Words = tuple[str, dict[str, object]]
-"""A text and the values for its places, to be told in the reader's language."""
-
-
 @dataclass(frozen=True)
 class Segment:
     """One release. `build` is the very build that the cell is of, `url` the cell's address; `is_mixed` says that some
@@ -131,16 +126,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Lifespan:
-    """`parts` are those of its sentence."""
-
     issue: Issue
     hardware: str
     segments: tuple[Segment, ...]
-    parts: tuple[Words, ...]
-
-    @property
-    def sentence(self) -> str:
-        return " · ".join(words.format(**values) for words, values in self.parts)
+    history: Message
 
 
 def runs_of(segments: Iterable[Segment]) -> dict[int, tuple[Segment, ...]]:
@@ -168,27 +157,15 @@ class Lifespans:
 
 def lifespans_of(issues: Iterable[Issue], known: Known, hardware: str) -> Lifespans:
     """The lifespans on one class, without the issues that exist on none of its releases."""
-    return _over(measured_releases(known, [hardware]), issues, known, [hardware])
-
-
-def lifespans_by_class(issue: Issue, known: Known, classes: Collection[str]) -> Lifespans:
-    """The lifespans of one issue, on each of the classes where it exists."""
-    return _over(measured_releases(known, classes), [issue], known, classes)
-
-
-def _over(columns: Sequence[Column], issues: Iterable[Issue], known: Known, classes: Iterable[str]) -> Lifespans:
-    issues, lifespans = tuple(issues), list[Lifespan]()
+    columns, issues, lifespans = measured_releases(known, [hardware]), tuple(issues), list[Lifespan]()
     releases = tuple(column.head.build_id.release for column in columns)
     several = {at: column.builds for at, column in enumerate(columns) if len(column.builds) > 1}
-    for hardware in classes:
-        cells = cells_by_release(issues, columns, hardware, known)
-        for issue in issues:
-            beside = tuple(
-                [(at, known.cell(issue, build, hardware).verdict) for at in several for build in several[at]]
-            )
-            segments = _segments(releases, IdentityKeys(cells[issue.id]), beside)
-            if any(segment.prospect is not Prospect.DOES_NOT_APPLY for segment in segments):
-                lifespans.append(Lifespan(issue, hardware, segments, _parts(issue, known, hardware)))
+    cells = cells_by_release(issues, columns, hardware, known)
+    for issue in issues:
+        beside = tuple([(at, known.cell(issue, build, hardware).verdict) for at in several for build in several[at]])
+        segments = _segments(releases, IdentityKeys(cells[issue.id]), beside)
+        if any(segment.prospect is not Prospect.DOES_NOT_APPLY for segment in segments):
+            lifespans.append(Lifespan(issue, hardware, segments, told_history(issue, known, hardware)))
     return Lifespans(tuple(column.head for column in columns), tuple(lifespans))
 
 
@@ -217,68 +194,10 @@ def _is_mixed(cell: Cell, beside: Iterable[Verdict]) -> bool:
     )
 
 
-def _parts(issue: Issue, known: Known, hardware: str) -> tuple[Words, ...]:
-    history, class_ = known.telling_history(issue, hardware)
-    return _history_parts(
-        IdentityKey(history), "" if class_ == hardware else class_, len(known.helping(issue.id, class_))
-    )
-
-
-@lru_cache(maxsize=4096)
-def _history_parts(history: IdentityKey[History], elsewhere: str, helping: int) -> tuple[Words, ...]:
-    """`elsewhere` is the class that the history comes from, if that is another one; `helping` counts workarounds."""
-    first: list[Words] = [(BRIEF_WORDS["elsewhere"], {"hardware": elsewhere})] if elsewhere else []
-    last: list[Words] = [(BRIEF_WORDS["no help"], {})] if history.it.spans else []
-    if helping:
-        last = [(BRIEF_WORDS["help" if helping > 1 else "helps"], {"n": helping})]
-    return (*first, *history_in_brief(history.it), *last)
-
-
-BRIEF_WORDS = {
-    "elsewhere": "as on {hardware}",
-    "no answer": "no release answered yet",
-    "one passes": "passes on {release}, the one that answered",
-    "one fails": "fails on {release}, the one that answered",
-    "all pass": "passes on all {n} that answered",
-    "all fail": "fails on all {n} that answered",
-    "always": "fails up to {release}",
-    "broke between": "broke after {after}, by {by}",
-    "broke": "broke {release}",
-    "still": "still fails in {release}",
-    "fixed between": "fixed after {after}, by {by}",
-    "fixed": "fixed {release}",
-    "helps": "1 workaround",
-    "help": "{n} workarounds",
-    "no help": "no workaround known to help",
-}
-
-
-def history_in_brief(history: History) -> Iterator[Words]:
-    """`broke 2.7.0`, `fixed 2.8.0`; where releases in between were not measured, both ends."""
-    answered = [release for release in history.releases if release.fails is not None]
-    if not answered:
-        yield BRIEF_WORDS["no answer"], {}
-    elif len(answered) == 1:
-        yield BRIEF_WORDS["one fails" if answered[0].fails else "one passes"], {"release": answered[0].name}
-    elif not history.spans:
-        yield BRIEF_WORDS["all pass"], {"n": len(answered)}
-    elif all(release.fails for release in answered):
-        yield BRIEF_WORDS["all fail"], {"n": len(answered)}
-    else:
-        for span in history.spans:
-            yield from _span_in_brief(span)
-
-
-def _span_in_brief(span: FailingSpan) -> Iterator[Words]:
-    if span.broke_in is None:
-        yield BRIEF_WORDS["always"], {"release": span.last_bad}
-    elif span.before:
-        yield BRIEF_WORDS["broke between"], {"after": span.good_before, "by": span.first_bad}
-    else:
-        yield BRIEF_WORDS["broke"], {"release": span.first_bad}
-    if span.fixed_in is None:
-        yield BRIEF_WORDS["still"], {"release": span.last_bad}
-    elif span.after:
-        yield BRIEF_WORDS["fixed between"], {"after": span.last_bad, "by": span.good_after}
-    else:
-        yield BRIEF_WORDS["fixed"], {"release": span.good_after}
+def told_history(issue: Issue, known: Known, hardware: str) -> Message:
+    """The history of an issue on a class, and how many workarounds are known to help there."""
+    history, helping = known.history_sentence(issue, hardware), len(known.helping(issue.id, hardware))
+    if not helping:
+        return history
+    help_ = Message("workaround_helps" if helping == 1 else "workarounds_help", n=helping)
+    return Message("beside", first=history, rest=help_)

@@ -1,22 +1,15 @@
-"""`/charts`: what is known as pictures, each with its table and its data; and the data as CSV.
-
-`/embed/issues/{id}`: an issue's lifespan to be shown in other pages. The one page that others may frame.
-"""
+"""`/charts`: what is known as pictures, each with its table and its data; and the data as CSV."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.known import Known
 from knowngood.matrix.charts.api import ChartsQuery, LifespansQuery, lifespans_csv, pass_rate_csv, select_lifespans
-from knowngood.matrix.charts.drawing import CHARTS, lifespan_chart, pass_rate_chart
-from knowngood.matrix.charts.numbers import lifespans_by_class, pass_rate
-from knowngood.matrix.lookups import find_issue
-from knowngood.store.engine import Session
+from knowngood.matrix.charts.drawing import CHARTS, pass_rate_chart
+from knowngood.matrix.charts.numbers import pass_rate
 from knowngood.web.html.grid import Choice
-from knowngood.web.middleware.headers import FRAMED_CONTENT_SECURITY_POLICY
 from knowngood.web.request_context import Context, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -67,20 +60,3 @@ def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> di
         ),
         "address": f"{CHARTS}?hardware={','.join(query.hardware)}" if query.hardware else CHARTS,
     }
-
-
-@router.get("/embed/issues/{issue}")
-def embed(context: Context, issue: str) -> Response:
-    def load(session: Session) -> tuple[Issue, Known]:
-        return find_issue(session, issue), context.known(session)
-
-    def show(read: tuple[Issue, Known]) -> Response:
-        row, known = read
-        classes = [class_ for class_ in known.hardware if known.was_measured(row.id, class_)]
-        chart = lifespan_chart(context, lifespans_by_class(row, known, classes), has_cells=False, by_class=True)
-        return context.page("_embed.html", {"issue": row, "lifespans": chart})
-
-    response = context.answer(load, show)
-    # Also on a 304: a browser takes its headers over into the copy that it keeps.
-    response.headers["Content-Security-Policy"] = FRAMED_CONTENT_SECURITY_POLICY
-    return response

@@ -34,10 +34,10 @@ from knowngood.domain.verdicts.matrix import (
     total,
 )
 from knowngood.domain.verdicts.status import Prospect, prospect_of
-from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
+from knowngood.domain.verdicts.verdict import Cell, CellPlace
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.matrix.charts.drawing import lifespan_chart
-from knowngood.matrix.charts.numbers import lifespans_of
+from knowngood.matrix.charts.numbers import lifespans_of, told_history
 from knowngood.matrix.overview.facets import FacetChip, counting, facets_of
 from knowngood.matrix.overview.row_order import ORDER_WORDS, RowOrder, group_label, in_order
 from knowngood.matrix.overview.selection import (
@@ -57,7 +57,7 @@ from knowngood.query.parser import Query as AskedQuery
 from knowngood.query.parser import written
 from knowngood.store.engine import Session
 from knowngood.store.queries import RunRow, load_active_run, load_hardware, load_last_event
-from knowngood.web.html.grid import CellGlyph, Choice, ColumnHeader, TitledIssue, drawn, heads_of, squares_of
+from knowngood.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
 from knowngood.web.html.i18n import Language
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import API, MATRIX, issue_address
@@ -134,20 +134,19 @@ class MatrixPageQuery(MatrixQuery):
 
 
 @dataclass(frozen=True)
-class Row(TitledIssue):
-    """`squares` are the columns, `signs` and `prospects` theirs, and `drawn` what a browser is given of them."""
+class Row:
+    """`squares` are the columns, `prospects` theirs, and `drawn` what a browser is given of them."""
 
+    issue: Issue
+    title: str
+    address: str
     squares: tuple[CellGlyph, ...]
-    signs: tuple[StatusLabel, ...]
     prospects: tuple[Prospect, ...]
     drawn: Markup
     sentence: Message
     tally: MatrixTotals
     is_on_cpu: bool
-
-    @property
-    def is_elsewhere(self) -> bool:
-        return bool(self.signs) and all(sign is StatusLabel.NOT_APPLICABLE for sign in self.signs)
+    is_elsewhere: bool
 
 
 @dataclass(frozen=True)
@@ -348,11 +347,10 @@ def _rows(
     rows = []
     for group, issue in in_order(selection.issues, query.sort, selection.known, look.hardware):
         cells = selection.rows[issue.id, look.hardware]
-        history = selection.known.history_sentence(issue, look.hardware)
-        helping = len(selection.known.helping(issue.id, look.hardware))
+        history = told_history(issue, selection.known, look.hardware)
         title = context.title_of(issue)
         stale = _stale(cells, look, context.now)
-        rows.append((group, _row(IdentityKey(issue), title, IdentityKeys(cells), history, helping, look, stale)))
+        rows.append((group, _row(IdentityKey(issue), title, IdentityKeys(cells), history, look, stale)))
     return tuple(rows)
 
 
@@ -372,7 +370,6 @@ def _row(
     title: str,
     cells: IdentityKeys[Cell],
     history: Message,
-    helping: int,
     look: _Look,
     stale: frozenset[CellPlace],
 ) -> Row:
@@ -381,28 +378,19 @@ def _row(
     the process, compression included; two shared cores, 2026-11-21).
     """
     squares = squares_of(cells.them, look.heads, stale)
+    is_elsewhere = bool(squares) and all(square.sign is StatusLabel.NOT_APPLICABLE for square in squares)
     return Row(
         issue=issue.it,
         title=title,
         address=issue_address(issue.it.id, hardware=look.hardware),
         squares=squares,
-        signs=tuple(square.sign for square in squares),
         prospects=tuple(map(prospect_of, cells.them)),
         drawn=drawn(squares, "td", look.language, plain=look.is_plain, own=look.own),
-        sentence=_sentence(cells.them, history, helping),
+        sentence=cells.them[-1].reason if is_elsewhere else history,
         tally=tally(cells.them, stale),
         is_on_cpu=concerns_cpu_path(cells.them),
+        is_elsewhere=is_elsewhere,
     )
-
-
-def _sentence(cells: Sequence[Cell], history: Message, helping: int) -> Message:
-    """The end of a row: the history over all releases, also those that are no column of this view."""
-    if cells and all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells):
-        return cells[-1].reason
-    if not helping:
-        return history
-    help_ = Message("workaround_helps" if helping == 1 else "workarounds_help", n=helping)
-    return Message("beside", first=history, rest=help_)
 
 
 def _groups(

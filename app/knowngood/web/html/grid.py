@@ -8,7 +8,6 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.issue import Issue
 from knowngood.domain.verdicts.inference import PYTHONS_DIFFER, ground_of
 from knowngood.domain.verdicts.matrix import Column
 from knowngood.domain.verdicts.status import status_of
@@ -27,15 +26,6 @@ class Choice:
     label: str
     address: str
     is_chosen: bool
-
-
-@dataclass(frozen=True)
-class TitledIssue:
-    """An issue with its title in the reader's language, and where it leads."""
-
-    issue: Issue
-    title: str
-    address: str
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ CONTENT_SECURITY_POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-FRAMED_CONTENT_SECURITY_POLICY = CONTENT_SECURITY_POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
 """The policy of pages that others may show in a frame. A browser that knows `frame-ancestors` does not ask
 X-Frame-Options.
 """
