@@ -13,7 +13,7 @@ from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, make_build, make_issue
 from tests.web import given
 from tests.web.browsing import HUGE, NARROW, WIDE, WIDTHS, kept_out_by, reading_with, served
-from tests.web.given import BAD, BUILDS, CPU_ONLY, DYNAMO, GOOD, MISMATCHED, NEW, NOW, OLD, Asked
+from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, NEW, NOW, OLD, Asked
 
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, Locator, Page, expect  # noqa: E402 - after the skip
@@ -207,16 +207,6 @@ def test_a_group_is_folded_and_opened_by_keys(page: Page, site: str) -> None:
     assert focused(page).endswith("fla-160 on " + BAD.id)
 
 
-def test_a_minor_folds_to_its_newest_patch(page: Page, site: str) -> None:
-    page.goto(f"{site}{MATRIX}?columns=all")
-    expect(page.locator("a.head")).to_have_count(len(BUILDS))
-    page.get_by_role("link", name="columns of 2.7: 3").click()
-    expect(page.locator("a.head")).to_have_count(len(BUILDS) - 2)
-    expect(page.locator(f'th[data-build="{CPU_ONLY.id}"] a.head')).to_have_count(0)
-    page.get_by_role("link", name="columns of 2.7: 3").click()
-    expect(page.locator(f'th[data-build="{MISMATCHED.id}"] a.head')).to_be_visible()
-
-
 def test_two_columns_are_compared_by_shift_and_click_or_by_keys(page: Page, site: str) -> None:
     compared = re.compile(
         rf"/compare\?a={re.escape(OLD.id.replace('+', '%2B'))}&b={re.escape(GOOD.id.replace('+', '%2B'))}&hardware="
@@ -279,7 +269,6 @@ def test_without_scripts_all_of_it_is_links_and_words(browser: Browser, site: st
         expect(cell(page, CURED)).to_have_count(0)
         expect(page.locator(".folded .stack").first).to_be_visible()
         page.locator("#matrix").get_by_role("link", name="Inductor C++").click()
-        page.get_by_role("link", name="columns of 2.7: 3").click()
         target = cell(page, CURED)
         target.focus()
         assert page.evaluate("getComputedStyle(document.activeElement, '::after').content").startswith('"fails')
