@@ -313,10 +313,6 @@ def _upstream(issue: Issue) -> str:
     return next((link.state for link in issue.links if link.kind is LinkKind.REPORT and link.state), "unknown")
 
 
-def _yes_or_no(*, is_so: bool) -> str:
-    return "yes" if is_so else "no"
-
-
 def _has_link(kind: LinkKind) -> AboutIssue:
     return lambda issue: any(link.kind is kind for link in issue.links)
 
@@ -337,8 +333,8 @@ _WORD_OF: dict[str, Callable[[Issue], str]] = {
     "device": lambda issue: issue.requires.device.value,
     "signature": lambda issue: issue.signature.kind.value,
     "upstream": _upstream,
-    "silent": lambda issue: _yes_or_no(is_so=issue.silent),
-    "default": lambda issue: _yes_or_no(is_so=issue.default),
+    "silent": lambda issue: _YES_NO[not issue.silent],
+    "default": lambda issue: _YES_NO[not issue.default],
 }
 _TEXTS_OF: dict[str, Callable[[Issue], Iterable[str]]] = {
     "id": lambda issue: (issue.id,),
@@ -438,20 +434,11 @@ def _age_test(value: str, now: datetime) -> AboutCell:
     """A younger cell was measured later."""
     sign, number, unit = _AGES.fullmatch(value).groups()  # type: ignore[union-attr]  # it was read before
     limit, compared = now - int(number) * _UNITS[unit], _ORDERS[sign]
-
-    def test(_: int, cell: Cell) -> bool:
-        measured = cell.measured_at
-        return measured is not None and compared(measured, limit)
-
-    return test
+    return lambda _, cell: cell.measured_at is not None and compared(cell.measured_at, limit)
 
 
 def _stale_test(wanted: bool, limits: Sequence[datetime]) -> AboutCell:  # noqa: FBT001 - what the answer is to be
-    def test(at: int, cell: Cell) -> bool:
-        measured = cell.measured_at
-        return measured is not None and (measured < limits[at]) is wanted
-
-    return test
+    return lambda at, cell: cell.measured_at is not None and (cell.measured_at < limits[at]) is wanted
 
 
 def _cure_test(wanted: WorkaroundVerdict) -> AboutCell:
