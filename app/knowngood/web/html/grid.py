@@ -147,8 +147,7 @@ def _drawn(glyph: CellGlyph, tag: str, language: Language, *, plain: bool) -> st
     before, between, after = _mould(
         tag, language, glyph.hardware, glyph.build, glyph.head.label, glyph.sign, glyph.ground, glyph.is_stale, plain
     )
-    path, name = _names(glyph.issue)
-    return f"{before}{name}{between}{path}{after}{glyph.text}</a>"
+    return f"{before}{escape(glyph.issue)}{between}{part(glyph.issue)}{after}{glyph.text}</a>"
 
 
 @lru_cache(maxsize=16_384)
@@ -182,12 +181,6 @@ def _mould(  # noqa: PLR0913 - everything that a square's text is made of, but i
 
 _ISSUE = "issue"
 _DRAWING = '<svg><use href="#s-{}"/></svg>'
-
-
-@lru_cache(maxsize=4096)
-def _names(issue: str) -> tuple[str, str]:
-    """An issue's id in an address and in a text."""
-    return part(issue), str(escape(issue))
 
 
 def _k_of_n(cell: Cell) -> str:
