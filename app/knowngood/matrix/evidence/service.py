@@ -1,7 +1,7 @@
 """The evidence of a cell, for its page and its JSON: one gathering, one sentence."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from knowngood.domain.verdicts.workaround_cost import Timed
 from knowngood.matrix.lookups import find_build, find_issue
 from knowngood.matrix.overview.selection import known_classes, known_then
 from knowngood.store.engine import Session
-from knowngood.store.evidence.attempt_codec import FORKED
+from knowngood.store.evidence.attempt_codec import timed
 from knowngood.store.queries import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
 from knowngood.web.html.i18n import Language, say
 
@@ -117,21 +117,10 @@ def load_cell_evidence(
     return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell), ground, supporting, known)
 
 
-def timed_of(attempts: Iterable[AttemptRow]) -> Iterator[Timed]:
-    """The passes that count, with what they took; as `attempt_summaries.load_timed` reads them."""
-    for row in attempts:
-        if row.counted and row.judgement.outcome is Outcome.PASS:
-            attempt, record = row.attempt, row.attempt.record
-            is_forked = FORKED in record.sandbox
-            yield Timed(
-                attempt.arm,
-                attempt.variant,
-                attempt.machine,
-                attempt.lock_digest,
-                is_forked,
-                record.own_s,
-                record.peak_bytes,
-            )
+def timed_of(attempts: Iterable[AttemptRow]) -> list[Timed]:
+    """The passes that count, with what they took; as `load_timed` reads them."""
+    counted = (row for row in attempts if row.counted and row.judgement.outcome is Outcome.PASS)
+    return [timed(row.attempt, row.attempt.record) for row in counted]
 
 
 def _telling(session: Session, cell: Cell) -> AttemptDetail | None:

@@ -13,7 +13,7 @@ from knowngood.domain.issue import Issue, binding, digest, environment_request, 
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.message import Message
 from knowngood.domain.timed_search import Searched
-from knowngood.domain.verdicts.outcome import Judgement, Outcome, classify, heeds_log, search_key
+from knowngood.domain.verdicts.outcome import Judgement, Outcome, RunRecord, classify, heeds_log, search_key
 from knowngood.domain.verdicts.verdict import Judged
 from knowngood.domain.verdicts.workaround_cost import Timed
 from knowngood.serialization import codec
@@ -268,6 +268,10 @@ def load_timed(s: Session, issue: str, build: str, hardware: str) -> tuple[Timed
 
 
 def _timed(row: Any) -> Timed:  # noqa: ANN401 - a row of the driver
-    record = codec.RECORD.validate_json(row.record)
-    is_forked = FORKED in record.sandbox
-    return Timed(row.arm, row.variant, row.machine, row.lock_digest, is_forked, record.own_s, record.peak_bytes)
+    return timed(row, codec.RECORD.validate_json(row.record))
+
+
+def timed(attempt: Any, record: RunRecord) -> Timed:  # noqa: ANN401 - or a row of its columns
+    """The time and memory that an attempt took, by its record."""
+    is_forked, of = FORKED in record.sandbox, attempt
+    return Timed(of.arm, of.variant, of.machine, of.lock_digest, is_forked, record.own_s, record.peak_bytes)
