@@ -9,7 +9,8 @@ from rich.console import Console
 
 from knowngood.domain.message import quoted
 from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.measure.here import Here, as_body, print_cells
+from knowngood.measure.here import as_body, print_cells
+from knowngood_workers.provision.adopted_env import AdoptedEnvironment
 from tests.given_toys import Installation, make_installation, make_python
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -38,18 +39,19 @@ def test_what_fails_in_an_environment_is_told_with_what_cures_it_there(home: Ins
 
 
 def test_a_workaround_that_helps_in_part_is_told_apart_with_its_variants_and_the_thread() -> None:
-    here = Here(Path("/venv/bin/python"), make_build(), "torch 2.6.0", "name", is_column=True)
+    imported = {"torch": "2.6.0", "triton": "3.2.0", "cuda": "12.4", "python": "3.11.2"}
+    here = AdoptedEnvironment(Path("/venv/bin/python"), imported, {})
     halves = {"aot_eager": WorkaroundFinding(WorkaroundVerdict.PARTIAL, quoted("helps with small; fails with big"))}
     found = Cell("toy-1", make_build().id, HARDWARE, Verdict.AFFECTED, quoted("2 of 2"), NOON, workarounds=halves)
     out = io.StringIO()
     print_cells(Console(file=out, width=200), here, [make_issue()], [found])
     assert out.getvalue().splitlines() == [
-        "1 issue fails here (0 with a workaround, 1 with one that helps in part) on cpu-x86_64: torch 2.6.0",
+        "1 issue fails here (0 with a workaround, 1 with one that helps in part) on cpu-x86_64: " + here.in_words,
         "  ✕½ toy-1: toy-1 fails to compile (fails, workaround helps in part)",
         "      helps in part: aot_eager: aot_eager (helps with small; fails with big)",
         "      https://github.com/pytorch/pytorch/issues/1",
     ]
-    (row,) = as_body(here, [found])["cells"]
+    (row,) = as_body(here, make_build(), [found])["cells"]
     assert (row["effective_workarounds"], row["partial_workarounds"]) == ([], ["aot_eager"])
 
 

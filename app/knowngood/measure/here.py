@@ -9,9 +9,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -50,17 +49,6 @@ LOCAL = "local"
 """The origin of a build that came from no index we know."""
 
 
-@dataclass(frozen=True)
-class Here:
-    """An environment: its interpreter, the build it holds, and a name that changes with anything installed in it."""
-
-    python: Path
-    build: Build
-    in_words: str
-    name: str
-    is_column: bool
-
-
 @command(
     "Run the catalogue inside a Python environment as it is, and print what fails there and what helps.",
     text("--python", "The interpreter of the environment. Default: the one that runs this command.", "PROGRAM"),
@@ -75,18 +63,20 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
     settings = read_settings()
     configure(settings.log_format, settings.log_level or "error")
     catalogue = read_catalogue(settings.folders, with_drafts=False)
-    adopted = look(python, catalogue.builds)
+    environment = inspect_program(python or sys.executable, os.environ)
+    build = build_in(environment, catalogue.builds)
+    name = digest(f"{environment.python} {environment.imported} {environment.lock}")[:16]  # changes with what is there
     make_data_dir(settings)
     store = root(settings) / "here"
     store.mkdir(exist_ok=True)
-    engine = opened(settings.model_copy(update={"data_dir": store / adopted.name, "database_url": ""}))
+    engine = opened(settings.model_copy(update={"data_dir": store / name, "database_url": ""}))
     with unit_of_work(engine) as s:
-        save_catalogue(s, catalogue.issues, [adopted.build], utc_now())
-    work = Work(settings, None, {adopted.build.id: adopted.python})
-    chosen = Chosen(pick_issues(engine, issues), (adopted.build,), own_hardware())
+        save_catalogue(s, catalogue.issues, [build], utc_now())
+    work = Work(settings, None, {build.id: environment.python})
+    chosen = Chosen(pick_issues(engine, issues), (build,), own_hardware())
     tell_warnings(chosen.issues)
-    err.print(f"{adopted.python} holds {adopted.in_words}", markup=False, soft_wrap=True)
-    request = {"builds": [adopted.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
+    err.print(f"{environment.python} holds {environment.in_words}", markup=False, soft_wrap=True)
+    request = {"builds": [build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
     wanted = PlanRequest(force=force, where_affected=True, now=utc_now())
     with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what is known until then is printed
         for round_ in range(1 + FURTHER):
@@ -101,18 +91,16 @@ def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail
     every = complete(chosen.issues, chosen.builds, chosen.hardware, known).values()
     cells = [cell for cell in every if cell.verdict is not Verdict.NOT_RUN]
     if as_json:
-        print_json(as_body(adopted, cells))
+        print_json(as_body(environment, build, cells))
     else:
-        print_cells(out, adopted, chosen.issues, cells)
+        print_cells(out, environment, chosen.issues, cells)
     return ended(known, chosen, failing)
 
 
-def look(python: str, builds: Iterable[Build]) -> Here:
-    """The environment of `python`; empty is the interpreter that runs this. Raises BadRequest where it has no torch."""
-    environment = inspect_program(python or sys.executable, os.environ)
+def build_in(environment: AdoptedEnvironment, builds: Iterable[Build]) -> Build:
+    """The column of the catalogue that an environment holds, else a build of its own. Raises BadRequest."""
     column = next((build for build in builds if difference(build, environment.imported, {}) is None), None)
-    name = digest(f"{environment.python} {environment.imported} {environment.lock}")[:16]
-    return Here(environment.python, column or _build_of(environment), environment.in_words, name, column is not None)
+    return column or _build_of(environment)
 
 
 def _build_of(environment: AdoptedEnvironment) -> Build:
@@ -142,7 +130,7 @@ def _build_of(environment: AdoptedEnvironment) -> Build:
     )
 
 
-def print_cells(console: Console, here: Here, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:
+def print_cells(console: Console, here: AdoptedEnvironment, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:
     """First the answer, then every issue that is seen here with what helps here and the thread upstream."""
     by_place = {(cell.issue, cell.hardware): cell for cell in cells}
     for hardware in sorted({hardware for _, hardware in by_place}):
@@ -168,7 +156,7 @@ def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
         console.print(f"      {issue.report.url}", markup=False, highlight=False, soft_wrap=True)
 
 
-def as_body(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
+def as_body(here: AdoptedEnvironment, build: Build, cells: Iterable[Cell]) -> Mapping[str, Any]:
     rows = [
         {
             "issue": cell.issue,
@@ -180,7 +168,7 @@ def as_body(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
         }
         for cell in cells
     ]
-    return {"python": str(here.python), "build": here.build.id, "is_column": here.is_column, "cells": rows}
+    return {"python": str(here.python), "build": build.id, "is_column": build.origin != LOCAL, "cells": rows}
 
 
 _SHOWN = (
