@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -25,31 +24,29 @@ from knowngood.store.queries import load_cells, load_known_attempts
 _PLACE = tuple[str, str, str]  # issue, build, hardware class
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Cells as they were known when they were drawn, the build that each is asked on, and the jobs that ask them."""
-
-    cells: tuple[Cell, ...]
-    twins: Mapping[str, Build]
-    jobs: tuple[PlannedJob, ...]
-
-
 def draw(
     engine: Engine, issues: Sequence[Issue], builds: Sequence[Build], hardware: Collection[str], sample: Sample
-) -> Drawn:
+) -> tuple[tuple[Cell, ...], Mapping[str, Build], tuple[PlannedJob, ...]]:
+    """Cells as they are known when they are drawn, the build that each is asked on, and the jobs that ask them."""
     with reading(engine) as s:
         known = load_known_attempts(s)
     cells = recheck_cells(issues, builds, hardware, known, sample)
     twins = twins_of(builds, sample.python)
-    return Drawn(cells, twins, recheck_jobs(issues, twins, cells, known))
+    return cells, twins, recheck_jobs(issues, twins, cells, known)
 
 
-def compare(engine: Engine, issues: Iterable[Issue], drawn: Drawn) -> tuple[Rechecked, ...]:
-    """The verdict on each cell by the attempts planned for it alone; in the order of the draw."""
+def compare(
+    engine: Engine,
+    issues: Iterable[Issue],
+    cells: Iterable[Cell],
+    twins: Mapping[str, Build],
+    jobs: Iterable[PlannedJob],
+) -> tuple[Rechecked, ...]:
+    """The verdict on each cell that was drawn by the attempts planned for it alone; in the order of the draw."""
     by_id = {issue.id: issue for issue in issues}
-    attempts = _attempts_by_cell(drawn.jobs)
+    attempts = _attempts_by_cell(jobs)
     with reading(engine) as s:
-        return tuple(_compare(s, by_id[cell.issue], drawn.twins[cell.build], cell, attempts) for cell in drawn.cells)
+        return tuple(_compare(s, by_id[cell.issue], twins[cell.build], cell, attempts) for cell in cells)
 
 
 def _attempts_by_cell(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:

@@ -239,15 +239,15 @@ def recheck(
     work = Work(settings)
     sample = Sample(cells, seed or token_hex(4), python)
     columns, rows = pick_builds(engine, builds, lambda _: True), pick_issues(engine, issues)
-    drawn = again.draw(engine, rows, columns, tuple(hardware) or own_hardware(), sample)
-    err.print(f"{len(drawn.cells)} cells drawn with --seed {sample.seed}", markup=False)
+    drawn, twins, jobs = again.draw(engine, rows, columns, tuple(hardware) or own_hardware(), sample)
+    err.print(f"{len(drawn)} cells drawn with --seed {sample.seed}", markup=False)
     if dry_run:
-        tell_price(engine, work, drawn.jobs, asks=sizes, as_json=as_json)
+        tell_price(engine, work, jobs, asks=sizes, as_json=as_json)
         return Exit.OK
     with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what came until then is told
-        run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
+        run_planned(engine, work, jobs, {"cells": len(drawn), "by": "recheck"}, stop)
     tell_troubles(engine, work)
-    rechecked = again.compare(engine, rows, drawn)
+    rechecked = again.compare(engine, rows, drawn, twins, jobs)
     if as_json:
         print_json(again.as_json(rechecked, sample.seed))
     else:
