@@ -89,7 +89,8 @@ def test_it_goes_on_until_it_is_stopped_and_a_restart_brings_no_round_of_its_own
         assert process.wait(PATIENCE_S) == 0
     made = snapshot.stat().st_mtime_ns
     with started(small) as process:
-        time.sleep(5)
+        until(lambda: hears_of_its_end(process), process)
+        time.sleep(2)  # in which a round would begin
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
     assert snapshot.stat().st_mtime_ns == made
@@ -98,6 +99,13 @@ def test_it_goes_on_until_it_is_stopped_and_a_restart_brings_no_round_of_its_own
 def started(small: Installation) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "knowngood", "tend", "--every", "24h", "--steps", "snapshot"]
     return subprocess.Popen(command, env={**small.environment, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def hears_of_its_end(process: subprocess.Popen[bytes]) -> bool:
+    """Whether SIGTERM does not simply end it any more."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def until(is_so: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
