@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from knowngood.ask.explain.matcher import essence
+from knowngood.ask.explain.matcher import FRAME, OWN_LINES
 from knowngood.ask.explain.store import failures_in
 from knowngood.cli.context import opened_with_catalogue
 from knowngood.settings import read_settings
@@ -28,6 +28,13 @@ def shipped_snapshot(engine: Engine) -> bytes:
     newest = max(cell.measured_at for cell in knowledge.known.cells.values() if cell.measured_at)
     dated = replace(knowledge, known=replace(knowledge.known, as_of=newest), lists={})
     return write_unsigned(dated, Recorded(durations, None, failures))
+
+
+def essence(failure: str) -> str:
+    """As much of a failure's text as a library is made of: frames, and the end. The library is the same."""
+    lines = failure.strip().splitlines()
+    frames = (frame[0] for frame in FRAME.finditer("\n".join(lines[:-OWN_LINES])))
+    return "\n".join([*dict.fromkeys(frames), *lines[-OWN_LINES:]])
 
 
 if __name__ == "__main__":

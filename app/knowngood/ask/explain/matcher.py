@@ -110,26 +110,19 @@ def _make_parts(issue: Issue, failures: Sequence[str]) -> Iterable[Part]:
     return [(text, 0.0) for text in texts]
 
 
-_OWN_LINES = 40
+OWN_LINES = 40
 
 
 def _own_lines(failures: Sequence[str]) -> Iterable[str]:
     """The end of each failure: its innermost frames and its message."""
     for text in failures:
-        yield from text.strip().splitlines()[-_OWN_LINES:]
-
-
-def essence(failure: str) -> str:
-    """As much of a failure's text as a library is made of: frames, and the end. The library is the same."""
-    lines = failure.strip().splitlines()
-    frames = (frame[0] for frame in _FRAME.finditer("\n".join(lines[:-_OWN_LINES])))
-    return "\n".join([*dict.fromkeys(frames), *lines[-_OWN_LINES:]])
+        yield from text.strip().splitlines()[-OWN_LINES:]
 
 
 # -- places in code ----------------------------------------------------------------------------------------------------
 
 # A frame as Python, faulthandler, IPython and pytest write it, on Windows too, and in a checkout of torch's source.
-_FRAME = re.compile(
+FRAME = re.compile(
     r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/])|\"(?=torch[\\/]))(?P<file>[\w.\\/+-]{1,200}\.py)\"?"
     r"(?:, line \d{1,7},? in (?P<name>[\w<>.]{1,100})|:\d{1,7}, in (?P<qualified>[\w<>.]{1,100})|:\d{1,7}"
     r"|, line \d{1,7}| in (?P<last>[\w<>]{1,100}))"
@@ -139,7 +132,7 @@ _SHARED_BY = 0.1  # of the issues: a place that more of them pass through tells 
 
 def places_in(text: str) -> frozenset[Place]:
     """The places in installed packages that the tracebacks of a text run through."""
-    return frozenset(map(_place, _FRAME.finditer(text)))
+    return frozenset(map(_place, FRAME.finditer(text)))
 
 
 def _place(frame: re.Match[str]) -> Place:
