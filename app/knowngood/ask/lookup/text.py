@@ -158,10 +158,11 @@ def _first(answer: EnvironmentAnswer) -> str:
     if not (failing or answer.counts["passing"]):
         sentence = f"what fails here is not known: none of {unknown} issues was run on this hardware"
     if failing:
-        silent = sum(reason.silent for reason in failing)
         fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
         helped = f"{sum(map(has_workaround, failing))} with a workaround that works here"
-        sentence = f"{fail}, {silent} with wrong numbers and no error, {helped}; {unknown} are not known"
+        sentence = (
+            f"{fail}, {answer.counts['silent']} with wrong numbers and no error, {helped}; {unknown} are not known"
+        )
     return f"{refused}. Apart from that {sentence}." if refused else f"{sentence[0].upper()}{sentence[1:]}."
 
 
