@@ -44,12 +44,17 @@ _SIGNS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "bad": "[red]✕[/]"}
 def doctor(*, as_json: bool) -> Exit:
     settings = read_settings()
     checks = examine(root(settings), at_least=settings.min_isolation, at_most=settings.max_isolation)
+    bad = ", ".join(check.name for check in checks if check.state == "bad")
     if as_json:
         print_json([vars(check) for check in checks])
     else:
-        for check in checks:
-            out.print(f"{_SIGNS[check.state]} {check.name}: {check.sentence}", soft_wrap=True)
-    return Exit.FINDING if any(check.state == "bad" for check in checks) else Exit.OK
+        out.print(
+            f"This machine cannot measure: {bad}." if bad else "This machine can measure.",
+            *(f"{_SIGNS[check.state]} {check.name}: {check.sentence}" for check in checks),
+            sep="\n",
+            soft_wrap=True,
+        )
+    return Exit.FINDING if bad else Exit.OK
 
 
 LOCAL_HEAD = "local-head"
