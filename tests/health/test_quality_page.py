@@ -23,7 +23,7 @@ def test_what_was_asked_twice_is_counted_and_what_changed_is_named(client: TestC
     page = shown(client, "/quality", Quality)
     # The notebook asks twice: of BAD both variants of the mask, the wrong numbers (flaky), Dynamo; of GOOD the mask.
     assert (page.false_changes.part, page.false_changes.whole) == (1, 6)
-    assert "1 of 6 answers changed: 16.7 %, and" in client.get("/quality").text
+    assert "1 of 6 answers changed: 16.7 %, with" in client.get("/quality").text
     (pair,) = [SimpleNamespace(**dict(one)) for one in page.changed]
     assert (pair.issue, pair.first, pair.later) == (
         given.SILENT.id,
@@ -86,7 +86,7 @@ def test_machines_that_disagree_are_listed_apart(
 
 
 def test_with_nothing_measured_nobody_can_say(own: TestClient) -> None:
-    assert "Nothing was asked twice" in own.get("/quality").text
+    assert "Nothing was measured twice" in own.get("/quality").text
     assert own.get("/api/v1/quality").json()["false_changes"] == {
         "part": 0,
         "whole": 0,
