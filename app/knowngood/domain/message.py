@@ -643,7 +643,7 @@ SENTENCES: Mapping[str, str] = {
     "measure_gpu": "Of the wheels tested here these hold code for {gpu}: {holding}; these hold none: {lacking} (read "
     "in them from {first} to {last}). Nobody has measured this class here yet; measured are {measured}. On a machine "
     "that has it this measures:",
-    "no_torch_here": "No build here is torch {build}.",
+    "no_torch_here": 'No tested build is torch {build}. For its wheels, ask "Is there a wheel?" (`knowngood wheels`).',
     "in_these_words": "Its signature is in these words.",
     "signatures_too_slow": "These signatures took too long to look for: {issues}.",
     "torch_on_python": "torch {torch} on Python {python}",

@@ -453,7 +453,7 @@ class _Question:
         except UnknownBuild as error:
             near = error.nearest
         hits = [_build_hit(self._known.builds[id_], "") for id_ in near if id_ in self._known.builds]
-        return _answer(self._text, hits, note=Message("no_torch_here", build=text))
+        return _answer(self._text, hits, note=Message("no_torch_here", build=text.replace("~py3", " on Python 3.")))
 
     # words
 
