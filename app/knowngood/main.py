@@ -26,6 +26,7 @@ TABLE = {
     "Choose": {
         "upgrade": ("knowngood.move.upgrade.cli", "Rank newer builds for what you watch."),
         "compare": ("knowngood.move.compare.cli", "Compare two builds, issue by issue."),
+        "constraints": ("knowngood.share.constraints", "Print pip constraints of what was measured with a build."),
         "caps": ("knowngood.move.caps.cli", "Say which upper bounds on torch a project still needs."),
     },
     "CI": {

@@ -60,6 +60,7 @@ ASKED = {
     "env": 3,
     "status": 0,
     "status --json": 0,
+    "constraints 2.8.0": 0,
     "caps": 0,
     "caps --json --fail-on removable": 0,
 }

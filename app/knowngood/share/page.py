@@ -5,14 +5,21 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from knowngood.domain.builds.build_names import BuildNames
+from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.grouping import grouped
 from knowngood.domain.verdicts.changes import CellTurn, CureNews, CureTurn
 from knowngood.domain.vocabulary import WORKAROUNDS
+from knowngood.environments.wheels.locks import constraints_of
+from knowngood.environments.wheels.table import wheels_of
+from knowngood.matrix.lookups import find_build
 from knowngood.share.atom import MEDIA, atom_feed, title_of
 from knowngood.share.exports.extract import links_at
 from knowngood.share.service import ChangesQuery, News, feed_of, load_changes
+from knowngood.store.engine import Session
+from knowngood.web.errors import NotFound
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import CHANGES_FEED
+from knowngood.web.urls import CHANGES_FEED, constraints_address, part
 
 router = APIRouter(include_in_schema=False)
 
@@ -46,6 +53,20 @@ def _page(context: RequestContext, query: ChangesQuery, news: News) -> Response:
         other_address=f"/changes{other}",
         feed=feed_of(news.question, news.query),
     )
+
+
+@router.get("/constraints/{name}.txt")
+def constraints(context: Context, name: str) -> Response:
+    """Constraints for pip, of what was measured together with a build: text, always in English."""
+
+    def load(session: Session) -> str:
+        build, builds = find_build(session, name)
+        try:
+            return constraints_of(build, BuildNames(builds), wheels_of(context.known(session)))
+        except UnknownBuild as error:
+            raise NotFound(error.problem, [(near, constraints_address(near)) for near in error.nearest]) from None
+
+    return context.answer(load, lambda text: context.text(text, "text/plain; charset=utf-8", f"{part(name)}.txt"))
 
 
 @router.get(CHANGES_FEED)

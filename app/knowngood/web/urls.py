@@ -31,6 +31,10 @@ def asking(address: str, /, **parameters: str) -> str:
     return f"{address}?{urlencode(query)}" if query else address
 
 
+def constraints_address(build: str) -> str:
+    return f"/constraints/{part(build)}.txt"
+
+
 def issue_address(issue: str, build: str = "", hardware: str = "") -> str:
     return asking(f"/issues/{part(issue)}", build=build, hardware=hardware)
 

@@ -27,6 +27,8 @@ from knowngood.domain.errors import BadRequest
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import shown_builds
 from knowngood.domain.vocabulary import many
+from knowngood.environments.wheels.locks import constraints_of, shipped_locks
+from knowngood.environments.wheels.table import wheels_of
 from knowngood.server import create_app
 from knowngood.store.catalogue import save_known
 from knowngood.store.engine import connect, unit_of_work
@@ -100,12 +102,18 @@ def _write_shared(known: Known, now: datetime, links: SiteLinks, folder: Path) -
         **{f"repros/{issue.id}.py": issue.script.encode() for issue in known.issues.values() if issue.script},
         SITE_DATA.lstrip("/"): site_data(known, now, address_of),
         SITE_SEARCH.lstrip("/"): search_script(known),
+        **{f"constraints/{id_}.txt": text.encode() for id_, text in _constraints(known).items()},
         "data/facts.json": TypeAdapter(Facts).dump_json(facts_of(known)),
         "data/knowngood.schema.json": site_schema(),
         "data/FORMAT.md": FORMAT.read_bytes(),
     }
     for file, content in contents.items():
         _write(folder / file, content)
+
+
+def _constraints(known: Known) -> Mapping[str, str]:
+    builds = (build for build in shown_builds(known) if build.id in shipped_locks())
+    return {build.id: constraints_of(build, known.build_names, wheels_of(known)) for build in builds}
 
 
 @contextmanager
