@@ -14,7 +14,7 @@ from knowngood.environments.wheels.table import wheels_of
     "Print constraints for pip: the packages that a build was measured among, and those made for its torch alone.\n\n"
     "Each line says which. Ends in 2, with the nearest, for a build that was not resolved and measured here.",
     argument("build", "The build: its id, or a version of torch."),
-    example="constraints torch-2.13.0+cu130 > constraints.txt",
+    example="constraints torch-2.13.0+cu130",
 )
 def constraints(*, build: str) -> None:
     known = knowledge_here().known

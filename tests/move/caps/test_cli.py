@@ -81,7 +81,7 @@ def test_json_and_markdown_say_the_same(committed: Path, command: Call) -> None:
         (5, "not_measured", ""),
         (6, "idle", ""),
     ]
-    assert "| `pyproject.toml:4` | `torch<2.9` |" in caps(command, "--format", "markdown").out
+    assert "| pyproject.toml:4 | torch&lt;2.9 |" in caps(command, "--format", "markdown").out
     assert [cap["line"] for cap in json.loads(caps(command, "--removable", "--json").out)] == [4]
 
 
@@ -118,3 +118,13 @@ def test_a_lock_that_says_nothing_of_torch_is_refused(
 def test_a_project_without_a_bound_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Call) -> None:
     monkeypatch.chdir(tmp_path)
     assert command("caps").out == "No bound on torch, Triton, or what is built on them.\n"
+
+
+def test_what_a_file_says_is_obeyed_by_no_terminal_and_no_page(project: Path, command: Call) -> None:
+    hostile = "\x1b[31m breaks ![x](https://a.example/x.png) | `id` <b>"
+    (project / "requirements.txt").write_text(f"torch<2.4  # {hostile}\n")
+    assert "\x1b" not in caps(command).out
+    told = caps(command, "--format", "markdown").out
+    assert "\x1b" not in told
+    assert "![x](" not in told.partition("What would settle")[0]
+    assert "<b>" not in told.partition("What would settle")[0]

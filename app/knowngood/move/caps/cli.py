@@ -41,8 +41,9 @@ from knowngood.domain.threads import ThreadIndex
 from knowngood.environments.service import stated_in
 from knowngood.environments.wheels.refusals import ends_before, torch_bounds
 from knowngood.environments.wheels.table import WheelTable, wheels_of
-from knowngood.gate.renderers.common import wrapped
+from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.json import dumped
+from knowngood.gate.renderers.markdown import escaped
 from knowngood.gate.renderers.text import fitting
 from knowngood.git_files import ask_git
 from knowngood.move.caps.bounds import FILES, Declared, find_declared
@@ -130,6 +131,7 @@ def declared_in(folder: Path, packages: set[str]) -> tuple[list[Declared], Path 
         listed = ask_git(_GIT, "-C", str(folder), "ls-files", "-z", "--full-name").decode(errors="replace").split("\0")
     else:
         listed = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        listed = [path for path in listed if "site-packages/" not in path]
     paths = islice((path for path in sorted(listed) if FILES.fullmatch(path)), _MOST_FILES)
     return [one for path in paths for one in _read(root or folder, path, packages)], root
 
@@ -237,26 +239,21 @@ def _text(found: Sequence[Cap]) -> str:
     last = ["", "For a pull request: --format markdown       Only what can go: --removable"] if found else []
     lines, shown = fitting(blocks, SCREEN - len(last) - 2)
     more = [f"{len(blocks) - shown} more: --json"] if shown < len(blocks) else []
-    return "\n".join([_summary(found), *lines, *last[:1], *more, *last[1:]]) + "\n"
+    return "\n".join([*wrapped(_summary(found)), *lines, *last[:1], *more, *last[1:]]) + "\n"
 
 
 def _block(cap: Cap) -> Iterator[str]:
     what = f"{cap.package} asks {cap.bound}" if cap.status is CapStatus.DEPENDENCY else f"{cap.package}{cap.bound}"
-    yield from wrapped(f"{_place(cap):<24} {what:<22} {_origin(cap)}".rstrip(), later="    ")
-    yield from wrapped(_verdict(cap), "  ", "  ")
-    yield from (f"  what would settle it: {line}" for line in cap.commands[:1])
+    yield from wrapped(one_line(_place(cap)).ljust(24) + f" {what:<22} {one_line(_origin(cap))}".rstrip(), later="    ")
+    yield from wrapped(one_line(_verdict(cap)), "  ", "  ")
+    yield from (f"  what would settle it: {one_line(line)}" for line in cap.commands[:1])
 
 
 def _markdown(found: Sequence[Cap]) -> str:
-    rows = [
-        f"| `{_place(cap)}` | `{cap.package}{cap.bound}` | {_cell(_origin(cap))} | {_cell(_verdict(cap))} |"
-        for cap in found
-    ]
+    texts = [(_place(cap), f"{cap.package}{cap.bound}", _origin(cap), _verdict(cap)) for cap in found]
+    rows = [f"| {' | '.join(map(escaped, row))} |" for row in texts]
     head = ["", "| where | bound | since, why | measured |", "| --- | --- | --- | --- |"] if rows else []
-    settle = [f"- `{_place(cap)}`: `{cap.commands[0]}`" for cap in found if cap.commands]
+    commands = [(_place(cap), one_line(cap.commands[0]).replace("`", "'")) for cap in found if cap.commands]
+    settle = [f"- {escaped(place)}: `{line}`" for place, line in commands]
     how = ["", "What would settle it:", "", *settle] if settle else []
     return "\n".join([_summary(found), *head, *rows, *how]) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
