@@ -16,6 +16,7 @@ import pytest
 from uv import find_uv_bin
 
 from knowngood.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.domain.builds.build import parse_build_id
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.measuring.job import ArmSpec
 from knowngood.domain.message import english
@@ -65,6 +66,21 @@ def test_a_bug_that_was_fixed_between_two_releases_is_seen_on_one_and_gone_on_th
     before, after = measured[FIXED, OLD], measured[FIXED, NEW]
     assert (before["verdict"], after["verdict"]) == ("affected", "not_affected")
     assert "'NoneType' object has no attribute 'is_python_constant'" in before["signature_line"]
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_script_that_is_tried_fails_where_its_row_does(data: Path, tmp_path: Path) -> None:
+    bug = tmp_path / "bug.py"
+    bug.write_text(told("issue", FIXED, "--script", data=data), encoding="utf-8")
+    fails, runs = (parse_build_id(build).release for build in (OLD, NEW))
+    answer = f"Fails on torch {fails}, runs on {runs}; runs again on {runs} ({fails} fails)"
+    assert told("try", str(bug), "--builds", f"{OLD},{NEW}", data=data).startswith(answer)
+
+
+def told(*command: str, data: Path) -> str:
+    environ = {**os.environ, "KNOWNGOOD_DATA_DIR": str(data)}
+    asked = [sys.executable, "-m", "knowngood", *command]
+    return subprocess.run(asked, env=environ, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def test_workarounds_are_told_apart_from_tempting_ideas(measured: Any) -> None:
