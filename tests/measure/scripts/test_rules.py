@@ -168,6 +168,13 @@ def test_runs_are_repeated_where_results_differ(said: tuple[str, ...], missing: 
         ((".", "X"), "Fails on torch 2.2.0, runs on 2.1.0; first fails on 2.2.0 (2.1.0 runs), of those tried"),
         (("X", "."), "Fails on torch 2.1.0, runs on 2.2.0; runs again on 2.2.0 (2.1.0 fails), of those tried"),
         ((".", "."), "Runs on torch 2.1.0 and 2.2.0"),
+        (
+            (".", "X", "."),
+            (
+                "Fails on torch 2.2.0, runs on 2.1.0 and 2.3.0; "
+                "first fails on 2.2.0 (2.1.0 runs); runs again on 2.3.0 (2.2.0 fails), of those tried"
+            ),
+        ),
         (("X", "X"), "Fails on torch 2.1.0 and 2.2.0"),
         (
             ("#", "."),

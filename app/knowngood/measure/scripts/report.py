@@ -46,8 +46,8 @@ class Report:
         by_build = {row[0].build.id: row for row in self.rows}
         found = answer_of(search_in(self.tried)).changes
         pairs = [(by_build[change.before.build.id], by_build[change.after.build.id]) for change in found]
-        between = [", of those tried" if not self.is_line or change.between else "" for change in found]
-        return [(*pair, _change_in_words(*pair) + end) for pair, end in zip(pairs, between, strict=True)]
+        ends = ["", ", of those tried" if not self.is_line or any(change.between for change in found) else ""]
+        return [(*pair, _change_in_words(*pair) + ends[pair is pairs[-1]]) for pair in pairs]
 
     @property
     def sentence(self) -> str:
