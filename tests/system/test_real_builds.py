@@ -73,7 +73,7 @@ def test_a_script_that_is_tried_fails_where_its_row_does(data: Path, tmp_path: P
     bug = tmp_path / "bug.py"
     bug.write_text(told("issue", FIXED, "--script", data=data), encoding="utf-8")
     fails, runs = (parse_build_id(build).release for build in (OLD, NEW))
-    answer = f"Fails on torch {fails}, runs on {runs}; runs again on {runs} ({fails} fails)"
+    answer = f"Fails on torch {fails}, runs on {runs}; stops failing on {runs} ({fails} fails)"
     assert told("try", str(bug), "--builds", f"{OLD},{NEW}", data=data).startswith(answer)
 
 

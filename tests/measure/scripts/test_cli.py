@@ -41,7 +41,7 @@ def test_a_script_is_run_as_python_runs_it_and_the_answer_is_the_first_line(home
     assert told.returncode == 0, told.stderr
     assert told.stderr.index("time:  ") < told.stderr.index("on disk")
     first, broken, sound, *_, revisions, place = told.stdout.splitlines()
-    assert first.startswith("Fails on torch 0.0.1, runs on 0.0.2; runs again on 0.0.2 (0.0.1 fails)")
+    assert first.startswith("Fails on torch 0.0.1, runs on 0.0.2; stops failing on 0.0.2 (0.0.1 fails)")
     assert broken.split(maxsplit=5) == ["0.0.1", "fails", "3", "of", "3", broken.split(maxsplit=5)[5]]
     assert broken.endswith("exit 1     RuntimeError: the toy is broken at size 3")
     assert sound.endswith("exit 0     from bug.py __main__")
@@ -108,7 +108,7 @@ def test_a_script_reads_neither_secrets_nor_the_network(home: Installation, tmp_
 def test_bisect_finds_the_change_and_ends_in_0_and_in_3_without_one(home: Installation, bug: Path) -> None:
     told = home.command("try", str(bug), "--bisect", *BOTH)
     assert told.returncode == 0, told.stderr
-    assert "runs again on 0.0.2 (0.0.1 fails)\n" in told.stdout
+    assert "stops failing on 0.0.2 (0.0.1 fails)\n" in told.stdout
     assert "at most 2 of 2 builds are tried, each answer" in told.stderr
     bug.write_text("print(1)\n", encoding="utf-8")
     told = home.command("try", str(bug), "--bisect", *BOTH)

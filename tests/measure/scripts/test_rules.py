@@ -165,14 +165,14 @@ def test_runs_are_repeated_where_results_differ(said: tuple[str, ...], missing: 
 @pytest.mark.parametrize(
     ("said", "first"),
     [
-        ((".", "X"), "Fails on torch 2.2.0, runs on 2.1.0; first fails on 2.2.0 (2.1.0 runs), of those tried"),
-        (("X", "."), "Fails on torch 2.1.0, runs on 2.2.0; runs again on 2.2.0 (2.1.0 fails), of those tried"),
+        ((".", "X"), "Fails on torch 2.2.0, runs on 2.1.0; begins to fail on 2.2.0 (2.1.0 runs), of those tried"),
+        (("X", "."), "Fails on torch 2.1.0, runs on 2.2.0; stops failing on 2.2.0 (2.1.0 fails), of those tried"),
         ((".", "."), "Runs on torch 2.1.0 and 2.2.0"),
         (
             (".", "X", "."),
             (
                 "Fails on torch 2.2.0, runs on 2.1.0 and 2.3.0; "
-                "first fails on 2.2.0 (2.1.0 runs); runs again on 2.3.0 (2.2.0 fails), of those tried"
+                "begins to fail on 2.2.0 (2.1.0 runs); stops failing on 2.3.0 (2.2.0 fails), of those tried"
             ),
         ),
         (("X", "X"), "Fails on torch 2.1.0 and 2.2.0"),
@@ -194,7 +194,7 @@ def test_runs_are_repeated_where_results_differ(said: tuple[str, ...], missing: 
             ("o", ".", "X.X", "-"),
             (
                 "Comes and goes on torch 2.3.0 (fails in 2 of 3), fails otherwise on 2.1.0, runs on 2.2.0, "
-                "could not be run on 2.4.0; first fails on 2.3.0 (2.2.0 runs), of those tried"
+                "could not be run on 2.4.0; begins to fail on 2.3.0 (2.2.0 runs), of those tried"
             ),
         ),
         ((".",) * 6, "Runs on torch 2.1.0, 2.2.0, 2.3.0, 2.4.0 and 2 more"),
@@ -208,8 +208,8 @@ def test_the_first_line_is_the_answer(said: tuple[str, ...], first: str) -> None
 
 
 def test_on_a_whole_line_it_is_said_whether_anything_lies_between() -> None:
-    assert sentence(".", "X", is_line=True).endswith("first fails on 2.2.0 (2.1.0 runs)")
-    assert sentence(".", "", "X", is_line=True).endswith("first fails on 2.3.0 (2.1.0 runs), of those tried")
+    assert sentence(".", "X", is_line=True).endswith("begins to fail on 2.2.0 (2.1.0 runs)")
+    assert sentence(".", "", "X", is_line=True).endswith("begins to fail on 2.3.0 (2.1.0 runs), of those tried")
 
 
 def test_at_most_25_lines_are_printed() -> None:

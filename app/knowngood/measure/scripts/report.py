@@ -63,8 +63,8 @@ def _change_in_words(before: Row, after: Row) -> str:
     if runs[0] is runs[1]:
         return f"the {'output' if runs[0] else 'failure'} changes between {before[0].label} and {after[0].label}"
     if runs[0]:
-        return f"first fails on {after[0].label} ({before[0].label} runs)"
-    return f"runs again on {after[0].label} ({before[0].label} fails)"
+        return f"begins to fail on {after[0].label} ({before[0].label} runs)"
+    return f"stops failing on {after[0].label} ({before[0].label} fails)"
 
 
 def _names(rows: Sequence[Row]) -> str:
