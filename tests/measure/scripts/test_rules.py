@@ -14,7 +14,6 @@ from knowngood.measure.scripts.rules import (
     Tried,
     error_line,
     is_same_failure,
-    likeness,
     missing_runs,
     read_run,
     results_of,
@@ -89,10 +88,19 @@ def test_the_errors_own_line_is_found_above_the_hints_below_it(log: str, line: s
         ("RuntimeError: no", "TypeError: no", False),
         ("RuntimeError: no kernel", "RuntimeError: no device", False),
         ("torch._inductor.exc.InductorError: ", "RuntimeError: no", False),
+        (
+            "Wrong: expected autocast to be left as it was, depth 0 and off, got on after an error",
+            "Wrong: expected autocast to be left as it was, depth 0 and off, got off after an error",
+            True,
+        ),
+        (
+            "TypeError: expected autocast to be left as it was, depth 0 and off, got on after an error",
+            "ValueError: expected autocast to be left as it was, depth 0 and off, got on after an error",
+            False,
+        ),
     ],
 )
 def test_a_failure_is_the_same_but_for_numbers_paths_and_what_wraps_it(one: str, other: str, same: bool) -> None:
-    assert (likeness(one) == likeness(other)) is same
     assert is_same_failure(replace(FAILS, line=one), replace(FAILS, line=other)) is same
 
 

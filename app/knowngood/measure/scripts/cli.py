@@ -136,9 +136,8 @@ class Question:
         is_kept = bool(troubles) and not any(each.runs for each in tried)
         if is_kept and troubles[0].code is TroubleCode.INDEX_UNREACHABLE:
             raise IndexUnusable(troubles[0].sentence)
-        report = Report(self.runner.script, tuple(tried), is_line=self.bisect)
-        code = CODES[answer_of(search_in(tried)).kind] if self.bisect else Exit.OK
-        return report, Exit.UNUSABLE if is_kept else code
+        done = CODES[answer_of(search_in(tried)).kind] if self.bisect else Exit.OK
+        return Report(self.runner.script, tuple(tried), is_line=self.bisect), Exit.UNUSABLE if is_kept else done
 
 
 def _builds(every: Sequence[Build], named: Sequence[str], python: str, *, bisect: bool) -> tuple[Build, ...]:

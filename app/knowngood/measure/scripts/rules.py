@@ -7,6 +7,7 @@ always with what the newest release says: the failures of old ones are often of 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import combinations, pairwise, takewhile
 
@@ -21,7 +22,7 @@ from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.environments.log_cleaning import read_paste
 from knowngood.measure.bisection.search import Point, Search
 
-LINE_CHARACTERS, OUTPUT_CHARACTERS = 400, 20_000
+LINE_CHARACTERS, OUTPUT_CHARACTERS, _ALIKE = 400, 20_000, 0.9
 
 _NOISE = re.compile(r"\S+:\d+: \w*Warning: |[IWE]\d{4} \d\d:\d\d:\d\d|\[W\d+[- ]")
 _WRAPPER = re.compile(
@@ -142,10 +143,13 @@ def likeness(line: str, masks: Iterable[tuple[re.Pattern[str], str]] = _VARYING)
 
 
 def is_same_failure(run: Run, other: Run) -> bool:
-    """Processes that were killed are alike by what killed them, others by the error's cleaned line."""
-    if (run.ending, run.signal) != (other.ending, other.signal):
-        return False
-    return run.ending is not Ending.EXITED or likeness(run.line) == likeness(other.line)
+    """Processes that were killed are alike by what killed them, others by the error's cleaned line: the same exception,
+    and all but one word in ten. A long message tells of the state too, such as whether something was left on or off.
+    """
+    if Ending.EXITED not in {run.ending, other.ending}:
+        return (run.ending, run.signal) == (other.ending, other.signal)
+    (kind, *words), (other_kind, *others) = (likeness(each.line).split() or [""] for each in (run, other))
+    return (run.ending, kind) == (other.ending, other_kind) and SequenceMatcher(None, words, others).ratio() >= _ALIKE
 
 
 def is_same_output(run: Run, other: Run) -> bool:
