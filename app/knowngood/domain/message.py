@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import NoReturn
 
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.identity_key import IdentityKey
-from knowngood.domain.plain_names import plain_name
 from knowngood.domain.vocabulary import ANSWERS, VERDICTS, WORKAROUNDS
 
 

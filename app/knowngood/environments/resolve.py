@@ -22,6 +22,7 @@ from knowngood.domain.builds.build_names import (
     variant_distance,
     without_python,
 )
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.builds.platforms import (
     BACKENDS,
     LINUX,
@@ -34,7 +35,6 @@ from knowngood.domain.builds.platforms import (
 from knowngood.domain.errors import OtherPython
 from knowngood.domain.grouping import grouped
 from knowngood.domain.message import NOTHING, Message, Quoted, Value, aside, clauses, english, joined, quoted
-from knowngood.domain.plain_names import plain_name
 from knowngood.environments.wheels.refusals import no_wheel, refused_pairs
 from knowngood.environments.wheels.table import WheelTable
 

@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from knowngood.domain.builds.architectures import driver_runs
 from knowngood.domain.builds.packages import built_for_another
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.builds.platforms import TAKEN
 from knowngood.domain.hardware_names import several_gpus
 from knowngood.domain.issue import Issue, Severity, Workaround
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import english
-from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.claims import doubts_about_fix
 from knowngood.domain.verdicts.history import listed
 from knowngood.domain.verdicts.inference import PYTHON_RULE

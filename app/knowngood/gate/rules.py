@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.issue import CPU_PATH
 from knowngood.domain.issue_selectors import is_at_least
 from knowngood.domain.message import english
-from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (

@@ -259,7 +259,7 @@ class IssuePair:
 
     @cached_property
     def group(self) -> Group:
-        """What a reader does with the issue."""
+        """The group of a comparison by which a reader acts."""
         return _GROUPS.get(self.transition) or _APPEARED.get(standing_of(self.after), Group.NOT_KNOWN_NOW)
 
     @cached_property

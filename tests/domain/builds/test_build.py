@@ -73,7 +73,7 @@ def test_what_was_asked_for_and_imported_differs_in_nothing() -> None:
 @pytest.mark.parametrize(
     ("imported", "pins", "word"),
     [
-        ({"torch": "2.6.0+cpu"}, {}, "torch 2.6.0+cpu was imported where 2.6.0+cu124"),
+        ({"torch": "2.6.0+cpu"}, {}, "torch 2.6.0 (CPU) was imported where 2.6.0 (CUDA 12.4)"),
         ({"torch": "2.6.1+cu124"}, {}, "torch 2.6.1"),
         ({"cuda": ""}, {}, "cuda missing"),
         ({"cuda": "12.6"}, {}, "cuda 12.6"),

@@ -121,7 +121,13 @@ def test_another_hardware_class_is_asked_for_by_name(call: Call) -> None:
 
 def test_help_says_how_it_ends(call: Call) -> None:
     told = " ".join(call("--help").out.split())
-    for code in ("0 compared", "1 a transition of --fail-on", "2 the question", "3 no issue answers", "4 the store"):
+    for code in (
+        "0 compared",
+        "1 a transition of --fail-on",
+        "2 the question",
+        "3 no issue has an answer",
+        "4 the store",
+    ):
         assert code in told
 
 

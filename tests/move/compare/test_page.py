@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from html import unescape
 from typing import Any
 
 import pytest
@@ -88,7 +89,7 @@ def test_each_line_leads_to_both_cells_and_to_the_issue(client: TestClient) -> N
         f"/cells/{MASK.id}/torch-2.8.0%2Bcu128?hardware={HARDWARE}",
     ]
     for leads_to in links:
-        assert client.get(leads_to).status_code == 200
+        assert client.get(unescape(leads_to)).status_code == 200
 
 
 def test_workarounds_are_followed_too(client: TestClient) -> None:

@@ -43,7 +43,7 @@ def age(days: int, reported: int) -> ReleaseAge:
         (1, age(10, 0), [standing(0)], ReleaseAdvice.STAY, "in 1 severe issue,"),
         (0, age(55, 90), [standing(100)], ReleaseAdvice.WAIT, "at 55 days"),
         (0, age(300, 19), [standing(100)], ReleaseAdvice.WAIT, "19 issues were reported since 2.15.0, and it takes 20"),
-        (0, None, [standing(100)], ReleaseAdvice.WAIT, "nobody recorded"),
+        (0, None, [standing(100)], ReleaseAdvice.WAIT, "its release date is not recorded"),
         (0, age(300, 90), [standing(49)], ReleaseAdvice.CANNOT_SAY, "CPU: 49 of 100"),
         (0, age(300, 90), [standing(90), standing(2, GPU_CLASS)], ReleaseAdvice.INSTALL, "H100: 2 of 100"),
     ],

@@ -48,7 +48,7 @@ def must(**said: object) -> Constraints:
         pytest.param(CUDA_13, must(driver="550"), "needs driver 580 or newer, and 550 is there", id="driver too old"),
         pytest.param(NEXT, must(driver="550"), None, id="a newer toolkit of the same major runs on it"),
         pytest.param(CPU_ONLY, must(driver="390", hardware=(HARDWARE,)), None, id="no driver for the CPU"),
-        pytest.param(make_build("3.0.0+cu150"), must(driver="600"), "not on file here", id="a CUDA nobody knows yet"),
+        pytest.param(make_build("3.0.0+cu150"), must(driver="600"), "not known here", id="a CUDA nobody knows yet"),
         pytest.param(NEXT, must(pins=(read_pin("triton==3.3.0"),)), "has Triton 3.4.0, and triton==3.3.0", id="pin"),
         pytest.param(NEXT, must(pins=(read_pin("torch<2.8"),)), "has torch 2.8.0+cu128, and torch<2.8", id="torch"),
         pytest.param(NEXT, must(pins=(read_pin("python>=3.12"),)), "has Python 3.11, and", id="python as a pin"),

@@ -14,9 +14,9 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import Ground, ground_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import ANY_SIGNER, PUBLIC_KEY, SNAPSHOT_FILE, argument, flag, text
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.message import english
-from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.environments.log_cleaning import LONGEST
 from knowngood.gate.renderers.common import snippet_parts, wrapped

@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache, total_ordering
 
 from packaging.version import InvalidVersion, Version
 
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.message import Message
-from knowngood.domain.plain_names import plain_name
 
 DEFAULT_PYTHON = "3.11"
 

@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from urllib.parse import quote
 
-from knowngood.domain.plain_names import plain_name
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import STATUSES, WORKAROUNDS, StatusLabel
 from knowngood.gate import rules

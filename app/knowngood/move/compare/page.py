@@ -10,8 +10,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.issue_selectors import SEVERITY_RANK
-from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import measured_line

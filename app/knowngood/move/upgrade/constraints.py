@@ -13,10 +13,10 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.domain.builds.architectures import WheelCode, driver_objection, serves
 from knowngood.domain.builds.build import Build, Companion
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import parse_capability
 from knowngood.domain.message import Message
-from knowngood.domain.plain_names import plain_name
 from knowngood.environments.wheels.refusals import release_to_move_to
 from knowngood.environments.wheels.table import WheelTable
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.builds.platforms import LINUX
 from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.message import Message
-from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.gate.request import BadField

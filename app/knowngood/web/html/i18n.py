@@ -15,8 +15,8 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.message import Message, Writer, english, sentence
-from knowngood.domain.plain_names import plain_name
 from knowngood.domain.verdicts.workaround_cost import MedianCost
 
 DOMAIN = "knowngood"

@@ -18,7 +18,7 @@ from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
-from knowngood.domain.plain_names import plain_name
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import is_stale

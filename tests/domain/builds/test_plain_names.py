@@ -1,7 +1,7 @@
 import pytest
 
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.message import Message, Quoted, english
-from knowngood.domain.plain_names import plain_name
 
 
 @pytest.mark.parametrize(
