@@ -259,7 +259,7 @@ class IssuePair:
 
     @cached_property
     def group(self) -> Group:
-        """The group of a comparison by which a reader acts."""
+        """The group by what a reader does with the issue."""
         return _GROUPS.get(self.transition) or _APPEARED.get(standing_of(self.after), Group.NOT_KNOWN_NOW)
 
     @cached_property
