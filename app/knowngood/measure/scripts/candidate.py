@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from datetime import date
-from itertools import groupby
 from pathlib import Path
 
 from knowngood.catalogue import scaffold
@@ -29,7 +28,7 @@ def keep_as_row(settings: Settings, report: Report, id_: str, today: date) -> st
         raise BadRequest(f"--keep {id_}: no release fails and no output differs, so that there is nothing to keep")
     kind = _KINDS.get(failing[-1].ending, SignatureKind.MESSAGE) if failing else SignatureKind.WRONG_RESULT
     folder = next(iter(settings.catalogue_folders), Path("repros"))
-    title = failing[-1].line if failing else f"{report.script.name} prints other output"
+    title = likeness(failing[-1].line, masks=()) if failing else f"{report.script.name} prints other output"
     place = scaffold.new_issue(folder, id_, title[:TITLE_CHARACTERS], kind)
     text = (place / "issue.toml").read_text(encoding="utf-8")
     if failing:
@@ -55,13 +54,12 @@ def pattern_of(line: str) -> str:
 
 
 def _claims(report: Report, today: date) -> Iterator[str]:
-    """One for each stretch of releases that fail, in the form of upstream's: about which, and who says so."""
+    """One for each release that fails, in the form of upstream's: about which, and who says so."""
     sides = sides_of(result for _, result in report.rows)
-    for is_there, group in groupby(report.rows, key=lambda row: sides.get(row[1])):
-        releases = [each.build.build_id.release for each, _ in group]
-        if is_there:
-            about = f">={releases[0]},<={releases[-1]}" if len(releases) > 1 else f"=={releases[0]}"
-            source = f"knowngood try {report.script.name}, on {environment_of(report)}"
+    source = f"knowngood try {report.script.name}, on {environment_of(report)}"
+    for each, result in report.rows:
+        if sides.get(result):
+            about = f"=={each.build.build_id.release}"
             fields = {"text": report.sentence, "source": source, "says": "affected", "about": about}
             lines = (f"{name} = {scaffold.quoted(value)}\n" for name, value in fields.items())
             yield f"[[claim]]\n{''.join(lines)}dated = {today.isoformat()}\n\n"
