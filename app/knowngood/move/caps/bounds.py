@@ -27,7 +27,9 @@ _SECTION = re.compile(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?$")
 _POETRY = re.compile(r"([\^~])(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _CONDA = re.compile(r"=?(\d+(?:\.\d+)*)(?:\.\*)?")
 _FROM_CONDA = {"pytorch": "torch"}
-_ELSEWHERE = re.compile(r"\b(?:markers?|platform|python)\s*=\s*[\"'][^,}]*|/whl/(?:nightly/)?(?:cpu|rocm|xpu)[\w.]*")
+_ELSEWHERE = re.compile(
+    r"\b(?:markers?|platform|python)\s{0,9}=\s{0,9}[\"'][^,}]{0,200}|/whl/(?:nightly/)?(?:cpu|rocm|xpu)[\w.]*"
+)
 """What says in another way that a requirement is for some environments alone: Poetry's keys, an index of a backend."""
 
 
@@ -94,9 +96,11 @@ def _above(lines: list[str], number: int) -> str:
     return " ".join(line.strip().lstrip("#").strip() for line in lines[at : number - 1])
 
 
-_KEY = re.compile(r"[\"']?\s*=\s*(?:\{[^}\n]*?\bversion\s*=\s*)?[\"'](?P<value>[^\"']+)[\"']")
-_LOCKED = re.compile(r"[\"'][^}\n]*?\bspecifier\s*=\s*[\"'](?P<value>[^\"']+)[\"']")
-_PLAIN = re.compile(r"(?:\s*\[[^\]\n]{0,80}\])?\s*(?P<value>\(?\s*(?:[<>=!~]|\d).*)")
+_KEY = re.compile(
+    r"[\"']?\s{0,80}=\s{0,9}(?:\{[^}\n]{0,300}?\bversion\s{0,9}=\s{0,9})?[\"'](?P<value>[^\"']{1,300})[\"']"
+)
+_LOCKED = re.compile(r"[\"'][^}\n]{0,300}?\bspecifier\s{0,9}=\s{0,9}[\"'](?P<value>[^\"']{1,300})[\"']")
+_PLAIN = re.compile(r"(?:\s{0,9}\[[^\]\n]{0,80}\])?\s{0,9}(?P<value>\(?\s{0,9}(?:[<>=!~]|\d).*)")
 
 
 def _read(line: str, start: re.Match[str], *, is_conda: bool, is_table: bool) -> Iterator[Declared]:

@@ -53,7 +53,7 @@ from knowngood.move.upgrade.request import UpgradeRequest, read_upgrade
 
 Names = tuple[str, ...]
 
-_MOST_FILES, _MOST_BYTES = 2000, 1 << 20
+_MOST_FILES, _MOST_BYTES, _LONGEST = 2000, 1 << 20, 5000  # characters of a commit's message
 _GIT = "caps"
 
 
@@ -154,8 +154,8 @@ def _origins(root: Path | None, declared: Sequence[Declared]) -> Mapping[tuple[s
     def origin(commit: str, is_last: bool) -> Origin:  # noqa: FBT001 - as git says it
         told = ask_git(*git, "log", "-1", "--format=%as%n%s%n%b", commit, "--").decode(errors="replace")
         day, subject, *body = told.split("\n")
-        text = " ".join(line for line in body if "-by: " not in line).strip()
-        return Origin(commit[:8], f"before {day}" if is_last and is_shallow else day, subject, text)
+        text = " ".join(line for line in body if "-by: " not in line)[:_LONGEST].strip()
+        return Origin(commit[:8], f"before {day}" if is_last and is_shallow else day, subject[:_LONGEST], text)
 
     found = dict[tuple[str, int], Origin]()
     for file, line in dict.fromkeys((one.file, one.line) for one in declared if one.bounds):

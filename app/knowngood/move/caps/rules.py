@@ -83,6 +83,7 @@ _TROUBLE = re.compile(
 _SPEAKS = re.compile(r"(?i)\b(?:py)?torch|\btriton|\bpin|\bcap|\bbound|\bconstrain|\brestrict|\bversion|\bdep|\d\.\d")
 _PLAIN_TEXT = (
     "add allow an and at back be bot bound build bump cap case chore ci conservative conservatively "
+    "few higher package packages bounds caps pins bumps "
     "constraint constraints dependencies dependency dep deps dev feat first for from in initial is it "
     "just last latest limit lock loosen lower make max maximum min minimum new next now of on optional or "
     "pin pinned precaution project py pyproject python pytorch range raise relax release released remove "
@@ -93,7 +94,7 @@ _PLAIN_TEXT = (
 _PLAIN = frozenset(_PLAIN_TEXT.split())
 """Words of which no reason is made."""
 
-_SQUASHED = re.compile(r"\s*\(#\d+\)\s*$")
+_SQUASHED = re.compile(r"\(#\d{1,9}\)$")
 _FEWEST_FIGURES = 5  # of a number alone that may be a thread of PyTorch's
 _NEAR = re.compile(r"[^\s,;()\[\]<>\"'`]+")
 
