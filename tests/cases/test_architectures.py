@@ -27,8 +27,8 @@ from tests.web.asking import client_of
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 TIMES = Recorded()
 NEWER = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120"
-NONE_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.7.1+cu128"
-NONE_70 = "this wheel holds no code for sm_70; the newest tested build that does is 2.10.0+cu128"
+NONE_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.7.1 (CUDA 12.8)"
+NONE_70 = "this wheel holds no code for sm_70; the newest tested build that does is 2.10.0 (CUDA 12.8)"
 OPEN_120 = "not known whether this wheel has code for sm_120"
 TABLE = [
     ("2.6.0+cu124", ("RTX 5090",), (NONE_120,)),
@@ -84,7 +84,7 @@ def test_a_pasted_environment_is_told_the_same_at_every_door(
 
 TOO_OLD = (
     "this wheel is built for CUDA 13.0, which needs driver 580 or newer, and {driver} is there; "
-    "the newest tested build that this driver runs is 2.10.0+cu128"
+    "the newest tested build that this driver runs is 2.10.0 (CUDA 12.8)"
 )
 
 
@@ -154,7 +154,10 @@ def test_an_upgrade_leaves_out_what_holds_no_code_and_recommends_nothing_unmeasu
 @pytest.mark.parametrize(
     ("gpu", "said"),
     [
-        ("V100", "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0+cu128."),
+        (
+            "V100",
+            "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0 (CUDA 12.8).",
+        ),
         ("rtx 5090", "Nothing was measured on an RTX 5090; the newest tested wheel that holds code for it is 2.15.0"),
         (
             "sm_70",
@@ -172,8 +175,8 @@ def test_a_search_for_a_gpu_is_answered_from_the_lists_with_their_days(knowledge
     hit = search(text, knowledge.known, SearchIndex(knowledge.known.issues)).hits[0]
     told = english(hit.told)
     holding, lacking = told.partition("; these hold none: ")[::2]
-    assert "2.8.0+cu128" in holding
-    assert "2.7.1+cu126" in lacking
+    assert "2.8.0 (CUDA 12.8)" in holding
+    assert "2.7.1 (CUDA 12.6)" in lacking
     assert "(read in them from 2026-11-21 to 2026-11-27)" in lacking
 
 
@@ -199,7 +202,7 @@ def client(shipped: Engine) -> TestClient:
     return client_of(shipped)
 
 
-SHIPPED_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0+cu128"
+SHIPPED_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0 (CUDA 12.8)"
 
 
 @pytest.mark.parametrize(("torch", "holds"), [("2.6.0+cu124", False), ("2.7.1+cu126", False), ("2.8.0+cu128", True)])
@@ -225,9 +228,12 @@ def test_pages_show_what_was_read_and_what_was_not(client: TestClient) -> None:
     assert "nobody read which GPUs" in client.get("/releases/2.7.1%2Bcu128").text
     assert client.get("/api/v1/builds/torch-2.7.1%2Bcu128").json()["architectures"] is None
     upgrade = client.get("/upgrade?from=2.6.0&hardware=V100").text
-    assert "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0+cu128." in upgrade
+    assert (
+        "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0 (CUDA 12.8)."
+        in upgrade
+    )
     assert "holds no code for sm_70" in upgrade
-    assert "2.8.0+cu128, 2.9.0+cu128" in client.get("/search?q=RTX+5090+sm_120+torch+version").text
+    assert "2.8.0 (CUDA 12.8), 2.9.0 (CUDA 12.8)" in client.get("/search?q=RTX+5090+sm_120+torch+version").text
     answered = client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}).text
     assert f"T{SHIPPED_120[1:]}" in answered
     assert f"T{SHIPPED_120[1:]}" in client.get("/?mine=2.6.0&gpu=RTX+5090").text

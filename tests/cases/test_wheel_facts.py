@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from knowngood.ask.lookup.service import answer_environment
 from knowngood.ask.lookup.text import environment_text
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.message import english
 from knowngood.gate.decision import Decision
 from knowngood.gate.request import AttachedFile, GateRequest, rule
@@ -30,7 +31,7 @@ REFUSED = {
     ),
     "a torchvision of PyTorch's own index": (
         "torch==2.7.1+cu126\ntorchvision==0.21.0+cu126",
-        "torchvision 0.21.0+cu126 asks for torch==2.6.0, and torch is 2.7.1+cu126; torchvision 0.22.1 allows it",
+        "torchvision 0.21.0+cu126 asks for torch==2.6.0, and torch is 2.7.1 (CUDA 12.6); torchvision 0.22.1 allows it",
     ),
     "xformers, whose next torch is another": (
         "torch==2.7.1\nxformers==0.0.29.post2",
@@ -136,7 +137,7 @@ def test_a_fact_of_wheels_refuses_at_every_door(knowledge: Knowledge, client: Te
     else:
         upgrade = UpgradeRequest(start_name(start), has=has_of(start.packages))
         notes = [english(note) for note in read_upgrade(upgrade, knowledge, Recorded()).notes]
-        torch = f"torch is {knowledge.known.builds[start.build].torch}"
+        torch = f"torch is {plain_name(knowledge.known.builds[start.build].torch)}"
         assert [note.partition("; ")[0].partition(torch)[0] for note in notes if note.startswith("where you are")] == [
             f"where you are: {said.partition('torch is ')[0]}"
         ]

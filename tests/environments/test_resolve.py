@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.build_names import BuildNames
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.errors import OtherPython, UnknownBuild
 from knowngood.environments.resolve import (
     CONDA,
@@ -118,7 +119,7 @@ def test_a_bare_version_is_the_build_that_its_index_or_its_cuda_libraries_say(
 @pytest.mark.parametrize(
     ("environment", "word"),
     [
-        (stated("2.6.0"), "without its CUDA variant; taken as the default index's 2.6.0+cu124"),
+        (stated("2.6.0"), "without its CUDA variant; taken as the default index's 2.6.0 (CUDA 12.4)"),
         (stated("2.6.0", index="https://nexus.example/simple"), "https://nexus.example/simple may hold other wheels"),
         (stated("2.6.0+cu124", runtime("12.6.77")), "nvidia-cuda-runtime-cu12 12.6.77 is listed with"),
         (
@@ -176,7 +177,7 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
             "Triton comes from git+",
         ),
         (stated("2.6.0+cu124", PinnedPackage("triton", "three")), '"three" is no version of Triton'),
-        (stated("2.14.0+cu130"), "torch-2.14.0+cu130 is in the catalogue, and no evidence of it is stored here"),
+        (stated("2.14.0+cu130"), "torch 2.14.0 (CUDA 13.0) is in the catalogue, and no evidence of it is stored here"),
         (stated("2.6.0+git1"), "No such build is in the catalogue: torch 2.6.0+git1"),
         (
             stated("2.6.0+cu124", PinnedPackage("triton", "3.3.1")),
@@ -244,7 +245,9 @@ def test_a_python_that_is_stated_is_the_build_s_own_or_there_is_none(
 
 def test_a_python_that_the_catalogue_lacks_is_none_and_the_others_are_named() -> None:
     resolved = found(stated("2.6.0+cu124", python="3.9"))
-    assert resolved.note == ("torch-2.6.0+cu124 is in the catalogue for Python 3.11, 3.12 and 3.13, not for Python 3.9")
+    assert resolved.note == (
+        "torch 2.6.0 (CUDA 12.4) is in the catalogue for Python 3.11, 3.12 and 3.13, not for Python 3.9"
+    )
     assert resolved.nearest[0] == "torch-2.6.0+cu124"
 
 
@@ -266,7 +269,7 @@ def test_a_python_that_is_open_is_said_and_all_that_it_may_be_are_named(
     resolved = found(replace(stated(version, python=""), pythons=possible))
     assert (resolved.build, resolved.pythons, resolved.is_assumed) == (build, pythons, False)
     assert word in resolved.note
-    assert resolved.description == f"torch {version}, Python not stated"
+    assert resolved.description == f"torch {plain_name(version)}, Python not stated"
 
 
 @pytest.mark.parametrize(
@@ -296,8 +299,8 @@ def test_a_variant_that_the_catalogue_lacks_is_none_and_the_nearest_of_its_relea
     assert (resolved.build, resolved.variant, resolved.pythons) == (None, variant, pythons)
     assert ("accept_variant" in resolved.note) == bool(variant)
     if variant:
-        assert f"torch-{version} is not in the catalogue" in resolved.note
-        assert f"the nearest tested build of that release is {variant}" in resolved.note
+        assert f"{plain_name(f'torch-{version}')} is not in the catalogue" in resolved.note
+        assert f"the nearest tested build of that release is {plain_name(variant)}" in resolved.note
         assert "builds.toml" in resolved.note
         assert "accept_variant = true" in resolved.note
 
@@ -311,12 +314,28 @@ def test_a_variant_is_of_the_triton_that_is_stated() -> None:
 @pytest.mark.parametrize(
     ("pins", "build", "word"),
     [
-        ([PinnedPackage("pytorch-cuda", "12.4")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
-        ([PinnedPackage("cuda-version", "11.8")], "torch-2.5.1+cu118", "compiled apart from the wheel 2.5.1+cu118"),
-        ([PinnedPackage("pytorch-cuda", "12.4.1")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
-        ([PinnedPackage("pytorch-cuda", "12.4.*")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
-        ([PinnedPackage("pytorch-cuda", "12.1")], None, "torch-2.5.1+cu121 is not in the catalogue"),
-        ([PinnedPackage("cpuonly")], None, "torch-2.5.1+cpu is not in the catalogue"),
+        (
+            [PinnedPackage("pytorch-cuda", "12.4")],
+            "torch-2.5.1+cu124",
+            "apart from the wheel 2.5.1 (CUDA 12.4)",
+        ),
+        (
+            [PinnedPackage("cuda-version", "11.8")],
+            "torch-2.5.1+cu118",
+            "apart from the wheel 2.5.1 (CUDA 11.8)",
+        ),
+        (
+            [PinnedPackage("pytorch-cuda", "12.4.1")],
+            "torch-2.5.1+cu124",
+            "apart from the wheel 2.5.1 (CUDA 12.4)",
+        ),
+        (
+            [PinnedPackage("pytorch-cuda", "12.4.*")],
+            "torch-2.5.1+cu124",
+            "apart from the wheel 2.5.1 (CUDA 12.4)",
+        ),
+        ([PinnedPackage("pytorch-cuda", "12.1")], None, "torch 2.5.1 (CUDA 12.1) is not in the catalogue"),
+        ([PinnedPackage("cpuonly")], None, "torch 2.5.1 (CPU) is not in the catalogue"),
         ([], None, "leaves open what it is built for"),
         ([PinnedPackage("cpuonly"), PinnedPackage("pytorch-cuda", "12.4")], None, "leaves open what it is built for"),
         (
@@ -365,7 +384,7 @@ def test_what_is_asked_for_is_told_in_a_few_words() -> None:
     environment = stated("2.6.0", PinnedPackage("triton", "3.2.0"), python="3.12", index=PYPI)
     assert found(environment).description == "torch 2.6.0 from PyPI, Triton 3.2.0, Python 3.12"
     assert found(stated("2.6.0+cu126", index=f"{WHL}/cu126")).description == (
-        "torch 2.6.0+cu126 from download.pytorch.org, Python 3.11"
+        "torch 2.6.0 (CUDA 12.6) from download.pytorch.org, Python 3.11"
     )
     assert found(StatedEnvironment("uv.lock", ())).description == "no torch (uv.lock)"
 
@@ -400,7 +419,7 @@ def test_other_packages_come_by_name_without_a_version_where_it_is_open() -> Non
         ("torch-2.6.0+cu124~py313", "torch-2.6.0+cu124~py313", False, ""),
         ("torch-2.6.0+cu124~py39", None, False, "for Python 3.11, 3.12 and 3.13, not for Python 3.9"),
         ("torch-2.6.0+cu124~triton-3.3.1", None, False, "with Triton 3.3.1"),
-        ("torch-2.6.0+cpu", None, False, "torch-2.6.0+cpu is not in the catalogue"),
+        ("torch-2.6.0+cpu", None, False, "torch 2.6.0 (CPU) is not in the catalogue"),
         ("torch-2.14.0+cu130", None, False, "no evidence of it"),
         ("torch-2.60.0", None, False, "No such build"),
     ],
@@ -418,9 +437,9 @@ def test_a_release_that_is_only_there_in_other_variants_names_them() -> None:
     names = BuildNames(others)
     several, one = resolve_build("2.5.1", names, others, WHEELS), resolve_build("2.6.0", names, others, WHEELS)
     assert several.build is None
-    assert several.note.endswith("none of those here is the default index's: torch-2.5.1+cu118, torch-2.5.1+cu124")
+    assert several.note.endswith("the default index's: torch 2.5.1 (CUDA 11.8), torch 2.5.1 (CUDA 12.4)")
     assert (one.build, one.is_assumed) == ("torch-2.6.0+cu126", True)
-    assert '"2.6.0" names no CUDA variant; taken as the only one in the catalogue, 2.6.0+cu126' in one.note
+    assert '"2.6.0" names no CUDA variant; taken as the only one in the catalogue, 2.6.0 (CUDA 12.6)' in one.note
 
 
 def test_a_python_beside_a_name_narrows_it_or_contradicts_it() -> None:

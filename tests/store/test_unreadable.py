@@ -51,6 +51,7 @@ ROWS = {
 KNOWS_THE_GATE = (
     "/api/v1/gate",
     "/readyz",
+    "/e",
     "/errors",
     "/api/v1/errors",
     "/environment",

@@ -1,7 +1,7 @@
 """My build: said once or in an address, kept in cookies, and what pages then answer for first."""
 
 from collections.abc import Mapping
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -10,9 +10,8 @@ from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.store.engine import Engine
 from knowngood.web.html.i18n import Language, accepted
 from knowngood.web.my_build import MY_BUILD, MyBuild
-from tests.make import HARDWARE
 from tests.web.asking import client_of, page_at, values_of
-from tests.web.given import BAD, GOOD, GPU_CLASS, OLD
+from tests.web.given import BAD, GOOD, OLD
 
 
 @pytest.fixture
@@ -22,9 +21,10 @@ def reader(notebook: Engine) -> TestClient:
 
 
 def asked_for(client: TestClient, address: str) -> tuple[str, str]:
-    """The reader's own build (empty: none) and hardware class, as the front page takes them."""
-    own = values_of(client, address)["own"]
-    return own.build.id if own.build else "", own.hardware
+    """The reader's own build and hardware class (empty: none) in the link to their environment on the front page."""
+    environment = values_of(client, address)["environment"]
+    query = parse_qs(urlsplit(environment[0] if environment else "").query)
+    return query.get("build", [""])[0], query.get("hardware", [""])[0]
 
 
 def kept(client: TestClient) -> Mapping[str, str]:
@@ -122,23 +122,23 @@ def test_nobody_is_led_off_this_server(reader: TestClient) -> None:
 
 
 def test_the_front_door_is_about_it_and_every_header_says_it(reader: TestClient) -> None:
-    assert asked_for(reader, "/") == ("", HARDWARE)
+    assert asked_for(reader, "/") == ("", "")
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
-    assert asked_for(reader, "/") == (BAD.wheel.id, GPU_CLASS)
+    assert asked_for(reader, "/") == (BAD.wheel.id, "H100")
     for address in ("/", "/runs", "/matrix", "/signs", "/nothing"):
         assert "2.7.1 cu126 · H100</b>" in reader.get(address).text
 
 
 def test_an_address_outweighs_the_cookies_whole(reader: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
-    assert asked_for(reader, "/?mine=2.5.1") == (OLD.wheel.id, HARDWARE)
-    assert asked_for(reader, "/?mine=2.5.1&gpu=H200") == (OLD.wheel.id, GPU_CLASS)
+    assert asked_for(reader, "/?mine=2.5.1") == ("2.5.1", "")
+    assert asked_for(reader, "/?mine=2.5.1&gpu=H200") == ("2.5.1", "H200")
     assert kept(reader) == {"build": BAD.wheel.id, "hardware": "H100"}
 
 
 def test_the_link_to_share_means_the_same_to_everybody(reader: TestClient, client: TestClient) -> None:
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
-    assert asked_for(client, f"/?mine={quote(BAD.wheel.id)}&gpu={GPU_CLASS}") == asked_for(reader, "/")
+    assert asked_for(client, f"/?mine={quote(BAD.wheel.id)}&gpu=H100") == asked_for(reader, "/")
 
 
 @pytest.mark.parametrize("asked", ["mine=torch-9.9.9", "gpu=RTX+4090", "mine=%3Cb%3E&gpu=%00", "mine=" + "x" * 300])
@@ -146,7 +146,7 @@ def test_what_the_catalogue_lacks_is_ignored_with_a_hint(reader: TestClient, ask
     if "%00" in asked:
         assert reader.get(f"/?{asked}").status_code == 422
         return
-    assert asked_for(reader, f"/?{asked}") == ("", HARDWARE)
+    assert asked_for(reader, f"/?{asked}") == ("", "")
     assert "is not among what was measured here" in reader.get(f"/?{asked}").text
 
 
@@ -173,9 +173,9 @@ def test_an_issue_is_answered_for_it_and_what_its_address_says_comes_first(reade
 
 def test_the_build_chosen_on_an_issues_page_is_the_same_one(reader: TestClient) -> None:
     reader.get("/issues/fla-160/use?build=2.5.1")
-    assert asked_for(reader, "/") == (OLD.id, HARDWARE)
+    assert asked_for(reader, "/") == (OLD.id, "")
     reader.get("/issues/fla-160/use")
-    assert asked_for(reader, "/") == ("", HARDWARE)
+    assert asked_for(reader, "/") == ("", "")
 
 
 def test_forms_that_ask_for_a_build_begin_with_it(reader: TestClient) -> None:

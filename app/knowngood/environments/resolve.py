@@ -376,7 +376,7 @@ def _each_of(words: Sequence[str | Message]) -> Message:
 
 
 def _words_of(pin: PinnedPackage, stated: StatedEnvironment) -> Message:
-    version = quoted(pin.version) if pin.version else Message("no_version")
+    version = quoted(plain_name(pin.version)) if pin.version else Message("no_version")
     if pin.origin:
         place = Quoted(pin.origin)
         return Message("from", said=version, place=place) if pin.version else Message("from_place", place=place)

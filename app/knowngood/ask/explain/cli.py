@@ -112,7 +112,7 @@ def _lines(body: Explanation) -> Iterator[str]:
         yield f"The signature of {issue} took too long to look for in so large a text; give the traceback alone."
     if body.left_out:
         yield f"{body.left_out:,} characters of the middle were left out."
-    if read := ", ".join(f"{version.name} {version.value}" for version in body.versions):
+    if read := ", ".join(f"{version.name} {plain_name(version.value)}" for version in body.versions):
         yield from wrapped(f"Read in it: {read}.", later="  ")
     if body.note:
         yield from wrapped(f"{'Assumed' if body.build else 'Your build'}: {english(body.note)}.", later="  ")
