@@ -38,7 +38,7 @@ def test_choose_an_upgrade_and_copy_the_note(browser: Browser, site: str, width:
         page.get_by_label("NVIDIA driver").fill("550")
         page.get_by_role("button", name="Choose").click()
         expect(page).to_have_url(re.compile(r"/upgrade\?from=2\.7\.1&.*watch=vision-team"))
-        expect(page.get_by_role("heading", level=1)).to_have_text(f"Go to {GOOD.wheel.id}.")
+        expect(page.get_by_role("heading", level=1)).to_have_text(f"Go to {GOOD.wheel.in_words}.")
         expect(page.locator(".lead")).to_contain_text("1 gained, none lost.")
         expect(page.locator(".kicker")).to_contain_text("driver 550")
         page.get_by_text(re.compile("newer builds? left out, and why")).click()
@@ -46,7 +46,7 @@ def test_choose_an_upgrade_and_copy_the_note(browser: Browser, site: str, width:
         page.get_by_role("link", name="The note for the pull request").click()
         note = page.locator(".note pre")
         expect(note).to_be_in_viewport()
-        expect(note).to_contain_text(f"## Upgrade torch: {BAD.wheel.id} to {GOOD.wheel.id}")
+        expect(note).to_contain_text(f"## Upgrade {BAD.wheel.in_words} to {GOOD.wheel.in_words}")
         if scripts:
             page.locator(".note").get_by_role("button", name="copy").click()
             expect(page.locator(".note").get_by_role("button", name="copied")).to_be_visible()
@@ -55,7 +55,9 @@ def test_choose_an_upgrade_and_copy_the_note(browser: Browser, site: str, width:
             with page.expect_download() as download:
                 page.get_by_role("link", name="Download", exact=True).click()
             copied = download.value.path().read_text(encoding="utf-8").rstrip("\n")
-        assert copied.startswith(f"## Upgrade torch: {BAD.wheel.id} to {GOOD.wheel.id}\n\n**Go to {GOOD.wheel.id}.")
+        assert copied.startswith(
+            f"## Upgrade {BAD.wheel.in_words} to {GOOD.wheel.in_words}\n\n**Go to {GOOD.wheel.in_words}."
+        )
         assert "+torch==2.8.0" in copied
         wide = page.evaluate("document.documentElement.scrollWidth") if scripts else 0
         assert wide <= WIDTHS[width]["width"]
@@ -71,9 +73,9 @@ def test_the_whole_of_it_is_done_with_keys(browser: Browser, site: str) -> None:
             page.keyboard.press("Tab")
         page.keyboard.type("vision-team")
         page.keyboard.press("Enter")
-        if page.get_by_role("heading", level=1).inner_text() != f"Go to {GOOD.wheel.id}.":
+        if page.get_by_role("heading", level=1).inner_text() != f"Go to {GOOD.wheel.in_words}.":
             page.get_by_role("button", name="Choose").press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text(f"Go to {GOOD.wheel.id}.")
+        expect(page.get_by_role("heading", level=1)).to_have_text(f"Go to {GOOD.wheel.in_words}.")
         page.locator(".note").get_by_role("button", name="copy").press("Enter")
         expect(page.locator(".note").get_by_role("button", name="copied")).to_be_visible()
 
@@ -83,8 +85,8 @@ def test_another_candidate_is_one_click_away(browser: Browser, site: str) -> Non
         page = context.new_page()
         page.goto(f"{site}/upgrade?from=2.7.1&watch=vision-team")
         page.get_by_text("candidate of which nothing is known").click()
-        page.get_by_role("link", name=NEW.wheel.id).first.click()
-        expect(page.get_by_role("heading", name=f"What it would mean to go to {NEW.wheel.id}")).to_be_visible()
+        page.get_by_role("link", name=NEW.wheel.in_words.removeprefix("torch ")).first.click()
+        expect(page.get_by_role("heading", name=f"What it would mean to go to {NEW.wheel.in_words}")).to_be_visible()
         expect(page.locator(".banner")).to_contain_text("Not recommended")
 
 

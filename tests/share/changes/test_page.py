@@ -193,10 +193,14 @@ def test_a_build_that_went_is_told_everywhere_but_of_issues(own: TestClient, own
     with unit_of_work(own_engine) as s:
         note_checks(s, [BuildCheck(BAD.id, is_installable=False, why="torch was <yanked>")], NOON)
     (found,) = changes(own)
-    assert (found["cause"], found["cells"], found["summary"]) == ("index", [], f"{BAD.id} can no longer be installed")
+    assert (found["cause"], found["cells"], found["summary"]) == (
+        "index",
+        [],
+        f"{BAD.in_words} can no longer be installed",
+    )
     assert found["builds"] == [{"build": BAD.id, "is_installable": False, "why": "torch was <yanked>"}]
     page = own.get("/changes").text
-    assert f"{BAD.id} can no longer be installed" in page
+    assert f"{BAD.in_words} can no longer be installed" in page
     assert "torch was &lt;yanked&gt;" in page
     (entry,) = feed(own, "/feeds/changes.atom").entries
     assert (entry.title, "torch was &lt;yanked&gt;" in entry.content[0].value) == (found["summary"], True)

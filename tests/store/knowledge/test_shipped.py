@@ -79,7 +79,7 @@ QUESTIONS: Mapping[str, tuple[int, str]] = {
     "gate --build torch-2.5.1+cu124 --issues xla-8464": (1, "fixed in torch 2.6.0"),
     "compare 2.5.1 2.7.1 --issues pytorch-151290": (0, "1 newly broken"),
     "compare 2.5.1 2.7.1 --json": (0, '"transition"'),
-    "upgrade --from 2.5.1 --component Dynamo": (0, "You are on 2.5.1 (CUDA 12.4)"),
+    "upgrade --from 2.5.1 --component Dynamo": (0, "You are on torch 2.5.1 (CUDA 12.4)"),
     "matrix --builds 2.5.1 --issues pytorch-151290": (0, "pytorch-151290"),
     "explain LOG": (3, "Not known here: "),
     "issue 151290": (0, "fails in 2.7.0 to 2.7.1, fixed in 2.8.0"),

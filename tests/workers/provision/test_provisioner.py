@@ -462,7 +462,7 @@ def test_what_imports_as_another_build_is_the_wrong_build(make: Make, registry: 
     registry.wheels[0] = make_torch(imported="9.1.0+cpu")
     code, sentence = trouble_with(make(), build_of())
     assert code is TroubleCode.WRONG_BUILD
-    assert sentence.startswith("torch 9.1.0+cpu was imported where 9.1.0+cu124 was asked for; ")
+    assert sentence.startswith("torch 9.1.0 (CPU) was imported where 9.1.0 (CUDA 12.4) was asked for; ")
     assert "find-links" in sentence
 
 
