@@ -70,7 +70,6 @@ def test_a_pasted_error_leads_to_its_workaround_and_its_issue(
         ("/errors", "form.paste", REPORT),
         ("/", "form.ask", REPORT),
         ("/", "form.ask", "torch==9.9.9\nnumpy==2.0.0\n"),
-        ("/my-build", "form.choosing", "torch==9.9.9\nnumpy==2.0.0\n"),
         ("/upgrade", "form.pasted", "torch==9.9.9\nnumpy==2.0.0\n"),
     ],
 )

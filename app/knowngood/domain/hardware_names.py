@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.hardware_classes import cpu_class, cuda_class, isa_of, whole_class
+from knowngood.domain.hardware_classes import cpu_class, cuda_class
 from knowngood.domain.issue import parse_capability
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message
@@ -148,11 +148,6 @@ def measured_classes(names: Iterable[str], measured: Sequence[str]) -> tuple[str
         if class_ not in known:
             raise BadRequest(f'hardware "{class_[:_LONGEST]}" was never measured here; known: {", ".join(known)}')
     return tuple(classes)
-
-
-def name_of_class(class_: str) -> str:
-    """`H100` of `cuda-sm_90`, `CPU avx2` of `cpu-x86_64-avx2`: its first name; the class itself where it has none."""
-    return f"{_NAMES.get(whole_class(class_), class_).partition(',')[0]} {isa_of(class_)}".strip()
 
 
 def several_gpus(names: Sequence[str]) -> tuple[Message, ...]:

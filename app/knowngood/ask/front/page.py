@@ -4,7 +4,8 @@ from fastapi import APIRouter, Request, Response
 
 from knowngood.ask.front.service import Overview, load_overview, usual_class
 from knowngood.ask.lookup.page import own_environment
-from knowngood.domain.hardware_names import class_named, name_of_class
+from knowngood.domain.builds.plain_names import plain_name
+from knowngood.domain.hardware_names import class_named
 from knowngood.matrix.charts.drawing import lifespan_chart
 from knowngood.matrix.charts.numbers import lifespans_of
 from knowngood.matrix.overview.page import redirect_old_address
@@ -47,7 +48,7 @@ def _page(
         active=active,
         tending=tending,
         issues=known.issues,
-        names=list(map(name_of_class, overview.hardware)),
+        names=list(map(plain_name, overview.hardware)),
         class_of_bars=hardware,
         lifespan_chart=lifespan_chart(context, severe, build=build.id if build else ""),
         json_address=f"{API}/overview",

@@ -15,9 +15,10 @@ from fastapi import APIRouter, Query, Response
 from knowngood.ask.lookup.api import EnvironmentQuery
 from knowngood.ask.lookup.service import EnvironmentAnswer, answer_environment, help_of
 from knowngood.ask.lookup.several import upgrade_request
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.builds.platforms import LINUX, platform_words
 from knowngood.domain.grouping import grouped
-from knowngood.domain.hardware_names import name_of_class, several_gpus
+from knowngood.domain.hardware_names import several_gpus
 from knowngood.domain.message import Message
 from knowngood.gate.renderers.common import best_workaround, code_of
 from knowngood.gate.request import AttachedFile, BadField, GateRequest
@@ -96,7 +97,7 @@ def _values_of(query: EnvironmentQuery, answer: EnvironmentAnswer, knowledge: Kn
         "wheel": knowledge.known.builds.get(resolved.build or ""),
         "issues": knowledge.known.issues,
         "builds": knowledge.known.builds,
-        "classes": list(map(name_of_class, answer.ruling.hardware)),
+        "classes": list(map(plain_name, answer.ruling.hardware)),
         "help_of": help_of,
         "best_of": lambda reason: best_workaround(reason) or reason.elsewhere,
         "code_of": lambda workaround: "\n".join(code_of(workaround.snippet)) or workaround.title,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.hardware_names import name_of_class
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.issue import Issue, LinkKind
 from knowngood.domain.message import clauses
 from knowngood.domain.verdicts.claims import doubts_about, held_claims
@@ -169,7 +169,7 @@ def issue_page(
         "cell": cell,
         "builds": tuple({column.wheel.id: column.wheel for column in (*offered[::-1], build)}.values()),
         "classes": tuple(
-            Choice(name_of_class(class_), issue_address(issue.id, build=wanted, hardware=class_), class_ == hardware)
+            Choice(plain_name(class_), issue_address(issue.id, build=wanted, hardware=class_), class_ == hardware)
             for class_ in dict.fromkeys([*measured, hardware])
         ),
         "help": help_on(cell),

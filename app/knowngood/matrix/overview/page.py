@@ -16,7 +16,7 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.hardware_names import name_of_class
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
@@ -471,9 +471,9 @@ def _class_choices(counts: _Counts, shown: str) -> tuple[Choice, ...]:
     classes = dict.fromkeys([*counts.measured, shown])
     return tuple(
         Choice(
-            f"{name_of_class(class_)} ({counts.issues(counts.on(class_), class_)})"
+            f"{plain_name(class_)} ({counts.issues(counts.on(class_), class_)})"
             if counts.query.is_filtered
-            else name_of_class(class_),
+            else plain_name(class_),
             counts.address(class_),
             class_ == shown,
         )

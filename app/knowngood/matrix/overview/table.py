@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.hardware_names import name_of_class
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import english
@@ -88,7 +88,7 @@ def _in_one_line(cells: Sequence[Cell], column: Column, hardware: str) -> str:
     """How many fail on one build."""
     fails, passes = (sum(cell.verdict in wanted for cell in cells) for wanted in (FAILING, {Verdict.NOT_AFFECTED}))
     build, rest = column.cell_build.build_id.in_words, len(cells) - fails - passes
-    return f"{fails} of {len(cells)} issues fail on {build}, {name_of_class(hardware)}; {passes} pass, {rest} neither"
+    return f"{fails} of {len(cells)} issues fail on {build}, {plain_name(hardware)}; {passes} pass, {rest} neither"
 
 
 def _unfolded(console: Console) -> Console:
@@ -138,7 +138,7 @@ def print_cells(
     row = rows_of([issue], columns, [hardware], known)[issue.id, hardware]
     print_line(
         console,
-        Text(f"{issue.id} on {name_of_class(hardware)}", style="bold").append(
+        Text(f"{issue.id} on {plain_name(hardware)}", style="bold").append(
             f": {english(known.history_sentence(issue, hardware))}", style="not bold"
         ),
     )

@@ -15,7 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.hardware_names import name_of_class
+from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import Message, Quoted, clauses
 from knowngood.domain.threads import Thread, ThreadIndex, thread_named
@@ -259,7 +259,7 @@ class Judge:
         if candidate.unremedied:
             return _open("cap_may_lose", *settle, n=len(candidate.unremedied), **between)
         fails = sum(item.may_be_lost for item in candidate.items)
-        classes = tuple(map(name_of_class, advice.hardware))
+        classes = tuple(map(plain_name, advice.hardware))
         said = Message(
             "cap_removable" if fails else "cap_none_fails", m=len(candidate.items), n=fails, classes=classes, **between
         )

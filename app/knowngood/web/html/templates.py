@@ -169,7 +169,6 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     }
     environment.filters |= {
         "drawn": drawn,
-        "hardware_words": plain_name,
         "plain_name": plain_name,
         "exact": i18n.exact,
         "duration": i18n.duration,
