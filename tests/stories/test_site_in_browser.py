@@ -103,7 +103,7 @@ def test_a_cell_of_the_matrix_leads_to_its_section_and_to_the_snippet(page: Page
 
 def test_two_neighbours_are_compared(page: Page) -> None:
     page.get_by_role("link", name="Compare", exact=True).click()
-    page.get_by_role("link", name=f"{BAD.id} → {GOOD.id}").click()
+    page.get_by_role("link", name=f"{BAD.in_words} → {GOOD.in_words}".replace("torch ", "")).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"From {BAD.in_words} to {GOOD.in_words} on CPU")
     fixed = page.locator("section").filter(has=page.locator("h2#fixed"))
     fixed.get_by_role("link", name="create_block_mask fails").click()
@@ -112,14 +112,14 @@ def test_two_neighbours_are_compared(page: Page) -> None:
 
 def test_an_upgrade_is_asked_for_from_a_base_on_a_class(page: Page) -> None:
     page.get_by_role("link", name="Upgrade", exact=True).click()
-    page.get_by_role("main").get_by_role("link", name=BAD.id).click()
-    expect(page.locator(".kicker")).to_contain_text(f"You are on {BAD.wheel.id}")
+    page.get_by_role("main").get_by_role("link", name=BAD.in_words).click()
+    expect(page.locator(".kicker")).to_contain_text(f"You are on {BAD.wheel.in_words}")
     everything = page.get_by_role("heading", level=1).inner_text()
     page.get_by_role("group", name="components").first.get_by_role("link", name=MASK.component, exact=True).click()
     expect(page.locator(".kicker")).to_contain_text(f"({MASK.component})")
     page.get_by_role("group", name="components").first.get_by_role("link", name="all").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(everything)
-    page.get_by_role("link", name=BAD.wheel.id).first.click()
+    page.get_by_role("link", name=BAD.wheel.in_words.removeprefix("torch ")).first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("2.7.1")
 
 
