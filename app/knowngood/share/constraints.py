@@ -12,7 +12,7 @@ from knowngood.environments.wheels.table import wheels_of
 
 @command(
     "Print constraints for pip: the packages that a build was measured among, and those made for its torch alone.\n\n"
-    "Each line says which. Ends in 2, with the nearest, for a build that was not resolved and measured here.",
+    "Each line says which. Ends with 2, and names the nearest, for a build that was not resolved and measured here.",
     argument("build", "The build: its id, or a version of torch."),
     example="constraints torch-2.13.0+cu130",
 )

@@ -62,7 +62,7 @@ def test_the_first_line_is_the_answer_and_each_bound_says_since_when_and_why(com
     assert 'pyproject.toml:4         torch<2.9              since 2025-08-01, "wait for 2.9 (#3)"' in done.out
     assert 'pyproject.toml:5         torch!=2.6.*           since 2025-08-01, "CUDA graphs hang"' in done.out
     assert "can move to <2.14" in done.out
-    assert "what would settle it: knowngood new-issue NAME --title 'CUDA graphs hang'" in done.out
+    assert "what would settle it: knowngood try bug.py --builds 2.6.0" in done.out
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any
 
 from knowngood.ask.lookup.service import IssueAnswer, answer_environment, answer_issue
@@ -27,7 +28,7 @@ from knowngood.cli.options import (
 )
 from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.builds.platforms import LINUX
-from knowngood.domain.errors import BadRequest
+from knowngood.domain.errors import BadRequest, UnknownIssue
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.verdicts.known import Known
@@ -70,7 +71,11 @@ def issue(
     **environment: Any,  # noqa: ANN401 - the options of an environment by their names
 ) -> Exit:
     now, knowledge = datetime.now(UTC), knowledge_here(snapshot, public_keys)
-    entry = find_issue(issue, knowledge.known.issues)
+    try:
+        entry = find_issue(issue, knowledge.known.issues)
+    except UnknownIssue as error:
+        search = "" if error.nearest else f"; search for it: knowngood find {quote(issue)}"
+        raise UnknownIssue(f"{error}{search}") from None
     if as_script:
         from knowngood.catalogue.script_analysis import script_of
 

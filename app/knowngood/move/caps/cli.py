@@ -62,7 +62,7 @@ _GIT = "caps"
     "measured above it. No network.\n\n"
     "It reads pyproject.toml, requirements and constraints, setup.cfg and setup.py, files of conda and pixi, the "
     "constraints in uv.lock, and Dockerfiles. An exact version is no bound. Without --hardware every measured class "
-    "counts. Ends 0; with --fail-on 1 where there is such a bound.",
+    "counts. Ends with 0; with --fail-on, 1 if there is such a bound.",
     argument("folder", "The project; this folder unless said.", default=".", type=click.Path(exists=True)),
     option("--deps", type=PATH, metavar="LOCK", help="A lock file: also the dependencies in it that hold torch back."),
     flag("--removable", help_="Only what can go."),
@@ -71,7 +71,7 @@ _GIT = "caps"
     ISSUES,
     COMPONENT,
     PACKAGE,
-    names("--fail-on", f"End in 1 where a bound is such: {', '.join(CapStatus)}."),
+    names("--fail-on", f"End with 1 if a bound is such: {', '.join(CapStatus)}."),
     option("--format", "form", type=FORMS, default="text", help="Markdown is for a pull request."),
     AS_FORMAT_JSON,
     SNAPSHOT_FILE,

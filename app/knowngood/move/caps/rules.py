@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from shlex import quote
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
@@ -210,7 +209,8 @@ class Judge:
             names = tuple(thread.name for thread in lacking)
             return _open("cap_lacking", *(thread.command for thread in lacking), names=names)
         if why and not named:
-            return _open("cap_no_row", f"knowngood new-issue NAME --title {quote(why[:60])}")
+            builds = ",".join(dict.fromkeys((*_releases(higher[:1]), *_releases((settled or higher)[-1:]))))
+            return _open("cap_no_row", f"knowngood try bug.py --builds {builds}" if builds else "knowngood discover")
         for id_ in dict.fromkeys(id_ for ids in named.values() for id_ in ids):
             prospects = {build: self._prospects(self.known.issues[id_], build) for build in higher}
             failing = [build for build, found in prospects.items() if found & FAILING_PROSPECTS]
