@@ -283,15 +283,14 @@ def _note(document: Mapping[str, Any], options: Mapping[str, Any], to: str = "")
         return ""
     is_watched = not to or any(options[name] for name in _WATCHING) or document["counts"]["pass"]
     issues = list(dict.fromkeys(reason["issue"] for reason in document["reasons"])) if is_watched else []
-    about = (start, to, issues, document["hardware"])
     try:
         if options["snapshot"] or not server_of(options):
             from knowngood.move.upgrade.cli import note_here
 
-            return note_here(*about, options["snapshot"], options["public_keys"])
+            return note_here(start, to, issues, document["hardware"], options["snapshot"], options["public_keys"])
         from knowngood.gate.from_server import note_from_server
 
-        return note_from_server(server_of(options), *about)
+        return note_from_server(server_of(options), start, to, issues, document["hardware"])
     except KnownGoodError as error:
         say(f"no note on an upgrade: {error}")
         return ""
@@ -307,12 +306,10 @@ def _comment(document: Mapping[str, Any], answer: str, options: Mapping[str, Any
     is_moved = build != base or build is None
     note = _note(document, options, build) if build and base and is_moved else ""
     verdict = answer.partition("\n\n")[0]
-    texts = (f"{verdict}\n\n{note}" if note else answer, answer, verdict)
-    text = (
-        next(text for text in texts if len(text) < MOST_CHARACTERS - 100) if is_moved else f"torch stays at {base}.\n"
-    )
+    moved = (f"{verdict}\n\n{note}" if note else answer, answer, verdict)
+    texts = moved if is_moved else (f"torch stays at {base}.\n",)
     try:
-        comment(text, begins=is_moved)
+        comment(next(text for text in texts if len(text) < MOST_CHARACTERS - 100), begins=is_moved)
     except KnownGoodError as error:
         say(f"no comment: {error}")
         _append(_SUMMARY_FILE, f"\n{note}")

@@ -34,15 +34,17 @@ def _page(
     """`unknown` is what readers said of their build and is not known here, `wheel` what its list says against their
     GPU.
     """
-    known = knowledge.known
-    mine, hardware = context.mine, usual_class(known)
-    build = mine.build_among(known.builds)
-    unknown = ("" if build else mine.build, "" if mine.hardware_among(known.hardware) else mine.hardware)
+    known, mine = knowledge.known, context.mine
+    build, hardware = mine.build_among(known.builds), usual_class(known)
     severe = lifespans_of([known.issues[id_] for id_ in overview.severe], known, hardware)
     return context.page(
         "front.html",
         overview,
-        unknown=list(filter(None, unknown)),
+        unknown=[
+            name
+            for name, found in ((mine.build, build), (mine.hardware, mine.hardware_among(known.hardware)))
+            if name and not found
+        ],
         wheel=known.against(build, class_named(mine.hardware, known.hardware)) if build else None,
         environment=own_environment(context, knowledge),
         active=active,

@@ -74,8 +74,7 @@ def issue(
     try:
         entry = find_issue(issue, knowledge.known.issues)
     except UnknownIssue as error:
-        search = "" if error.nearest else f"; search for it: knowngood find {quote(issue)}"
-        raise UnknownIssue(f"{error}{search}") from None
+        raise UnknownIssue(f"{error}; search for it: knowngood find {quote(issue)}") from None
     if as_script:
         from knowngood.catalogue.script_analysis import script_of
 

@@ -209,8 +209,7 @@ class Judge:
             names = tuple(thread.name for thread in lacking)
             return _open("cap_lacking", *(thread.command for thread in lacking), names=names)
         if why and not named:
-            builds = ",".join(dict.fromkeys((*_releases(higher[:1]), *_releases((settled or higher)[-1:]))))
-            return _open("cap_no_row", f"knowngood try bug.py --builds {builds}" if builds else "knowngood discover")
+            return _open("cap_no_row", f"knowngood try bug.py --builds {','.join(_releases((settled or higher)[-1:]))}")
         for id_ in dict.fromkeys(id_ for ids in named.values() for id_ in ids):
             prospects = {build: self._prospects(self.known.issues[id_], build) for build in higher}
             failing = [build for build, found in prospects.items() if found & FAILING_PROSPECTS]
