@@ -27,7 +27,7 @@ class GitHub(ThreadingHTTPServer):
 
     @property
     def own(self) -> list[str]:
-        return [comment["body"] for comment in self.comments if comment["user"]["type"] == "Bot"]
+        return [comment["body"] for comment in self.comments if comment["user"] == {"type": "Bot"}]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -117,7 +117,7 @@ def run(
 
 
 def test_three_runs_write_one_comment_and_edit_it(github: GitHub, checkout: Path) -> None:
-    github.comments += [{"id": at, "user": {"type": "User"}, "body": "a remark"} for at in range(2, 130)]
+    github.comments += [{"id": at, "user": None, "body": None} for at in range(2, 130)]  # of an account that is gone
     moved = run(github, checkout, {"issues": "151290"}, "2.7.1+cu126", GATE_ENFORCE="true")
     (first,) = github.own
     assert moved.returncode == 1, moved.stderr

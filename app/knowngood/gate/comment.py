@@ -53,7 +53,7 @@ def _own(comments: str) -> Mapping[str, Any] | None:
     for page in range(1, _MOST_PAGES + 1):
         found = _ask("GET", f"{comments}?per_page={_PER_PAGE}&page={page}")
         for each in found:
-            if each["user"]["type"] == "Bot" and each["body"].startswith(_MARK):
+            if each["user"] and each["user"]["type"] == "Bot" and (each["body"] or "").startswith(_MARK):
                 return dict(each)
         if len(found) < _PER_PAGE:
             break
