@@ -21,9 +21,9 @@ from knowngood.domain.verdicts.verdict import Cell, Judged
 from knowngood.gate.policy import Effect, Policy
 
 CPU = "cpu-x86_64"
-ANSWERS = ("affected", "not_affected", "different_failure", "flaky")
-SEEN = ("affected", "flaky")
-FAILS = ("affected", "flaky", "different_failure")
+SEEN = ("affected", "flaky", "bigger", "more_work")
+FAILS = (*SEEN, "different_failure")
+ANSWERS = (*FAILS, "not_affected")
 OPEN = ("not_run", "inconclusive", "no_build")
 
 
@@ -512,6 +512,8 @@ def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first l
         "affected": policy.affected,
         "flaky": policy.flaky,
         "different_failure": policy.different_failure,
+        "bigger": policy.bigger,
+        "more_work": policy.more_work,
         "not_affected": policy.unknown if strays else Effect.PASS,
         "not_applicable": Effect.PASS,
     }.get(verdict, policy.unknown)

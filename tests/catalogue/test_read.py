@@ -208,7 +208,13 @@ DOCUMENTS = {
         REQUIRES,
         '[observed.first]\ncompare = "near"\nreason = "x"\n',
         "compare =",
-        "is 'near'; write 'equal', 'close' or 'ignore'",
+        "is 'near'; write 'equal', 'close', 'at_most' or 'ignore'",
+    ),
+    "an amount of an issue that no amount tells": (
+        REQUIRES,
+        '[observed.first]\ncompare = "at_most"\nreason = "x"\n',
+        "compare =",
+        'compare = "at_most" is for issues of kind bigger or more_work',
     ),
     "a comparison without a reason": (
         REQUIRES,

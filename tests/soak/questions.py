@@ -352,6 +352,8 @@ _KINDS: Mapping[str, Iterable[Any]] = {
     "affected": Effect,
     "flaky": Effect,
     "different_failure": Effect,
+    "bigger": Effect,
+    "more_work": Effect,
     "unknown": Effect,
     "stale": Effect,
     "remedy": RemedyFilter,

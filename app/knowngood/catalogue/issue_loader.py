@@ -23,9 +23,11 @@ from knowngood.catalogue.text_files import (
 from knowngood.domain.issue import (
     AS_A_RULE,
     BASELINE,
+    BOUNDS,
     CONTROL,
     Arm,
     Claim,
+    Comparison,
     Issue,
     Left,
     Link,
@@ -154,12 +156,13 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         observed={
             key: Observed(
                 compare=table.compare,
-                rtol=AS_A_RULE.rtol if table.rtol is None else table.rtol,
-                atol=AS_A_RULE.atol if table.atol is None else table.atol,
+                rtol=usual.rtol if table.rtol is None else table.rtol,
+                atol=usual.atol if table.atol is None else table.atol,
                 reason=table.reason,
                 arms=tuple(table.arms),
             )
             for key, table in document.observed.items()
+            for usual in [BOUNDS[document.signature.kind] if table.compare is Comparison.AT_MOST else AS_A_RULE]
         },
         suspect=Suspect(
             names=tuple(document.proof.suspect), raises=document.proof.raises, backends=tuple(document.proof.backends)

@@ -15,7 +15,7 @@ from typing import Any
 import regex
 from packaging.utils import canonicalize_name
 
-from knowngood.domain.issue import BASELINE, CONTROL, Comparison, Device, SignatureKind
+from knowngood.domain.issue import BASELINE, BOUNDS, CONTROL, Comparison, Device, SignatureKind
 from knowngood.domain.timed_search import search
 from knowngood.serialization.toml_models import Finding
 from knowngood.serialization.toml_positions import KeyPath
@@ -148,9 +148,11 @@ def _signature(outline: Outline) -> Iterator[Finding]:
         return
     path = ("signature", "pattern")
     if not outline.pattern:
-        if outline.kind not in {SignatureKind.WRONG_RESULT, None}:
+        if outline.kind not in {SignatureKind.WRONG_RESULT, *BOUNDS, None}:
             yield path, f'"pattern" is empty: kind "{outline.kind}" is told from other failures by its text'
         return
+    if outline.kind in BOUNDS:
+        yield path, f'"pattern" has no meaning with kind "{outline.kind}": amounts tell it'
     yield from ((path, message) for message in _pattern_problems(outline.pattern))
 
 
@@ -252,11 +254,22 @@ def _cures(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
 
 
 def _observed(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    amounts = [
+        key
+        for key, table in as_table(data.get("observed")).items()
+        if as_table(table).get("compare") == Comparison.AT_MOST
+    ]
+    if outline.kind in BOUNDS and not amounts:
+        words = f'kind "{outline.kind}" is told by amounts; write [observed.KEY] with compare = "at_most" for each'
+        yield ("signature", "kind"), words
+    if outline.kind not in {*BOUNDS, None}:
+        words = f'compare = "at_most" is for issues of kind {" or ".join(BOUNDS)}, and this is one of "{outline.kind}"'
+        yield from ((("observed", key, "compare"), words) for key in amounts)
     for key, table in as_table(data.get("observed")).items():
         if not isinstance(table, dict):
             continue
         for name in ("rtol", "atol"):
-            if name in table and table.get("compare", Comparison.CLOSE) != Comparison.CLOSE:
+            if name in table and table.get("compare", Comparison.CLOSE) not in {Comparison.CLOSE, Comparison.AT_MOST}:
                 yield ("observed", key, name), f'"{name}" has no meaning with compare = "{table["compare"]}"'
         arms = table.get("arms")
         for place, arm in enumerate(arms if isinstance(arms, list) else []):

@@ -14,7 +14,7 @@ from knowngood.catalogue.json_schema import ISSUE_SCHEMA as SCHEMA
 from knowngood.catalogue.json_schema import published
 from knowngood.catalogue.script_analysis import OPENING, STANDALONE, TAIL, standalone
 from knowngood.domain.errors import BadRequest
-from knowngood.domain.issue import SignatureKind
+from knowngood.domain.issue import BOUNDS, SignatureKind
 
 _TRACKERS = {
     "pytorch": "pytorch/pytorch",
@@ -29,6 +29,13 @@ _TRACKERS = {
 _SILENT = "silent = false  # FILL IN: true where numbers are wrong without an error"
 _KIND = 'kind = "message"  # FILL IN: message, wrong_result, signal or hang'
 _SIGNALS = '\nsignals = ["SIGSEGV"]  # FILL IN: what kills the process, such as SIGSEGV or SIGABRT'
+_WORDS = "FILL IN: the words of the failure"
+_PATTERN = f"pattern = '''{_WORDS}'''  # the words that a later release will still say, no shapes, no paths"
+_AT_MOST = """
+[observed.amount]  # FILL IN: what is counted, such as peak_bytes or recompiles, as the arms return it
+compare = "at_most"
+reason = "FILL IN: why it is equal from run to run, and how much more compiled code may take"
+"""
 _HANG = "HANG_S = 60  # FILL IN: after how many seconds a standalone run is called a hang\n"
 
 
@@ -68,6 +75,7 @@ def _document(id_: str, title: str, kind: SignatureKind | None) -> str:
         url=quoted(url),
         link=quoted(link),
         silent="silent = true" if kind is SignatureKind.WRONG_RESULT else _SILENT,
+        pattern=_AT_MOST.rstrip() if kind in BOUNDS else _PATTERN,
         kind=f'kind = "{kind}"{_SIGNALS if kind is SignatureKind.SIGNAL else ""}' if kind else _KIND,
     )
     return f"#:schema ../{SCHEMA}\n{text}"
@@ -87,6 +95,8 @@ def _script(id_: str, title: str, kind: SignatureKind | None) -> str:
         title=escaped,
         opening=OPENING,
         standalone=TAIL.rstrip("\n"),
+        signature="" if kind in BOUNDS else _WORDS,
+        amount=', "amount": size' if kind in BOUNDS else "",
         hang=_HANG if kind is SignatureKind.HANG else "",
     )
 

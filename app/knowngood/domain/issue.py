@@ -69,6 +69,8 @@ class SignatureKind(StrEnum):
     WRONG_RESULT = "wrong_result"
     SIGNAL = "signal"
     HANG = "hang"
+    BIGGER = "bigger"
+    MORE_WORK = "more_work"
 
 
 class Comparison(StrEnum):
@@ -76,6 +78,7 @@ class Comparison(StrEnum):
 
     EQUAL = "equal"
     CLOSE = "close"
+    AT_MOST = "at_most"
     IGNORE = "ignore"
 
 
@@ -136,7 +139,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Signature:
-    """How a failure of this issue looks.
+    """How a failure of this issue looks. Of `bigger` and `more_work` it is that an amount lies above the control's.
 
     `pattern` is a regular expression searched in what was raised (its message and those of its causes, without source
     that a traceback quotes) and, with `log`, in what the process wrote; for `signal` and `hang` in that alone, where
@@ -214,7 +217,8 @@ class Arm:
 @dataclass(frozen=True)
 class Observed:
     """How one value that arms report is compared. `close` lets each number of the text lie `atol + rtol * |control's|`
-    from the control's; `arms` names those that the rule is for (empty: all of them), `reason` says why it is so.
+    from the control's; `at_most` is for an amount, which may lie above the control's by the greater of the two. `arms`
+    names those that the rule is for (empty: all of them), `reason` says why it is so.
     """
 
     compare: Comparison = Comparison.CLOSE
@@ -226,6 +230,14 @@ class Observed:
 
 AS_A_RULE = Observed()
 """How a value is compared of which the issue says nothing."""
+
+BOUNDS: Mapping[SignatureKind, Observed] = {
+    SignatureKind.BIGGER: Observed(Comparison.AT_MOST, rtol=0.03, atol=32 << 20),
+    SignatureKind.MORE_WORK: Observed(Comparison.AT_MOST, rtol=0, atol=0),
+}
+"""The kinds of issues that amounts tell, and how an amount is compared where the issue does not say how: bytes that an
+allocator gave out, and counts, are equal from run to run (H200 and CPU, torch 2.11.0, 2026-11).
+"""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from knowngood.domain.issue import Comparison, Issue, Observed
+from knowngood.domain.issue import Comparison, Issue, Observed, SignatureKind
 from knowngood.domain.message import Message, Quoted
 
 # A number that stands alone: the 8 of `bf16x8` and the 3 of `v3` are parts of words. A complex one ends in j.
@@ -33,6 +33,57 @@ class DifferentValue:
         if self.value is None:
             return Message("value_missing", name=self.key, control=Quoted(self.control))
         return Message("value_differs", name=self.key, value=Quoted(self.value), control=Quoted(self.control))
+
+
+@dataclass(frozen=True)
+class Amount:
+    """An amount that an arm reports beside the control's, with one variant: a count, or bytes where it `is_size`. More
+    than `most` is what the issue is about.
+    """
+
+    arm: str
+    variant: str
+    key: str
+    value: int
+    control: int
+    most: int
+    is_size: bool = False
+
+    def said(self, amount: int) -> str:
+        return size_in_words(amount) if self.is_size else str(amount)
+
+    @property
+    def is_above(self) -> bool:
+        return self.value > self.most
+
+    def in_words(self, kind: SignatureKind) -> Message:
+        """`takes 11.2 GB (peak_bytes), where 1.5 GB are enough`; `recompiles: 9, where 2 are enough`."""
+        return Message(f"is_{kind}", name=self.key, value=self.said(self.value), control=self.said(self.control))
+
+
+def amounts_of(
+    issue: Issue, arm: str, variant: str, observed: Mapping[str, str], controls: Sequence[Mapping[str, str]]
+) -> tuple[Amount, ...]:
+    """Each amount of `arm` beside the largest of the `controls`; what is no number on either side is left to
+    `different_values`.
+    """
+    found = []
+    for key, rule in issue.observed.items():
+        largest = max((int(control[key]) for control in controls if control.get(key, "").isdecimal()), default=None)
+        if rule.compare is Comparison.AT_MOST and largest is not None and observed.get(key, "").isdecimal():
+            most = largest + max(int(rule.atol), int(rule.rtol * largest))
+            is_size = issue.signature.kind is SignatureKind.BIGGER
+            found.append(Amount(arm, variant, key, int(observed[key]), largest, most, is_size))
+    return tuple(found)
+
+
+def size_in_words(size: int) -> str:
+    """`11.2 GB`, `536.9 MB`, in powers of ten."""
+    scale, unit = next(((scale, unit) for scale, unit in _UNITS if size >= scale), (1, "bytes"))
+    return f"{size / scale:.1f} {unit}" if scale > 1 else f"{size} {unit}"
+
+
+_UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 def different_values(
@@ -59,6 +110,8 @@ def is_alike(rule: Observed, value: str | None, control: str) -> bool:
         return True
     if rule.compare is Comparison.EQUAL or value is None:
         return False
+    if rule.compare is Comparison.AT_MOST:
+        return value.isdecimal() and control.isdecimal()
     words, numbers = _parsed(value)
     control_words, control_numbers = _parsed(control)
     if words != control_words or len(numbers) != len(control_numbers):

@@ -28,6 +28,8 @@ class StatusLabel(StrEnum):
     WORKAROUND = "cure"
     PARTIAL = "partial"
     AS_REPORTED = "variant"
+    BIGGER = "bigger"
+    MORE_WORK = "work"
     UNTRIED = "untried"
     FAILS = "fails"
     DIFFERENT = "different"
@@ -72,6 +74,8 @@ STATUSES: Mapping[StatusLabel, Term] = {
     StatusLabel.PARTIAL: Term("fails, workaround helps in part", StatusLabel.PARTIAL, "✕½", Role.BAD),
     StatusLabel.WORKAROUND: Term("fails, has a workaround", StatusLabel.WORKAROUND, "✕'", Role.BAD),
     StatusLabel.AS_REPORTED: Term("passes as reported, fails in a variant", StatusLabel.AS_REPORTED, "✓✕", Role.BAD),
+    StatusLabel.BIGGER: Term("takes more memory", StatusLabel.BIGGER, "↑", Role.MIXED, plural="take more memory"),
+    StatusLabel.MORE_WORK: Term("does more work", StatusLabel.MORE_WORK, "↻", Role.MIXED, plural="do more work"),
     StatusLabel.FLAKY: Term("flaky", StatusLabel.FLAKY, "~", Role.MIXED, clause="is flaky"),
     StatusLabel.DIFFERENT: Term("fails differently", StatusLabel.DIFFERENT, "≠", Role.OTHER, plural="fail differently"),
     StatusLabel.UNSURE: Term("cannot say", StatusLabel.UNSURE, "?", Role.UNSURE, preposition="for"),
@@ -92,6 +96,8 @@ PROSPECTS: Mapping[str, Term] = {
     "not_known": Term("not known", plural="are not known"),
     "needs_workaround": Term("needs a workaround", StatusLabel.WORKAROUND, "✕'", Role.BAD, plural="need a workaround"),
     "as_reported": STATUSES[StatusLabel.AS_REPORTED],
+    "bigger": STATUSES[StatusLabel.BIGGER],
+    "more_work": STATUSES[StatusLabel.MORE_WORK],
     "passes": STATUSES[StatusLabel.PASSES],
     "does_not_apply": STATUSES[StatusLabel.NOT_APPLICABLE],
 }
@@ -109,6 +115,10 @@ STATUS_MEANINGS: Mapping[StatusLabel, str] = {
     ),
     StatusLabel.FAILS: "the issue shows, and every workaround that applies was run and does not help",
     StatusLabel.AS_REPORTED: "what the report ran passes here, and another variant of it shows the issue",
+    StatusLabel.BIGGER: "the answer is right, and takes more memory than the same computation without the suspect path",
+    StatusLabel.MORE_WORK: (
+        "the answer is right, and takes more compilations, kernels or copies than without the suspect path"
+    ),
     StatusLabel.DIFFERENT: "it fails, but not with this issue's own text",
     StatusLabel.FLAKY: "some attempts showed the issue, others passed",
     StatusLabel.UNSURE: "tried, but the evidence is not enough for an answer",
@@ -119,6 +129,8 @@ STATUS_MEANINGS: Mapping[StatusLabel, str] = {
 
 VERDICTS: Mapping[str, Term] = {
     "affected": _FAILS,
+    "bigger": STATUSES[StatusLabel.BIGGER],
+    "more_work": STATUSES[StatusLabel.MORE_WORK],
     "flaky": STATUSES[StatusLabel.FLAKY],
     "different_failure": STATUSES[StatusLabel.DIFFERENT],
     "inconclusive": STATUSES[StatusLabel.UNSURE],

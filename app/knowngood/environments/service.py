@@ -8,8 +8,8 @@ from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import BadEnvironment, KnownGoodError
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.message import Message, english, quoted
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.verdict import FAILING
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
 from knowngood.environments.wheels.table import WheelTable
 

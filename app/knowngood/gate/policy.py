@@ -75,6 +75,8 @@ class Policy:
     affected: Effect = Effect.BLOCK
     flaky: Effect = Effect.BLOCK
     different_failure: Effect = Effect.BLOCK
+    bigger: Effect = Effect.WARN
+    more_work: Effect = Effect.WARN
     unknown: Effect = Effect.INSUFFICIENT
     stale: Effect = Effect.WARN
     remedy: RemedyFilter = RemedyFilter.ANY

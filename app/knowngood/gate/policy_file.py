@@ -130,6 +130,8 @@ PolicyFile = _model_of(
         "affected": "What an issue that fails does.",
         "flaky": "What an issue does that fails at times.",
         "different_failure": "What a failure without the issue's own signature does.",
+        "bigger": "What an issue does that takes more memory, and gives the right answer.",
+        "more_work": "What an issue does that takes more compilations, kernels or copies, and gives the right answer.",
         "unknown": (
             "What is done where nobody measured, or evidence cannot say. Without any answer at all nothing ever passes."
         ),

@@ -17,13 +17,14 @@ from knowngood.domain.errors import BadRequest, UnknownBuild
 from knowngood.domain.issue import Issue, Workaround, environment_request
 from knowngood.domain.issue_selectors import meant_by, nearest, watched_issues
 from knowngood.domain.message import Message
-from knowngood.domain.verdicts.history import FAILING, Fix
+from knowngood.domain.verdicts.history import Fix
 from knowngood.domain.verdicts.inference import VARIANT_RULE, counted, inferred_reason, tells_most
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import helped_elsewhere
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
+    FAILING,
     NOT_RUN,
     Basis,
     Cell,

@@ -15,10 +15,10 @@ from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.issue import CPU_PATH
 from knowngood.domain.issue_selectors import is_at_least
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
+    FAILING,
     NOT_COVERED,
     NOT_RUN,
     Cell,
@@ -60,6 +60,8 @@ def _by_verdict(case: Case) -> _Weight:
         Verdict.AFFECTED: policy.affected,
         Verdict.FLAKY: policy.flaky,
         Verdict.DIFFERENT_FAILURE: policy.different_failure,
+        Verdict.BIGGER: policy.bigger,
+        Verdict.MORE_WORK: policy.more_work,
         Verdict.NOT_AFFECTED: policy.unknown if case.strays else Effect.PASS,
         Verdict.NOT_APPLICABLE: Effect.PASS,
     }

@@ -13,10 +13,11 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Device, Issue, LinkKind, Status, variants_of
 from knowngood.domain.message import Message, Quoted, aside, clauses
 from knowngood.domain.verdicts.claims import ANSWERS, NO_CURE, Standing, doubts_about, hold, named
-from knowngood.domain.verdicts.history import FAILING, History, in_words
+from knowngood.domain.verdicts.history import History, in_words
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
+    FAILING,
     HELPING,
     NOT_RUN,
     Cell,

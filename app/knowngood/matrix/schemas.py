@@ -48,7 +48,9 @@ class WorkaroundVariantsBody(Body):
     assurance: Assurance
 
 
-LEFT_OUT = frozenset({"line", "variants", "superseded", "voided", "evidence", "reported", "basis", "differences"})
+LEFT_OUT = frozenset(
+    {"line", "variants", "superseded", "voided", "evidence", "reported", "basis", "differences", "amounts"}
+)
 """Of a cell: what its short form says in another way, or not at all."""
 
 

@@ -178,6 +178,8 @@ _SHOWN = (
     StatusLabel.AS_REPORTED,
     StatusLabel.WORKAROUND,
     StatusLabel.DIFFERENT,
+    StatusLabel.BIGGER,
+    StatusLabel.MORE_WORK,
     StatusLabel.FLAKY,
     StatusLabel.UNSURE,
 )
@@ -193,6 +195,8 @@ def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
     with_help = f" ({helped} with a workaround{in_part})" if failing else ""
     counts = {
         "fail otherwise": verdicts[Verdict.DIFFERENT_FAILURE] + verdicts[Verdict.FLAKY],
+        "take more memory": verdicts[Verdict.BIGGER],
+        "do more work": verdicts[Verdict.MORE_WORK],
         "cannot be said": verdicts[Verdict.INCONCLUSIVE],
         "pass": verdicts[Verdict.NOT_AFFECTED],
     }

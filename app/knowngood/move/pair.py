@@ -27,6 +27,7 @@ from knowngood.domain.verdicts.status import (
     working,
 )
 from knowngood.domain.verdicts.verdict import (
+    EXCESSES,
     Assurance,
     Cell,
     Verdict,
@@ -72,6 +73,8 @@ _STANDINGS: Mapping[Verdict, SideStanding] = {
     Verdict.NOT_AFFECTED: SideStanding.PASSES,
     Verdict.AFFECTED: SideStanding.FAILS,
     Verdict.FLAKY: SideStanding.FAILS,
+    Verdict.BIGGER: SideStanding.FAILS,
+    Verdict.MORE_WORK: SideStanding.FAILS,
     Verdict.DIFFERENT_FAILURE: SideStanding.FAILS_DIFFERENTLY,
     Verdict.INCONCLUSIVE: SideStanding.UNKNOWN,
     Verdict.NOT_RUN: SideStanding.UNKNOWN,
@@ -161,6 +164,8 @@ class Group(StrEnum):
     NOT_KNOWN_BEFORE = "not_known_before"  # has an answer; before nothing certain was known
     NOT_KNOWN_NOW = "not_known_now"  # no answer there, or passes that may be luck
     FAILS_OTHERWISE = "fails_otherwise"
+    BIGGER = "bigger"  # right there, and takes more memory than it must, newly or as before
+    MORE_WORK = "more_work"  # right there, and takes more compilations, kernels or copies than it must
     GONE = "gone"  # cannot exist there, or not be built: no fix
     PASSES_NEW = "passes_new"  # passes; before it could not exist, or not be built
     STILL_FAILS = "still_fails"
@@ -185,6 +190,9 @@ _APPEARED = {
     SideStanding.FAILS_DIFFERENTLY: Group.NEW,
     SideStanding.PASSES: Group.PASSES_NEW,
 }
+
+
+_UNKNOWNS = frozenset({Transition.NOW_UNKNOWN, Transition.STILL_UNKNOWN})
 
 
 class WorkaroundTurn(StrEnum):
@@ -260,6 +268,8 @@ class IssuePair:
     @cached_property
     def group(self) -> Group:
         """The group by what a reader does with the issue."""
+        if self.after.verdict in EXCESSES and self.transition not in _UNKNOWNS:
+            return Group(self.after.verdict)
         return _GROUPS.get(self.transition) or _APPEARED.get(standing_of(self.after), Group.NOT_KNOWN_NOW)
 
     @cached_property

@@ -35,9 +35,8 @@ from knowngood.domain.issue import (
     Status,
 )
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict, stale_before
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, FAILING, Cell, Verdict, WorkaroundVerdict, stale_before
 
 AboutIssue = Callable[[Issue], bool]
 AboutBuild = Callable[[Build], bool]

@@ -12,8 +12,7 @@ from knowngood.cli.encoding import SCREEN
 from knowngood.domain.errors import UnknownIssue
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import SEVERITY_RANK, find_issue
-from knowngood.domain.verdicts.history import FAILING
-from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.verdict import FAILING, Verdict
 from knowngood.gate.renderers.text import answer_text
 from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.store.knowledge.snapshot import read_shipped

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.verdict import FAILING
 from knowngood.environments.resolve import resolve_build
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.decision import Decision

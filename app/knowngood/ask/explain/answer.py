@@ -9,10 +9,10 @@ from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.issue import Issue
 from knowngood.domain.message import NOTHING, Message, Quoted, clauses
 from knowngood.domain.verdicts.claims import doubts_about
-from knowngood.domain.verdicts.history import FAILING, is_release
+from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.inference import ground_of
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import FAILING, Assurance, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.environments.log_cleaning import VersionMention
 from knowngood.serialization.message_field import MessageField, ReaderMessageField
 from knowngood.web.urls import attempt_address, cell_address, issue_address

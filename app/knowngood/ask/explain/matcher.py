@@ -34,9 +34,8 @@ from knowngood.domain.builds.platforms import WINDOWS, why_not_tested
 from knowngood.domain.hardware_names import class_named, several_gpus
 from knowngood.domain.issue import OPERATOR_PROBE, Device, Issue, SignatureKind, Status, is_within
 from knowngood.domain.message import NOTHING, Message, clauses
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.verdict import FAILING, Verdict
 from knowngood.environments.log_cleaning import (
     CleanedPaste,
     VersionMention,

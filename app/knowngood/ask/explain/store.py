@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.verdict import FAILING
 from knowngood.store.engine import Engine, Session, reading
 from knowngood.store.evidence import attempt_codec, documents
 from knowngood.store.tables import attempts, cells

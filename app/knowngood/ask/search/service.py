@@ -20,10 +20,9 @@ from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import find_issue
 from knowngood.domain.message import NOTHING, Message, Quoted
 from knowngood.domain.threads import USUAL, Relation, Thread, ThreadIndex
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Columns, choose_columns, telling_class
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, FAILING, Cell
 from knowngood.environments.service import (
     NoSuchBuild,
     pasted_build,

@@ -12,6 +12,7 @@ from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import with_isa_classes
 from knowngood.domain.issue import (
     BASELINE,
+    BOUNDS,
     CONTROL,
     Arm,
     EnvironmentRequest,
@@ -25,10 +26,12 @@ from knowngood.domain.issue import (
     variants_of,
 )
 from knowngood.domain.measuring.job import PlannedArm
-from knowngood.domain.verdicts.history import FAILING, is_release
+from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import (
+    AGREEING,
     CONCLUSIVE,
+    FAILING,
     FAILURES,
     FLAKY_RUNS,
     INFRASTRUCTURE,
@@ -260,7 +263,7 @@ def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what
     for arm, variant in _candidates(issue, build, cell, wanted):
         key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
         settled = [outcome for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE]
-        target = _wanted_runs(arm, wanted)
+        target = _wanted_runs(issue, arm, wanted)
         needed = doubts.demand(key, settled) if settled else 0
         if is_confirmed:
             is_side = (issue.id, build.id, hardware, variant.id) in changes
@@ -268,7 +271,7 @@ def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what
             target = max(target, confirming, needed if needed > CONFIRMING else 0) if confirming else 0
         else:
             target = max(target, needed)
-        anew = min(_wanted_runs(arm, wanted), target) if is_old or wanted.force else 0
+        anew = min(_wanted_runs(issue, arm, wanted), target) if is_old or wanted.force else 0
         first = known.ordinals.get(key, 0) + 1
         planned += [
             PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
@@ -296,8 +299,9 @@ def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: PlanReque
                 yield arm, variant
 
 
-def _wanted_runs(arm: Arm, wanted: PlanRequest) -> int:
-    return max(wanted.repeat, wanted.baseline) if arm.id == BASELINE else wanted.repeat
+def _wanted_runs(issue: Issue, arm: Arm, wanted: PlanRequest) -> int:
+    least = AGREEING if issue.signature.kind in BOUNDS and arm.id != CONTROL else 1
+    return max(wanted.repeat, least, wanted.baseline if arm.id == BASELINE else 1)
 
 
 def _confirming(arm: Arm, verdict: Verdict, settled: Sequence[Outcome], *, is_side: bool) -> int:

@@ -19,9 +19,9 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Claim, Issue, is_within
 from knowngood.domain.message import Message, Quoted, joined
-from knowngood.domain.verdicts.history import FAILING, Fix, History, is_release, listed
+from knowngood.domain.verdicts.history import Fix, History, is_release, listed
 from knowngood.domain.verdicts.known import Known
-from knowngood.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import FAILING, Cell, Verdict, WorkaroundVerdict
 
 ANSWERS = FAILING | {Verdict.NOT_AFFECTED}
 NO_CURE = frozenset({WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.HARMFUL})

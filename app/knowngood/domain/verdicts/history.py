@@ -22,10 +22,9 @@ from packaging.version import Version
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.message import Message, aside, clauses
-from knowngood.domain.verdicts.verdict import Verdict
+from knowngood.domain.verdicts.verdict import FAILING, Verdict
 from knowngood.domain.vocabulary import ANSWERS
 
-FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
 _PASSES = Verdict.NOT_AFFECTED
 
 

@@ -21,10 +21,10 @@ from knowngood.domain.issue import Device, Issue, Requires, unmet
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message
 from knowngood.domain.rate import Rate
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import untried
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
+    FAILING,
     NOT_RUN,
     Basis,
     Cell,

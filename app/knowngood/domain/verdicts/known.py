@@ -17,9 +17,9 @@ from knowngood.domain.issue import Device, Issue, Requires, default_device, unme
 from knowngood.domain.issue_selectors import Names, names_of
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message, aside, clauses
-from knowngood.domain.verdicts.history import FAILING, Fix, History, first_fix, history_of, listed, releases_of
+from knowngood.domain.verdicts.history import Fix, History, first_fix, history_of, listed, releases_of
 from knowngood.domain.verdicts.inference import Claims
-from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import FAILING, Cell, CellPlace, Verdict, WorkaroundVerdict
 
 _NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
 

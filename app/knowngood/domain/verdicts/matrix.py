@@ -18,10 +18,10 @@ from knowngood.domain.issue import CPU_PATH, Issue, Workaround
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message, clauses, joined
 from knowngood.domain.verdicts.claims import named
-from knowngood.domain.verdicts.history import FAILING, is_release
+from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import is_untried, untried, working
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, stale_before, stays_fresh
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, FAILING, Cell, CellPlace, Verdict, stale_before, stays_fresh
 
 
 class Columns(StrEnum):

@@ -466,6 +466,8 @@ def _is_of_its_kind(record: RunRecord, signature: Signature) -> bool:
             return record.ending is Ending.SIGNALLED and record.signal in signature.signals
         case SignatureKind.HANG:
             return record.ending is Ending.TIMED_OUT
+        case SignatureKind.BIGGER | SignatureKind.MORE_WORK:  # told by amounts, and never by how a process ends
+            return False
 
 
 def _failed(record: RunRecord, issue: Issue, searched: Searched | None) -> Judgement:

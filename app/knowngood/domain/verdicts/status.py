@@ -7,8 +7,15 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from knowngood.domain.issue import Issue, Workaround
-from knowngood.domain.verdicts.history import FAILING
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    EXCESSES,
+    FAILING,
+    Cell,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+)
 from knowngood.domain.vocabulary import VERDICTS, WORKAROUNDS, StatusLabel
 
 # Looking up a member of an enum takes as long as the rest of what is asked of every cell.
@@ -97,6 +104,8 @@ class Prospect(StrEnum):
     FAILS = "fails"  # and no workaround is known to help with all of it; of some none was tried (`is_untried`)
     NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
     NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
+    BIGGER = "bigger"  # right, and takes more memory than it must
+    MORE_WORK = "more_work"  # right, and takes more compilations, kernels or copies than it must
     AS_REPORTED = "as_reported"  # passes as reported, and fails in a variant, with a workaround or without
     PASSES = "passes"
     DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap
@@ -125,6 +134,8 @@ def remedy_of(cell: Cell) -> Prospect:
         return Prospect.PASSES
     if cell.verdict not in CONCLUSIVE:
         return Prospect.NOT_KNOWN
+    if cell.verdict in EXCESSES:
+        return Prospect(cell.verdict)
     return Prospect.NEEDS_WORKAROUND if has_workaround(cell) else Prospect.FAILS
 
 

@@ -17,6 +17,7 @@ from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import isa_of, whole_class
 from knowngood.domain.issue import (
     BASELINE,
+    BOUNDS,
     CONTROL,
     Issue,
     SignatureKind,
@@ -26,7 +27,7 @@ from knowngood.domain.issue import (
 )
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.message import Message, Quoted, clauses, english, joined, quoted
-from knowngood.domain.observations import DifferentValue, different_values
+from knowngood.domain.observations import Amount, DifferentValue, amounts_of, different_values
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, TroubleCode, classify
 from knowngood.domain.vocabulary import many
@@ -34,6 +35,8 @@ from knowngood.domain.vocabulary import many
 
 class Verdict(StrEnum):
     AFFECTED = "affected"
+    BIGGER = "bigger"
+    MORE_WORK = "more_work"
     NOT_AFFECTED = "not_affected"
     DIFFERENT_FAILURE = "different_failure"
     FLAKY = "flaky"
@@ -43,7 +46,13 @@ class Verdict(StrEnum):
     NOT_RUN = "not_run"
 
 
-CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FAILURE, Verdict.FLAKY})
+EXCESSES = frozenset({Verdict.BIGGER, Verdict.MORE_WORK})
+"""The results are right and take more than they must."""
+
+FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY}) | EXCESSES
+"""The issue was seen."""
+
+CONCLUSIVE = FAILING | {Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FAILURE}
 
 INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
 FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
@@ -51,7 +60,7 @@ FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 NOT_RUN = Message("not_run")
 """The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
 
-RULES = 8
+RULES = 9
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived again when it is opened: raise it with every change that may turn a cell or a workaround.
 """
@@ -222,7 +231,8 @@ class Cell(OfCell):
     whether a failure here gives wrong numbers without an error (None: nothing fails, or the attempts show nothing else
     than the issue itself states). `differences` are the passes whose values are not the control's. `proof` is how near
     to the suspect call the harness looked: the best of each variant, the weakest of these (None: nothing was measured).
-    `not_covered` lists what is still wrong and what a pass does not cover.
+    `not_covered` lists what is still wrong and what a pass does not cover; `amounts` are the largest of each arm and
+    variant, where the issue is about amounts.
     """
 
     verdict: Verdict
@@ -242,6 +252,7 @@ class Cell(OfCell):
     differences: tuple[Difference, ...] = ()
     proof: ProofLevel | None = None
     not_covered: tuple[str, ...] = ()
+    amounts: tuple[Amount, ...] = ()
 
     @property
     def assurance(self) -> Assurance:
@@ -312,7 +323,8 @@ def derive_cell(
     made = _in_stable_order(judged)
     served = [attempt for attempt in made if not attempt.unserved]
     differences = tuple(_differences(issue, served))
-    attempts = _weighed(served, differences)
+    amounts = _amounts(issue, served)
+    attempts = _weighed(issue, served, differences, amounts)
     baseline = [attempt for attempt in attempts if attempt.arm == BASELINE]
     control = [attempt for attempt in attempts if attempt.arm == CONTROL]
     findings = tuple(
@@ -353,6 +365,7 @@ def derive_cell(
         reported=next((variant.id for variant in issue.variants if variant.is_reported), ""),
         silent=_is_silent(issue, baseline, differences),
         differences=differences,
+        amounts=_largest(amounts.values()),
         proof=_weakest_proof(baseline),
         not_covered=not_covered,
     )
@@ -408,11 +421,42 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
             yield Difference(attempt.attempt, attempt.arm, attempt.variant, values)
 
 
-def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> list[Judged]:
-    """The attempts as they weigh in the mixture: a pass that differs from the control does not count as a pass."""
-    why = {difference.attempt: difference.reason for difference in differences}
+def _amounts(issue: Issue, attempts: Sequence[Judged]) -> Mapping[str, tuple[Amount, ...]]:
+    """The amounts of each pass, by its attempt, beside those of the controls that passed with its variant."""
+    passed = [attempt for attempt in attempts if attempt.outcome is Outcome.PASS]
+    controls = grouped((one for one in passed if one.arm == CONTROL), lambda one: one.variant)
+    beside = {variant: [one.observed for one in ones] for variant, ones in controls.items()}
+    return {
+        one.attempt: amounts_of(issue, one.arm, one.variant, one.observed, beside.get(one.variant, ()))
+        for one in passed
+        if one.arm != CONTROL
+    }
+
+
+def _largest(amounts: Iterable[Iterable[Amount]]) -> tuple[Amount, ...]:
+    by_key = grouped((one for of_attempt in amounts for one in of_attempt), lambda one: (one.arm, one.variant, one.key))
+    return tuple(max(of_key, key=lambda one: one.value) for of_key in by_key.values())
+
+
+def _weighed(
+    issue: Issue,
+    attempts: Sequence[Judged],
+    differences: Iterable[Difference],
+    amounts: Mapping[str, Iterable[Amount]],
+) -> list[Judged]:
+    """The attempts as they weigh in the mixture: a pass that differs from the control does not count as a pass, and one
+    that takes more than the issue allows shows it.
+    """
+    kind = issue.signature.kind
+    why = {difference.attempt: (_DIFFERS, difference.reason) for difference in differences}
+    for id_, found in amounts.items():
+        above = [amount.in_words(kind) for amount in found if amount.is_above]
+        if above and id_ not in why:
+            why[id_] = (Outcome.MATCH, joined("then", above))
     return [
-        replace(attempt, outcome=_DIFFERS, reason=why[attempt.attempt]) if attempt.attempt in why else attempt
+        replace(attempt, outcome=why[attempt.attempt][0], reason=why[attempt.attempt][1])
+        if attempt.attempt in why
+        else attempt
         for attempt in attempts
     ]
 
@@ -465,6 +509,11 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
     if verdict not in CONCLUSIVE:
         return VariantFinding(variant, verdict, reason, k, n)
+    if issue.signature.kind in BOUNDS:
+        if n < AGREEING and verdict is not Verdict.DIFFERENT_FAILURE:
+            return VariantFinding(variant, Verdict.INCONCLUSIVE, Message("has_to_agree", said=reason), k, n)
+        if verdict is Verdict.AFFECTED and k == n:
+            verdict, reason = Verdict(issue.signature.kind), Message("took_more", n=n, said=baseline[-1].reason)
     steadied = mixture({attempt.outcome for attempt in own})
     if steadied is Verdict.NOT_AFFECTED:
         return VariantFinding(variant, verdict, reason, k, n)
@@ -510,7 +559,7 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> Message:
     match verdict:
         case Verdict.AFFECTED if k < n:
             return Message("some_matched", k=k, n=n, m=n - k, said=newest(*_OTHERWISE))
-        case Verdict.AFFECTED | Verdict.FLAKY:
+        case Verdict.AFFECTED | Verdict.FLAKY | Verdict.BIGGER | Verdict.MORE_WORK:
             return Message("all_matched" if k == n else "some_passed", k=k, n=n)
         case Verdict.NOT_AFFECTED:
             return Message("all_passed", n=n, said=newest(Outcome.PASS))
@@ -524,6 +573,10 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> Message:
             return newest(Outcome.NOT_APPLICABLE)
         case Verdict.NOT_RUN:
             return NOT_RUN
+
+
+AGREEING = 2
+"""Runs that have to agree where an issue is about amounts: there a single one may be an accident of its host."""
 
 
 _OTHERWISE = (Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)
@@ -638,7 +691,7 @@ def _is_tried(finding: WorkaroundFinding) -> bool:
 
 
 def _failing(cell: Cell) -> frozenset[str]:
-    return frozenset(variant.variant for variant in cell.variants if variant.verdict in _SEEN)
+    return frozenset(variant.variant for variant in cell.variants if variant.verdict in FAILING)
 
 
 def _needed(rates: Mapping[str, FlakyRate], variant: str, least: int = 0) -> int:
@@ -678,7 +731,7 @@ def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
     return agrees_with_itself and len({attempt.outcome for attempt in telling}) > 1
 
 
-_MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
+_MOST_TELLING = (Verdict.AFFECTED, *EXCESSES, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
 
 
 def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, Message]:
@@ -723,8 +776,7 @@ def _with(variants: Iterable[str], reason: Message) -> Message:
 
 def _telling(attempts: Sequence[Judged], verdict: Verdict) -> Judged | None:
     wanted = {
-        Verdict.AFFECTED: {Outcome.MATCH},
-        Verdict.FLAKY: {Outcome.MATCH},
+        **{failing: {Outcome.MATCH} for failing in FAILING},
         Verdict.NOT_AFFECTED: {Outcome.PASS},
         Verdict.DIFFERENT_FAILURE: {Outcome.OTHER_FAILURE, Outcome.CRASH},
     }.get(verdict, set(Outcome))
@@ -756,15 +808,12 @@ def _workaround(
     own = grouped((attempt for attempt in attempts if attempt.arm == arm), lambda attempt: attempt.variant)
     trials = [_trial(issue, finding, own.get(finding.variant, [])) for finding in findings]
     harm = next((trial for trial in trials if trial.verdict is WorkaroundVerdict.HARMFUL), None)
-    failing = [trial for trial in trials if trial.baseline.verdict in _SEEN]
+    failing = [trial for trial in trials if trial.baseline.verdict in FAILING]
     overall = _over_failing(issue, failing) if failing else _over_passing(trials)
     planned = {variant.id for variant in variants_of(issue, arm)}
     if failing and planned.isdisjoint(overall.untried) and overall.verdict is WorkaroundVerdict.UNVERIFIED:
         overall = replace(overall, note=Message("does_not_apply", said=_partial_note(issue, failing)), applies=False)
     return replace(overall, verdict=WorkaroundVerdict.HARMFUL, note=harm.note, applies=True) if harm else overall
-
-
-_SEEN = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
 
 
 @dataclass(frozen=True)
@@ -852,7 +901,7 @@ def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> Messa
 def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Trial:
     verdict = mixture({attempt.outcome for attempt in arm})
     failing = next((attempt for attempt in reversed(arm) if attempt.outcome in FAILURES), None)
-    is_seen = baseline.verdict in _SEEN
+    is_seen = baseline.verdict in FAILING
     if not is_seen and baseline.verdict is not Verdict.NOT_AFFECTED:
         return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, Message(f"baseline_{baseline.verdict}"))
     if verdict is Verdict.NOT_AFFECTED:
@@ -926,7 +975,7 @@ def _worst_finding(workaround: str, cells: Iterable[Cell], worst: Sequence[Cell]
     """How well the workaround works where the issue occurs; that it does harm anywhere outranks that. Where it was not
     tried with an ISA, the finding on the whole class stands.
     """
-    failing = [cell for cell in cells if cell.verdict in _SEEN] or worst
+    failing = [cell for cell in cells if cell.verdict in FAILING] or worst
     untried, harmful = WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.HARMFUL
     trying = [cell for cell in cells if workaround in cell.workarounds]
     pairs = [(isa_of(cell.hardware), cell in failing, cell.workarounds[workaround]) for cell in trying]

@@ -7,7 +7,7 @@ from functools import cache
 from knowngood.cli.knowledge import ground_here
 from knowngood.domain.issue import Issue
 from knowngood.domain.issue_selectors import Watch, find_issue
-from knowngood.domain.verdicts.history import FAILING
+from knowngood.domain.verdicts.verdict import FAILING
 from knowngood.environments.installed import state_here
 from knowngood.environments.resolve import ResolvedBuild, resolve
 from knowngood.environments.wheels.table import wheels_of

@@ -26,6 +26,8 @@ STACKED = (
     Prospect.AS_REPORTED,
     Prospect.NEEDS_WORKAROUND,
     Prospect.FAILS,
+    Prospect.BIGGER,
+    Prospect.MORE_WORK,
     Prospect.NOT_KNOWN,
     Prospect.DOES_NOT_APPLY,
 )

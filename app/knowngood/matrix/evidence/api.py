@@ -138,7 +138,7 @@ class CellStepBody(Body):
     cause: Cause
 
 
-@fields_of(Cell, without=LEFT_OUT - {"superseded", "voided", "differences"})
+@fields_of(Cell, without=LEFT_OUT - {"superseded", "voided", "differences", "amounts"})
 class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True):
     """`superseded` counts attempts of an older repro, `voided` those of a worker whose results were voided: they stand
     in `evidence`, the newest 100 attempts, and do not count. `differences` are passes that do not count as such: their

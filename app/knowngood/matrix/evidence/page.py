@@ -14,9 +14,8 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.verdicts.changes import CellNews
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.matrix import concerns_cpu_path
-from knowngood.domain.verdicts.verdict import Cell, CellKey, Verdict
+from knowngood.domain.verdicts.verdict import FAILING, Cell, CellKey, Verdict
 from knowngood.domain.verdicts.voids import Note, NoteKind
 from knowngood.domain.vocabulary import OUTCOMES
 from knowngood.matrix.charts.api import costs_csv

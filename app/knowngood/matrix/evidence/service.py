@@ -11,12 +11,11 @@ from knowngood.domain.hardware_classes import whole_class
 from knowngood.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
 from knowngood.domain.measuring.machine import CPU_CLASS, Machine
 from knowngood.domain.message import Message, clauses, english, sentence
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import DEVICE_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.domain.verdicts.outcome import Outcome
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, FAILING, Basis, Cell
 from knowngood.domain.verdicts.workaround_cost import Timed
 from knowngood.matrix.lookups import find_build, find_issue
 from knowngood.matrix.overview.selection import known_classes, known_then

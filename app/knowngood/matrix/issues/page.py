@@ -1,6 +1,6 @@
 """`/issues/{id}`: whether it fails on your build and what to do about it; then where it fails, and the evidence."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -10,10 +10,9 @@ from fastapi.responses import RedirectResponse
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.plain_names import plain_name
-from knowngood.domain.issue import Issue, LinkKind
+from knowngood.domain.issue import BASELINE, Issue, LinkKind
 from knowngood.domain.message import clauses
 from knowngood.domain.verdicts.claims import doubts_about, held_claims
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import (
     Columns,
@@ -27,7 +26,7 @@ from knowngood.domain.verdicts.matrix import (
     telling_class,
 )
 from knowngood.domain.verdicts.status import help_on
-from knowngood.domain.verdicts.verdict import Cell
+from knowngood.domain.verdicts.verdict import FAILING, Cell
 from knowngood.domain.verdicts.workaround_cost import Cost
 from knowngood.matrix.evidence.reproduce import Subject, commands
 from knowngood.matrix.evidence.service import how_known
@@ -173,6 +172,7 @@ def issue_page(
             for class_ in dict.fromkeys([*measured, hardware])
         ),
         "help": help_on(cell),
+        **_amounts(releases, hardware, known.stored(issue.id)),
         "fix": known.fix_of(issue.id, build, hardware) if cell.verdict in FAILING else None,
         "workarounds": workarounds,
         "works_on": works_on[1] if works_on else None,
@@ -189,6 +189,18 @@ def issue_page(
         "commands": commands(chosen, context.base),
         "sections": sections_of(context, issue, known, workarounds) if context.is_file else None,
     }
+
+
+def _amounts(releases: Sequence[Build], hardware: str, cells: Iterable[Cell]) -> dict[str, Any]:
+    """The baseline's amounts on each release, on one class, oldest first, and the largest of all."""
+    names = {build.id: build.build_id.release for build in releases}
+    found = [
+        ((names[cell.build], amount.key), amount)
+        for cell in sorted(cells, key=lambda cell: list(names).index(cell.build) if cell.build in names else -1)
+        for amount in cell.amounts
+        if cell.build in names and cell.hardware == hardware and amount.arm == BASELINE
+    ]
+    return {"amounts": found, "most": max((max(one.value, one.most) for _, one in found), default=0)}
 
 
 def _strips(

@@ -8,9 +8,15 @@ from markupsafe import Markup
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue, Workaround, arm_inapplicable, variants_of
 from knowngood.domain.message import Message
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import usefulness
-from knowngood.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict, inferred_from
+from knowngood.domain.verdicts.verdict import (
+    FAILING,
+    NOT_RUN,
+    Cell,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+    inferred_from,
+)
 from knowngood.domain.verdicts.workaround_cost import Cost, Timed, costs_of
 from knowngood.domain.vocabulary import WORKAROUNDS
 from knowngood.web.html.markdown import markdown

@@ -15,6 +15,8 @@ _STATUSES = (
     Verdict.NOT_AFFECTED,
     Verdict.DIFFERENT_FAILURE,
     Verdict.FLAKY,
+    Verdict.BIGGER,
+    Verdict.MORE_WORK,
     Verdict.INCONCLUSIVE,
     Verdict.NOT_RUN,
 )

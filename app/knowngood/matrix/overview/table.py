@@ -11,12 +11,11 @@ from knowngood.domain.builds.plain_names import plain_name
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, concerns_cpu_path, fold, rows_of
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import NOT_COVERED, NOT_RUN, Cell, Verdict
+from knowngood.domain.verdicts.verdict import FAILING, NOT_COVERED, NOT_RUN, Cell, Verdict
 from knowngood.domain.vocabulary import VERDICTS, Role, StatusLabel
 from knowngood.serialization.marks import legend_of, mark_of, sign_of
 

@@ -16,9 +16,14 @@ COUNTED = (
     Prospect.AS_REPORTED,
     Prospect.NEEDS_WORKAROUND,
     Prospect.FAILS,
+    Prospect.BIGGER,
+    Prospect.MORE_WORK,
     Prospect.NOT_KNOWN,
 )
 """In the order of lines and bars. What cannot exist on a build is no part of either."""
+
+
+_RARE = frozenset({Prospect.AS_REPORTED, Prospect.BIGGER, Prospect.MORE_WORK})
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ def counted(rows: Sequence[Sequence[Prospect]], width: int) -> tuple[Mapping[Pro
 
 
 def lines_of(columns: Sequence[Mapping[Prospect, int]], language: Language) -> tuple[TotalLine, ...]:
-    """A line for each prospect; passing as reported is rare, and has none where nothing does."""
+    """A line for each prospect; the rare ones have none where nothing has it."""
     return tuple(
         TotalLine(
             prospect,
@@ -46,7 +51,7 @@ def lines_of(columns: Sequence[Mapping[Prospect, int]], language: Language) -> t
             tuple(column[prospect] for column in columns),
         )
         for prospect in COUNTED
-        if prospect is not Prospect.AS_REPORTED or any(column[prospect] for column in columns)
+        if prospect not in _RARE or any(column[prospect] for column in columns)
     )
 
 

@@ -16,8 +16,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.measuring.planning import CONFIRMING, SETTLING, is_failing
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.history import FAILING
-from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.domain.verdicts.verdict import FAILING, Cell, Verdict
 from knowngood.domain.vocabulary import many
 from knowngood.move.pair import passes_needed
 

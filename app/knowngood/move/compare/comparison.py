@@ -144,15 +144,20 @@ _COUNTED: Mapping[Group, _Forms] = {
     Group.NOT_KNOWN_BEFORE: ("not_known_before", "not_known_before", ""),
     Group.NOT_KNOWN_NOW: ("not_known_there", "not_known_there", ""),
     Group.FAILS_OTHERWISE: ("fails_otherwise", "fail_otherwise", ""),
+    Group.BIGGER: ("is_bigger_there", "are_bigger_there", ""),
+    Group.MORE_WORK: ("is_more_work_there", "are_more_work_there", ""),
     Group.STILL_FAILS: ("still_fails", "still_fail", ""),
 }
 _Remark = tuple[_Forms, Callable[[IssuePair], bool]]
 _HELPED: _Remark = (("has_workaround", "have_workaround", ""), lambda pair: pair.has_workaround)
 _UNTRIED: _Remark = (("has_untried", "have_untried", ""), lambda pair: pair.is_untried)
+_NEWLY: _Remark = (("is_newly", "are_newly", ""), lambda pair: pair.transition is Transition.REGRESSED)
 _REMARKS: Mapping[Group, Sequence[_Remark]] = {
     Group.FIXED: ((("by_old_evidence", "by_old_evidence", ""), lambda pair: any(pair.old)),),
     Group.NEWLY_BROKEN: ((("is_silent", "are_silent", ""), lambda pair: pair.is_silent), _HELPED, _UNTRIED),
     Group.STILL_FAILS: (_HELPED, _UNTRIED),
+    Group.BIGGER: (_NEWLY,),
+    Group.MORE_WORK: (_NEWLY,),
 }
 
 

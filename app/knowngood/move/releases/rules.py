@@ -74,7 +74,8 @@ class ReleaseIssue:
 class ReleaseStanding:
     """The issues on one class: those `fixed` and `broken` over the release before, and all of them as they are now.
     `silent` ones give wrong numbers without an error; `helped` fail with a workaround that works on this very release.
-    `measured` of the answers were run on that class, the others on the CPU.
+    `bigger` and `more_work` give the right answer, and take more memory or work than they must: they neither fail nor
+    pass. `measured` of the answers were run on that class, the others on the CPU.
     """
 
     hardware: str
@@ -85,6 +86,8 @@ class ReleaseStanding:
     fails: int
     fails_silent: int
     helped: int
+    bigger: int
+    more_work: int
     passes: int
     not_known: int
     does_not_apply: int
@@ -93,7 +96,7 @@ class ReleaseStanding:
 
     @property
     def answers(self) -> int:
-        return self.fails + self.passes
+        return self.fails + self.bigger + self.more_work + self.passes
 
     @property
     def is_judged(self) -> bool:
@@ -123,11 +126,15 @@ class ReleaseSummary:
 
 @dataclass(frozen=True)
 class ReleaseAnswer(ReleaseSummary):
-    """Each list has an issue once, wrong numbers first. `failing` are those that fail and are not `broken`."""
+    """Each list has an issue once, wrong numbers first. `failing` are those that fail and are not `broken`; what is
+    `bigger` or does `more_work` is on no other list.
+    """
 
     fixed: tuple[ReleaseIssue, ...]
     broken: tuple[ReleaseIssue, ...]
     failing: tuple[ReleaseIssue, ...]
+    bigger: tuple[ReleaseIssue, ...]
+    more_work: tuple[ReleaseIssue, ...]
     install: InstallFacts
 
 
@@ -204,6 +211,8 @@ def judge_release(
         fixed=_listed(_of_group(compared, Group.FIXED), before or build, known),
         broken=_listed(broken, None, known),
         failing=_listed({id_: pairs for id_, pairs in failing.items() if id_ not in broken}, build, known),
+        bigger=_listed(_of_group(compared, Group.BIGGER), build, known),
+        more_work=_listed(_of_group(compared, Group.MORE_WORK), build, known),
         install=install_facts(build, before, known, table, claims),
     )
 
@@ -236,6 +245,8 @@ def _standing(compared: Comparison) -> ReleaseStanding:
     failing, fixed, broken = [p for p in pairs if p.fails], compared.of(Group.FIXED), compared.of(Group.NEWLY_BROKEN)
     by_prospect = grouped(pairs, lambda pair: pair.prospect)
     passing = by_prospect.get(Prospect.PASSES, ())
+    bigger, more_work = compared.of(Group.BIGGER), compared.of(Group.MORE_WORK)
+    answers = (*failing, *bigger, *more_work, *passing)
     return ReleaseStanding(
         hardware=compared.hardware,
         fixed=len(fixed),
@@ -245,13 +256,13 @@ def _standing(compared: Comparison) -> ReleaseStanding:
         fails=len(failing),
         fails_silent=_silent(failing),
         helped=sum(pair.has_workaround for pair in failing),
+        bigger=len(bigger),
+        more_work=len(more_work),
         passes=len(passing),
         not_known=len(by_prospect.get(Prospect.NOT_KNOWN, ())),
         does_not_apply=len(by_prospect.get(Prospect.DOES_NOT_APPLY, ())),
-        measured=sum(not pair.is_of_cpu for pair in (*failing, *passing)),
-        known_on_both=sum(
-            pair.group not in {Group.NOT_KNOWN_BEFORE, Group.NOT_KNOWN_NOW} for pair in (*failing, *passing)
-        ),
+        measured=sum(not pair.is_of_cpu for pair in answers),
+        known_on_both=sum(pair.group not in {Group.NOT_KNOWN_BEFORE, Group.NOT_KNOWN_NOW} for pair in answers),
     )
 
 

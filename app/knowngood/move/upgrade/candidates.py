@@ -73,11 +73,13 @@ def weight_of(issue: Issue) -> int:
 
 
 class Tally(StrEnum):
-    """The counts of a candidate. The first five take each watched issue once; the others say what turned."""
+    """The counts of a candidate. The first seven take each watched issue once; the others say what turned."""
 
     PASSES = "passes"
     NEEDS_WORKAROUND = "needs_workaround"
     FAILS = "fails"
+    BIGGER = "bigger"
+    MORE_WORK = "more_work"
     NOT_KNOWN = "not_known"
     DOES_NOT_APPLY = "does_not_apply"
     GAINED = "gained"  # failed, and passes there
@@ -92,6 +94,8 @@ _COUNTED: Mapping[Tally, Callable[[IssuePair], bool]] = {
     Tally.PASSES: lambda item: item.prospect is Prospect.PASSES,
     Tally.NEEDS_WORKAROUND: lambda item: item.prospect is Prospect.NEEDS_WORKAROUND,
     Tally.FAILS: lambda item: item.prospect is Prospect.FAILS,
+    Tally.BIGGER: lambda item: item.prospect is Prospect.BIGGER,
+    Tally.MORE_WORK: lambda item: item.prospect is Prospect.MORE_WORK,
     Tally.NOT_KNOWN: lambda item: item.prospect is Prospect.NOT_KNOWN,
     Tally.DOES_NOT_APPLY: lambda item: item.prospect is Prospect.DOES_NOT_APPLY,
     Tally.GAINED: lambda item: item.group is Group.FIXED,

@@ -187,7 +187,16 @@ def _table(rows: Sequence[Candidate]) -> str:
     return "\n".join(lines)
 
 
-_SHOWN_TALLIES = (Tally.LOST, Tally.GAINED, Tally.NEW, Tally.NOT_KNOWN_BEFORE, Tally.FAILS, Tally.NOT_KNOWN)
+_SHOWN_TALLIES = (
+    Tally.LOST,
+    Tally.GAINED,
+    Tally.NEW,
+    Tally.NOT_KNOWN_BEFORE,
+    Tally.FAILS,
+    Tally.BIGGER,
+    Tally.MORE_WORK,
+    Tally.NOT_KNOWN,
+)
 
 
 def _issues(candidate: Candidate, base: str) -> Iterator[str]:

@@ -54,6 +54,8 @@ SECTION_WORDS: Mapping[Tally, str] = {
     Tally.NOT_KNOWN_BEFORE: "Fails there, not known before",
     Tally.NOT_KNOWN: "Not known there",
     Tally.FAILS: "Still fails",
+    Tally.BIGGER: "Takes more memory",
+    Tally.MORE_WORK: "Does more work",
     Tally.NEEDS_WORKAROUND: "Still needs a workaround",
     Tally.PASSES: "Passes too",
     Tally.DOES_NOT_APPLY: "Cannot exist there",

@@ -25,6 +25,8 @@ from knowngood.share.exports.extract import Extract, xml_text
 _ELEMENTS = {
     Verdict.AFFECTED: "failure",
     Verdict.FLAKY: "failure",
+    Verdict.BIGGER: "failure",
+    Verdict.MORE_WORK: "failure",
     Verdict.DIFFERENT_FAILURE: "failure",
     Verdict.INCONCLUSIVE: "error",
     Verdict.NOT_APPLICABLE: "skipped",

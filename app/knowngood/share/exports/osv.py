@@ -21,9 +21,9 @@ from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import Issue, LinkKind, inapplicable
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import doubts_about
-from knowngood.domain.verdicts.history import FAILING, FailingSpan
+from knowngood.domain.verdicts.history import FailingSpan
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import CONCLUSIVE, Cell
+from knowngood.domain.verdicts.verdict import CONCLUSIVE, FAILING, Cell
 from knowngood.share.exports.extract import Extract, utc
 
 SCHEMA_VERSION = "1.6.7"

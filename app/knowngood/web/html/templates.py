@@ -19,9 +19,8 @@ from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
 from knowngood.domain.builds.plain_names import plain_name
-from knowngood.domain.verdicts.history import FAILING
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import is_stale
+from knowngood.domain.verdicts.verdict import FAILING, is_stale
 from knowngood.domain.vocabulary import OUTCOMES, STATUSES, VERDICTS, WORKAROUNDS
 from knowngood.query.search_box import EXAMPLE_MEANINGS
 from knowngood.web.errors import NotFound
