@@ -55,6 +55,8 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         affected = "warn"
         flaky = "pass"
         different_failure = "insufficient"
+        bigger = "block"
+        more_work = "pass"
         unknown = "block"
         stale = "insufficient"
         remedy = "with_remedy"
@@ -96,6 +98,8 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         affected=Effect.WARN,
         flaky=Effect.PASS,
         different_failure=Effect.INSUFFICIENT,
+        bigger=Effect.BLOCK,
+        more_work=Effect.PASS,
         unknown=Effect.BLOCK,
         stale=Effect.INSUFFICIENT,
         remedy=RemedyFilter.WITH_REMEDY,

@@ -112,6 +112,8 @@ def test_every_verdict_is_one_prospect_and_only_an_effective_workaround_helps(
             Verdict.INCONCLUSIVE: Prospect.NOT_KNOWN,
             Verdict.NOT_RUN: Prospect.NOT_KNOWN,
             Verdict.NO_BUILD: Prospect.NOT_KNOWN,
+            Verdict.BIGGER: Prospect.BIGGER,
+            Verdict.MORE_WORK: Prospect.MORE_WORK,
         }.get(verdict, Prospect.FAILS)
 
 
