@@ -39,10 +39,11 @@ def make_torch(folder: Path, release: str, *, imported: str, is_affected: bool) 
     return make_wheel(folder, "torch", release, {**_read("torch"), "torch/version.py": "\n".join(lines) + "\n"})
 
 
-def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Path:
+def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str], *requires: str) -> Path:
     """A pure wheel with `files` (path to text) and the metadata that installers ask for. Equal input, equal bytes."""
     info = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {version}\n"
+    metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
     packed = {**files, f"{info}/METADATA": metadata, f"{info}/WHEEL": _WHEEL}
     record = [f"{path},sha256={_digest(text)},{len(text.encode())}" for path, text in packed.items()]
     packed[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""])

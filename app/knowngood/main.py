@@ -38,6 +38,7 @@ TABLE = {
         "run": ("knowngood.measure.run", "Run what is not known yet, and print the matrix."),
         "here": ("knowngood.measure.here", "Run the catalogue inside a Python environment as it is."),
         "try": ("knowngood.measure.scripts.cli", "Run a script of your own on any releases."),
+        "try-bump": ("knowngood.measure.projects.cli", "Run your project's tests with another torch."),
         "bisect": ("knowngood.measure.bisection.cli", "Find the build that broke an issue, or fixed it."),
         "next": ("knowngood.measure.scheduling.cli", "Say what is worth measuring next, and why."),
         "recheck": ("knowngood.measure.run", "Measure a random sample of answered cells again."),

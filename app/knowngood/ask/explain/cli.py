@@ -42,7 +42,7 @@ _OR = {Strength.SURE: "Or", Strength.POSSIBLE: "Its words fit this too"}
     example="explain training.log --build 2.6.0+cu124",
 )
 def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
-    body = _explain(_read(file), build, ground_here(snapshot, public_keys))
+    body = explain_here(_read(file), build, ground_here(snapshot, public_keys))
     if as_json:
         click.echo(json.dumps(body, ensure_ascii=False, indent=2, default=write_value))
     else:
@@ -71,7 +71,8 @@ def _read(file: str) -> str:
     return data.decode(errors="replace")
 
 
-def _explain(text: str, build: str, ground: Ground) -> Explanation:
+def explain_here(text: str, build: str, ground: Ground) -> Explanation:
+    """By what comes with this release, and by the own store where there is one."""
     own = _stored_failures() if ground.has_store else {}
     knowledge = ground.knowledge
     library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})
@@ -105,7 +106,7 @@ def _lines(body: Explanation) -> Iterator[str]:
     others = [match for match in body.matches if match is not body.sure] if body.known else []
     for match in others[:_NAMED]:
         yield from wrapped(f"{_OR[match.strength]} {match.issue}: {match.title}.", later="  ")
-        yield from (line for cure in _helping(match)[:1] for line in snippet_in_short(cure.body, cure.title))
+        yield from (line for cure in helping(match)[:1] for line in snippet_in_short(cure.body, cure.title))
     for meaning in meanings:
         yield from [*wrapped(f"{_OR[meaning.strength]}: {meaning.title}.", later="  "), f"    {meaning.command}"]
     for issue in body.untried:
@@ -130,7 +131,7 @@ def _meaning(meaning: Meaning) -> Iterator[str]:
 
 def _match(match: Match, build: str | None) -> Iterator[str]:
     yield from [*wrapped(f"This is {match.issue}: {match.title}."), *wrapped(english(match.to_do))]
-    cures = _helping(match)
+    cures = helping(match)
     for is_code, lines in snippet_parts(cures[0].body) if cures else ():
         yield from ["", *(f"    {line}".rstrip() for line in lines), ""] if is_code else wrapped(" ".join(lines))
     if cures[1:]:
@@ -149,7 +150,7 @@ def _match(match: Match, build: str | None) -> Iterator[str]:
     yield f"More: knowngood issue {match.issue}{f' --build {build}' if build else ''}"
 
 
-def _helping(match: Match) -> list[TriedWorkaround]:
+def helping(match: Match) -> list[TriedWorkaround]:
     """Those that work, else those that help in part; where nobody tried any, all."""
     kinds = (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL)
     by_kind = ([cure for cure in match.workarounds if cure.verdict is kind] for kind in kinds)

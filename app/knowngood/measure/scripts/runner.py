@@ -5,11 +5,12 @@ packages and time limit is not run again.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event as ThreadEvent
+from threading import Thread
 
 from pydantic import TypeAdapter
 
@@ -22,12 +23,14 @@ from knowngood.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
     EnvironmentReady,
+    Event,
     JobEnded,
     JobSpec,
     JobStarted,
     PlannedArm,
     Provisioning,
 )
+from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.measuring.planning import PlannedJob
 from knowngood.domain.verdicts.outcome import Ending, Trouble, TroubleCode
 from knowngood.domain.vocabulary import many
@@ -79,6 +82,25 @@ class Script:
         return JobSpec(self.key, 1, build, self.hardware, request, {self.key: launcher}, tuple(arms))
 
 
+def events_of(work: Work, job: JobSpec, stop: Callable[[], bool]) -> Iterator[Event]:
+    """Have a job done here, outside of any store; it ends soon after it is to `stop`."""
+    handle, over = transport(work).start(job), ThreadEvent()
+
+    def listen() -> None:
+        wait(lambda: stop() or over.is_set())
+        handle.cancel()
+
+    Thread(target=listen, daemon=True).start()
+    try:
+        yield from handle.events()
+    finally:
+        over.set()
+
+
+def host_in_words(machine: Machine) -> str:
+    return f"{machine.in_words(many(machine.cores, 'core'))}, isolation {machine.isolation}"
+
+
 def read_script(path: Path) -> str:
     """Raises BadRequest where it is no script that can be sent to a worker."""
     try:
@@ -112,32 +134,20 @@ class Runner:
 
     def run(self, tried: Tried, count: int) -> Tried:
         """So many more runs; fewer where it is stopped or the environment cannot be made."""
-        handle, over = transport(self.work).start(self.script.job(tried.build, count)), Event()
-
-        def listen() -> None:
-            wait(lambda: self.stop() or over.is_set())
-            handle.cancel()
-
-        Thread(target=listen, daemon=True).start()
         host = ""
-        try:
-            for event in handle.events():
-                match event:
-                    case JobStarted(machine=machine):
-                        host = f"{machine.in_words(many(machine.cores, 'core'))}, isolation {machine.isolation}"
-                    case Provisioning():
-                        self.tell(f"{event.phase} {event.detail}")
-                    case EnvironmentReady():
-                        tried = Tried(tried.build, tried.runs, {**event.imported, "host": host})
-                        self.tell("running")
-                    case ArmFinished():
-                        tried = self._with(tried, event)
-                    case JobEnded() if event.problem and not self.stop():
-                        tried = Tried(
-                            tried.build, tried.runs, tried.imported, Trouble(TroubleCode.HARNESS, event.problem)
-                        )
-        finally:
-            over.set()
+        for event in events_of(self.work, self.script.job(tried.build, count), self.stop):
+            match event:
+                case JobStarted(machine=machine):
+                    host = host_in_words(machine)
+                case Provisioning():
+                    self.tell(f"{event.phase} {event.detail}")
+                case EnvironmentReady():
+                    tried = Tried(tried.build, tried.runs, {**event.imported, "host": host})
+                    self.tell("running")
+                case ArmFinished():
+                    tried = self._with(tried, event)
+                case JobEnded() if event.problem and not self.stop():
+                    tried = Tried(tried.build, tried.runs, tried.imported, Trouble(TroubleCode.HARNESS, event.problem))
         return tried
 
     def _with(self, tried: Tried, event: ArmFinished) -> Tried:

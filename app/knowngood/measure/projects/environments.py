@@ -1,0 +1,222 @@
+"""A project's files and its environments: as locked, and with torch moved. uv resolves and installs.
+
+The checkout itself is only ever read: what builds, installs or tests the project has a copy.
+"""
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.issue import digest
+from knowngood.environments.service import stated_in
+from knowngood.git_files import ask_git
+from knowngood.measure.projects.rules import COUPLED, conflicting, moved_requirements
+from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
+from knowngood_workers.provision.download_estimate import UNPACKED, find_cached
+from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
+
+GIT = "try-bump"
+BUILT = ("pyproject.toml", "setup.py")
+"""Files that a project is built by; uv reads in it what the project itself asks."""
+LOCKS = ("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt", *BUILT)
+"""Files that state the environment, the most exact first."""
+_LEFT_OUT = re.compile(r"(?:^|/)(?:\.git|\.?venv|\.tox|\.nox|__pycache__|node_modules|[^/]+\.egg-info)(?:/|$)")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_PYLOCK = "pylock.knowngood.toml"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """The files of a project: those that git knows or would add, else all but what is made anew in any case."""
+
+    folder: Path
+    files: tuple[str, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        return digest(
+            json.dumps([(name, sha256((self.folder / name).read_bytes()).hexdigest()) for name in self.files])
+        )
+
+    @property
+    def version(self) -> str:
+        """For builds that ask git, which a copy has no more: the last tag; of an unpacked sdist its own word."""
+        told = ""
+        with suppress(BadRequest):
+            told = ask_git(GIT, "-C", str(self.folder), "describe", "--tags", "--abbrev=0").decode()
+        with suppress(OSError):
+            told = told or (self.folder / "PKG-INFO").read_text(encoding="utf-8").partition("\nVersion:")[2]
+        found = _VERSION.search(told)
+        return found[0] if found else "0.0.0"
+
+    def copy(self, place: Path) -> None:
+        for name in self.files:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(self.folder / name, place / name)
+
+
+def read_checkout(folder: Path) -> Checkout:
+    if not folder.is_dir():
+        raise BadRequest(f"{folder} is no folder; name the project's checkout")
+    try:
+        listed = ask_git(GIT, "-C", str(folder), "ls-files", "-coz", "--exclude-standard").decode().split("\0")
+    except BadRequest:
+        every = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+        listed = [name for name in every if not _LEFT_OUT.search(name)]
+    files = tuple(sorted(name for name in {*listed} - {""} if (folder / name).is_file()))
+    if not files:
+        raise BadRequest(f"{folder} has no files; name the project's checkout")
+    return Checkout(folder, files)
+
+
+@dataclass(frozen=True)
+class Locker:
+    """Locks for a project, as pylock.toml. `source` is a copy of its files, `packages` what its tests need besides."""
+
+    installer: Installer
+    interpreter: Path
+    source: Path
+    packages: tuple[str, ...]
+    extras: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    def as_locked(self, name: str) -> str:
+        """By the file that states it. Raises InstallerFailed, BadEnvironment and BadRequest."""
+        path = self.source / name
+        named = [f"--{kind}={one}" for kind, ones in (("extra", self.extras), ("group", self.groups)) for one in ones]
+        if path.name == "uv.lock":
+            how = ("--frozen", "--no-hashes", "--no-emit-project", "--no-header", "--no-annotate", "-q")
+            lines = self.installer.run("export", "--directory", str(path.parent), *how, *named).splitlines()
+            return self._compile([line for line in lines if not line.startswith("warning")], ())
+        if path.name in BUILT or re.fullmatch(r".*requirements.*\.(?:txt|in)", path.name):
+            return self._compile((), (name, *named))
+        stated = stated_in(path.read_bytes(), path.name, self.python, (*self.extras, *self.groups))
+        return self._compile([f"{pin.name}=={pin.version}" for pin in stated.pins if pin.version], ())
+
+    @property
+    def python(self) -> str:
+        return self.interpreter.name.removeprefix("python")
+
+    def moved(self, lock: str, torch: str) -> str:
+        """With another torch: what cannot stay beside it is freed, as far as the resolver names it. Raises
+        InstallerFailed where it refuses all the same.
+        """
+        pins, freed = versions_in(lock), frozenset(COUPLED)
+        while True:
+            try:
+                return self._compile([_torch(torch, pins["torch"]), *moved_requirements(pins, torch, freed)], ())
+            except InstallerFailed as failed:
+                more = conflicting(pins, str(failed)) - freed
+                if failed.fault is not Fault.UNSATISFIABLE or not more:
+                    raise
+                freed |= more
+
+    def _compile(self, requirements: Sequence[str], more: Sequence[str]) -> str:
+        wanted, lock = self.source / "knowngood.in", self.source / _PYLOCK
+        wanted.write_text("\n".join((*requirements, *self.packages, "")), encoding="utf-8")
+        lock.unlink(missing_ok=True)
+        torch = next((line for line in requirements if re.match(r"torch\s*=", line)), "")
+        backend = re.search(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)\b", torch)
+        how = ["-q", "--no-header", "--format", "pylock.toml", "--python", str(self.interpreter)]
+        how += ["--torch-backend", backend[1]] if backend else []
+        place = ("--directory", str(self.source))
+        self.installer.run("pip", "compile", *place, wanted.name, *more, "-o", lock.name, *how)
+        return lock.read_text(encoding="utf-8")
+
+
+def _torch(release: str, before: str) -> str:
+    """From the same index as before: a local part names its build, and `===` lets none stand in where there is none."""
+    local = Version(before).local
+    return f"torch=={release}+{local}" if local and "+" not in release else f"torch==={release}"
+
+
+def packages_in(lock: str) -> list[dict[str, Any]]:
+    return list(tomllib.loads(lock).get("packages", ()))
+
+
+def versions_in(lock: str) -> dict[str, str]:
+    """Of all that comes from an index. Raises BadRequest where torch does not."""
+    versions = {str(each["name"]): str(each["version"]) for each in packages_in(lock) if "version" in each}
+    if "torch" not in versions:
+        raise BadRequest("the project's environment holds no torch; name what states it with --lock, or --extra")
+    return versions
+
+
+def _requirement(package: dict[str, Any]) -> str:
+    """Exactly that, for uv; a folder is part of the project, and comes with it."""
+    if "vcs" in package:
+        vcs = package["vcs"]
+        return f"{package['name']} @ {vcs['type']}+{vcs['url']}@{vcs['commit-id']}"
+    if "archive" in package:
+        return f"{package['name']} @ {package['archive'].get('url') or package['archive']['path']}"
+    return "" if "directory" in package else f"{package['name']}==={package['version']}"
+
+
+def size_of(locks: Iterable[str], cache: Path) -> tuple[int, int]:
+    """Bytes to download, and then on disk, for what uv has not unpacked yet; what no index tells is not counted."""
+    wheels = {wheel["hashes"].get("sha256"): wheel for lock in locks for wheel in _wheels(lock) if "hashes" in wheel}
+    cached = find_cached(cache, {str(each["name"]) for lock in locks for each in packages_in(lock)})
+    missing = sum(wheel.get("size", 0) for hash_, wheel in wheels.items() if hash_ not in cached)
+    return missing, int(missing * UNPACKED)
+
+
+def _wheels(lock: str) -> Iterable[dict[str, Any]]:
+    return (wheel for package in packages_in(lock) for wheel in package.get("wheels", ())[:1])
+
+
+def make_environment(
+    checkout: Checkout, folder: Path, locker: Locker, lock: str, also: Sequence[str]
+) -> AdoptedEnvironment:
+    """An environment with the project in it, as developers install it; one that is whole already is only looked at.
+
+    Bytecode is compiled now: the tests cannot write there. Raises InstallerFailed, ProvisionFailure.
+    """
+    python, done, project = folder / "bin" / "python", folder / "made", folder / "project"
+    run = locker.installer.run
+    if not done.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        run("venv", "-q", "--python", str(locker.interpreter), str(folder))
+        checkout.copy(project)
+        pins, torch = folder / "requirements.txt", folder / "torch.txt"
+        pins.write_text("\n".join(map(_requirement, packages_in(lock))), encoding="utf-8")
+        torch.write_text(f"torch=={versions_in(lock)['torch']}\n", encoding="utf-8")
+        how = ("-q", "--no-deps", "--python", str(python), "--build-constraints", str(torch))
+        backend = Version(versions_in(lock)["torch"]).local
+        index = ("--torch-backend", backend) if backend else ()
+        run("pip", "install", *how, *index, "--compile-bytecode", "-r", str(pins))
+        own = [project] if any((project / name).exists() for name in BUILT) else []
+        own += [project / name for name in also]
+        if own:
+            run("pip", "install", *how, *(f"--editable={one}" for one in own))
+        done.touch()
+    return inspect_interpreter(python, locker.installer.environ)
+
+
+def locker_for(
+    checkout: Checkout, installer: Installer, interpreter: Path, source: Path, needs: Sequence[Sequence[str]]
+) -> Locker:
+    """`needs` are the packages, extras and groups of its tests. Builds are told the version that git would tell."""
+    checkout.copy(source)
+    variables = {**installer.index.variables, "SETUPTOOLS_SCM_PRETEND_VERSION": checkout.version}
+    told = replace(installer, given_index=replace(installer.index, variables=variables))
+    return Locker(told, interpreter, source, *map(tuple, needs))
+
+
+def folders_in(lock: str) -> tuple[str, ...]:
+    """The parts of the project that its lock installs by their folders, besides the whole."""
+    return tuple(
+        str(each["directory"]["path"])
+        for each in packages_in(lock)
+        if each.get("directory", {}).get("path", ".") != "."
+    )
