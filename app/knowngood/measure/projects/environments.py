@@ -22,6 +22,7 @@ from knowngood.domain.issue import digest
 from knowngood.environments.service import stated_in
 from knowngood.git_files import ask_git
 from knowngood.measure.projects.rules import COUPLED, conflicting, moved_requirements
+from knowngood_workers.common.programs import ask_program
 from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
 from knowngood_workers.provision.download_estimate import UNPACKED, find_cached
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
@@ -33,6 +34,7 @@ LOCKS = ("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock", "Pipfile.lock", "r
 """Files that state the environment, the most exact first."""
 _LEFT_OUT = re.compile(r"(?:^|/)(?:\.git|\.?venv|\.tox|\.nox|__pycache__|node_modules|[^/]+\.egg-info)(?:/|$)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
+_IMPORT_S = 600
 _PYLOCK = "pylock.knowngood.toml"
 
 
@@ -180,7 +182,7 @@ def make_environment(
 ) -> AdoptedEnvironment:
     """An environment with the project in it, as developers install it; one that is whole already is only looked at.
 
-    Bytecode is compiled now: the tests cannot write there. Raises InstallerFailed, ProvisionFailure.
+    Torch is imported once, which compiles what every run imports: the tests cannot write there. Raises InstallerFailed, ProvisionFailure.
     """
     python, done, project = folder / "bin" / "python", folder / "made", folder / "project"
     run = locker.installer.run
@@ -194,7 +196,8 @@ def make_environment(
         how = ("-q", "--no-deps", "--python", str(python), "--build-constraints", str(torch))
         backend = Version(versions_in(lock)["torch"]).local
         index = ("--torch-backend", backend) if backend else ()
-        run("pip", "install", *how, *index, "--compile-bytecode", "-r", str(pins))
+        run("pip", "install", *how, *index, "-r", str(pins))
+        ask_program((str(python), "-c", "import torch"), locker.installer.environ, timeout_s=_IMPORT_S)
         own = [project] if any((project / name).exists() for name in BUILT) else []
         own += [project / name for name in also]
         if own:

@@ -1,4 +1,4 @@
-"""The answer on what a project's tests do on other releases of torch: for a terminal, for a pull request (Markdown), for programs."""
+"""The answer for a terminal, for a pull request (Markdown), and for programs."""
 
 from collections import Counter
 from collections.abc import Iterator
