@@ -49,16 +49,16 @@ def bottom(page: Page, place: str) -> float:
 @pytest.mark.parametrize(
     ("address", "width"),
     [
-        ("/", 390),
+        ("/?mine=2.7.1&gpu=H100", 390),
         ("/?mine=2.7.1&gpu=H100", 1440),
         ("/?mine=2.5.1&lang=zh", 390),
         *(
             pytest.param(*one, marks=pytest.mark.soak)
             for one in (
+                ("/", 390),
                 ("/", 1440),
                 ("/?mine=2.7.1", 390),
                 ("/?mine=2.7.1", 1440),
-                ("/?mine=2.7.1&gpu=H100", 390),
                 ("/?mine=2.5.1&lang=zh", 1440),
             )
         ),
