@@ -123,6 +123,13 @@ def test_answers_are_kept_within_bounds_the_last_asked_for_longest() -> None:
     assert [answers.find((name,)) is not None for name in "abcd"] == [True, False, True, False]
 
 
+@pytest.mark.parametrize(("address", "most"), [("/compare?a=2.7.1&b=2.8.0", 28_900), ("/search", 2_500)])
+def test_a_page_weighs_no_more_than_in_version_0_2(shipped: Engine, address: str, most: int) -> None:
+    with TestClient(app_over(shipped)) as client:
+        answer = client.get(address, headers={"Accept-Encoding": "gzip"})
+    assert int(answer.headers["content-length"]) <= most
+
+
 def test_pages_are_compressed_and_streams_are_not(moving: tuple[TestClient, list[datetime]]) -> None:
     client, _ = moving
     page = client.get(MATRIX, headers={"Accept-Encoding": "gzip"})

@@ -13,9 +13,24 @@ from knowngood.domain.vocabulary import StatusLabel
 from knowngood.move.compare.comparison import sentence
 from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
 from knowngood.store.engine import Engine
-from tests.make import HARDWARE
+from tests.make import HARDWARE, NOON
 from tests.web.asking import values_of
-from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, GPU_CLASS, ISSUES, MASK, MISMATCHED, NEW, OLD, SILENT, save
+from tests.web.given import (
+    BAD,
+    BUILDS,
+    DYNAMO,
+    GOOD,
+    GPU_CLASS,
+    ISSUES,
+    MASK,
+    MISMATCHED,
+    NEW,
+    OLD,
+    SILENT,
+    Asked,
+    run,
+    save,
+)
 
 
 def address(before: str, after: str, **more: str) -> str:
@@ -100,7 +115,7 @@ def test_workarounds_are_followed_too(client: TestClient) -> None:
 
 def test_silent_wrong_numbers_and_old_evidence_are_marked(client: TestClient) -> None:
     row = row_of(client, address(OLD.id, BAD.id), SILENT.id)
-    assert re.findall(r'<td class="side">.*(stale|chip).*</td>', row) == ["stale", "chip"]
+    assert re.findall(r'<td class="side">(?:(?!</td>).)*(stale|chip)', row) == ["stale", "chip"]
     assert "wrong numbers without an error" in row
 
 
@@ -258,6 +273,15 @@ def test_the_markdown_is_ready_to_be_pasted(client: TestClient) -> None:
     )
     assert f"({MASK.id})](<http://testserver/issues/{MASK.id}>)" in response.text
     assert "<script" not in response.text
+
+
+def test_what_was_not_run_is_no_link_of_the_note_and_said_once_on_the_page(own: TestClient, own_engine: Engine) -> None:
+    save(own_engine, ISSUES, BUILDS)
+    run(own_engine, Asked([BAD], NOON, issues=[MASK]))
+    found = values_of(own, address(BAD.id, GOOD.id))
+    note = next(line for line in found["markdown"].splitlines() if f"/issues/{MASK.id}>" in line)
+    assert "| □ not run |" in note, note
+    assert "not run yet" not in row_of(own, address(BAD.id, GOOD.id), MASK.id).partition("</tr>")[0]
 
 
 def test_with_nothing_in_the_store_the_page_still_asks(own: TestClient) -> None:

@@ -11,7 +11,7 @@ from knowngood.domain.issue import Left
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.inference import in_words, own_reason
-from knowngood.domain.verdicts.verdict import Cell
+from knowngood.domain.verdicts.verdict import Cell, Verdict
 from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.markdown import escaped
 from knowngood.gate.renderers.text import fitting, snippet_in_short
@@ -222,4 +222,6 @@ def _cells(pair: IssuePair, links: Links | None) -> tuple[str, ...]:
 def _verdict(cell: Cell, links: Links | None, *, is_old: bool, helped: str = "") -> str:
     sign, word = in_text(cell.verdict)
     text = f"{escaped(sign)} {word}{helped}{', inferred' if cell.basis else ''}{' (old)' if is_old else ''}"
-    return f"[{text}](<{links.cell(cell.issue, cell.build, cell.hardware)}>)" if links else text
+    if not links or cell.verdict is Verdict.NOT_RUN:  # of what was not run the page says no more
+        return text
+    return f"[{text}](<{links.cell(*cell.key)}>)"
