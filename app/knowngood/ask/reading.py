@@ -28,6 +28,7 @@ class HitKind(StrEnum):
     QUERY = "query"
     COMPARE = "compare"
     UPGRADE = "upgrade"
+    WHEELS = "wheels"
     ERROR = "error"
     ENVIRONMENT = "environment"
 
@@ -196,7 +197,8 @@ class Names:
 class Reading:
     """`builds` as `build_names` reads them; `triton`, `python` and `cuda` are versions that stand beside no torch.
     `conditions` are of the query language. `purpose` is the interest that somebody has in the builds they name: to
-    compare them, or to upgrade (None: none is told). `components` and `packages` are among the `words` too.
+    compare them, or to upgrade (None: none is told). `driver` is NVIDIA's, which says what runs and nothing of issues.
+    `components` and `packages` are among the `words` too.
     """
 
     text: str
@@ -204,6 +206,7 @@ class Reading:
     builds: tuple[str, ...] = ()
     hardware: NamedHardware | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    driver: str = ""
     conditions: tuple[str, ...] = ()
     purpose: HitKind | None = None
     components: tuple[str, ...] = ()
@@ -222,6 +225,7 @@ _COMMAS = re.compile(r"(\d{1,2}),(\d{1,2})(?:,(\d{1,2}))?")
 _LOCAL = re.compile(r"\+?(cu\d{2,3}|rocm\d(?:\.\d)*)", re.IGNORECASE)
 _PART = re.compile(r"py(?:thon)?[ -]?(\d)\.?(\d{1,2})(?:\.\d{1,2})?", re.IGNORECASE)
 _BESIDE = re.compile(rf"(cuda|triton)(?: ?(?:version|toolkit) ?)? ?[=-]{{0,2}} ?v?({_VERSION})", re.IGNORECASE)
+_DRIVER = re.compile(r"(?:nvidia )?(?:driver|驱动) ?(?:version)? ?[=:]{0,2} ?v?(\d{3}(?:\.\d{1,4}){0,2})", re.IGNORECASE)
 _CHINESE_AROUND = "\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u201c\u201d\u2018\u2019\u300c\u300d"
 _AROUND = "\"'`<>()[]{}.,;:!?" + _CHINESE_AROUND
 _MOST_TOKENS = 5
@@ -344,6 +348,11 @@ def _beside(reading: Reading, piece: str, _: Names) -> Reading | None:
     return replace(reading, versions={**reading.versions, **versions})
 
 
+def _driver(reading: Reading, piece: str, _: Names) -> Reading | None:
+    match = _DRIVER.fullmatch(piece.strip(_AROUND))
+    return replace(reading, driver=match[1]) if match else None
+
+
 def _name(reading: Reading, piece: str, names: Names) -> Reading | None:
     """A component, or a package with a version of it or without. Both are words too: issues are found by these."""
     text = piece.strip(_AROUND)
@@ -370,6 +379,7 @@ _TAKERS: tuple[Callable[[Reading, str, Names], Reading | None], ...] = (
     _phrase,
     _hardware,
     _beside,
+    _driver,
     _thread,
     _build,
     _name,

@@ -641,6 +641,8 @@ SENTENCES: Mapping[str, str] = {
     "nothing_about": "Nothing here is about {asked}.",
     "no_issue_for": "No issue is known here for {query}.",
     "compare_builds": "Compare {a} with {b}",
+    "wheels_for_driver": "Which torch runs on driver {driver}",
+    "driver_and_issues": "No answer here depends on the driver ({driver}): it decides which wheels run.",
     "upgrade_from": "Where to go from {build}",
     "upgrade_says": "The build to upgrade to, what it fixes and breaks, and the note for the pull request.",
     "name_of_class": "{name} is of the hardware class {hardware}",

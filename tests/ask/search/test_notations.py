@@ -90,6 +90,13 @@ def test_a_part_of_the_matrix_that_is_offered_first_has_rows(text: str, known: K
     assert select(known, query, tuple(known.issues.values()), (), classes, known.as_of).issues
 
 
+def test_an_issue_is_found_beside_a_driver_that_says_nothing_of_it(known: Known, index: SearchIndex) -> None:
+    found = search("151290 driver 550", known, index)
+    assert [hit.name for hit in found.hits] == ["pytorch-151290"]
+    assert english(found.note) == "No answer here depends on the driver (550): it decides which wheels run."
+    assert not found.sure
+
+
 def test_what_has_no_row_is_said(known: Known, index: SearchIndex) -> None:
     found = search("flaky on 2.11", known, index)
     assert english(found.note) == "No issue is known here for build:2.11 status:flaky."

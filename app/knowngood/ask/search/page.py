@@ -33,6 +33,7 @@ GROUP_WORDS: Mapping[HitKind, str] = {
     HitKind.QUERY: "In the matrix",
     HitKind.COMPARE: "Two builds",
     HitKind.UPGRADE: "Upgrade",
+    HitKind.WHEELS: "Is there a wheel?",
     HitKind.ERROR: "Errors",
     HitKind.ENVIRONMENT: "Your environment",
 }

@@ -263,14 +263,15 @@ class _Question:
             hits = [_absent(thread), *map(self._issue_hit, self._index.threads.near(thread.number))]
         elif relation is Relation.EVIDENCE and thread.repository:
             hits.append(_absent(thread))
-        return _answer(self._text, hits, is_sure=is_sure, build=build, hardware=hardware)
+        note = Message("driver_and_issues", driver=reading.driver) if reading.driver else NOTHING
+        return _answer(self._text, hits, is_sure=is_sure and not note, note=note, build=build, hardware=hardware)
 
     # builds, hardware, conditions and words
 
     def _of_reading(self, reading: Reading) -> SearchAnswer:
         if reading.thread is not None:
             return self._of_thread(reading, reading.thread)
-        is_placed = bool(reading.builds or reading.hardware or reading.versions)
+        is_placed = bool(reading.builds or reading.hardware or reading.versions or reading.driver)
         if (
             reading.conditions
             and not is_placed
@@ -300,8 +301,10 @@ class _Question:
         is_alone = not (firsts or narrow.words or reading.conditions or reading.versions)
         if reading.hardware and (is_alone or class_ != hardware):
             hits = [self._hardware_hit(reading.hardware), *([] if is_alone else hits)]
+        if reading.driver:
+            hits.insert(reading.purpose is HitKind.UPGRADE, _wheels_hit(reading.driver, firsts, class_))
         is_pair = len(firsts) == 2 and reading.purpose is not HitKind.UPGRADE  # noqa: PLR2004 - a comparison is of two
-        is_sure = (len(hits) == 1 or is_pair) and not issues and class_ == hardware
+        is_sure = (len(hits) == 1 or (is_pair and not reading.driver)) and not issues and class_ == hardware
         is_sure = is_sure and len(findings.known) == len(reading.words)
         if hits and reading.words and not narrow.words and not issues:
             notes.append(Message("nothing_about", asked=" ".join(reading.words)))
@@ -334,9 +337,9 @@ class _Question:
             return [self._compare_hit(reading, firsts, hardware), *upgrade], NOTHING
         if reading.purpose is HitKind.UPGRADE and firsts:
             return upgrade, NOTHING
-        is_alone = not (reading.hardware or reading.words or reading.conditions)
+        is_alone = not (reading.hardware or reading.words or reading.conditions or reading.driver)
         hits = [_build_hit(build, hardware) for build in families[0]] if firsts and is_alone else []
-        is_part = reading.hardware or reading.conditions or reading.versions or component or (firsts and reading.words)
+        is_part = reading.hardware or reading.conditions or reading.versions or component or (firsts and not is_alone)
         if not is_part or (firsts and reading.purpose):
             return hits, NOTHING
         # A query names a release as it is, a variant by its id.
@@ -396,6 +399,7 @@ class _Question:
         url = upgrade_address(
             build.id,
             hardware=class_ if class_.startswith("cuda-") else self._shown(class_),
+            driver=reading.driver,
             component=",".join(reading.components),
             package=",".join(packages),
             has=",".join(reading.packages),
@@ -403,7 +407,8 @@ class _Question:
         )
         title = Message("upgrade_from", build=build.id)
         remark = Message("upgrade_says")
-        return Hit(HitKind.UPGRADE, build.id, title, remark, url=url)
+        command = f"knowngood upgrade --from {build.id} --driver {reading.driver}" if reading.driver else ""
+        return Hit(HitKind.UPGRADE, build.id, title, remark, url=url, command=command)
 
     def _hardware_hit(self, named: NamedHardware) -> Hit:
         class_ = self._class_of(named)
@@ -547,3 +552,11 @@ def _absent(thread: Thread) -> Hit:
     title = Message("thread_absent", thread=thread.name)
     remark = Message("add_thread")
     return Hit(HitKind.THREAD, thread.name, title, remark, url=thread.address, command=thread.command)
+
+
+def _wheels_hit(driver: str, builds: Sequence[Build], class_: str) -> Hit:
+    """A driver decides which wheels run; no cell of the matrix depends on one."""
+    release, (_, _, gpu) = builds[0].build_id.release if builds else "", class_.partition("cuda-")
+    url = asking("/wheels", release=release, hardware=gpu, driver=driver)
+    command = f"knowngood wheels torch{release and f'=={release}'} --driver {driver}{gpu and f' --gpu {gpu}'}"
+    return Hit(HitKind.WHEELS, driver, Message("wheels_for_driver", driver=driver), url=url, command=command)
