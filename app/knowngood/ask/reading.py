@@ -225,7 +225,9 @@ _COMMAS = re.compile(r"(\d{1,2}),(\d{1,2})(?:,(\d{1,2}))?")
 _LOCAL = re.compile(r"\+?(cu\d{2,3}|rocm\d(?:\.\d)*)", re.IGNORECASE)
 _PART = re.compile(r"py(?:thon)?[ -]?(\d)\.?(\d{1,2})(?:\.\d{1,2})?", re.IGNORECASE)
 _BESIDE = re.compile(rf"(cuda|triton)(?: ?(?:version|toolkit) ?)? ?[=-]{{0,2}} ?v?({_VERSION})", re.IGNORECASE)
-_DRIVER = re.compile(r"(?:nvidia )?(?:driver|驱动) ?(?:version)? ?[=:]{0,2} ?v?(\d{3}(?:\.\d{1,4}){0,2})", re.IGNORECASE)
+_DRIVER = re.compile(
+    r"(?:nvidia )?(?:driver|驱动) ?(?:version)? ?[=:]{0,2} ?v?(\d{3}(?:\.\d{1,4}){0,2})", re.IGNORECASE
+)
 _CHINESE_AROUND = "\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u201c\u201d\u2018\u2019\u300c\u300d"
 _AROUND = "\"'`<>()[]{}.,;:!?" + _CHINESE_AROUND
 _MOST_TOKENS = 5
