@@ -13,7 +13,7 @@ from knowngood.catalogue.loader import read_builds
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import BadEnvironment, OtherPython
 from knowngood.environments.detect import read_environment
-from knowngood.environments.installed import state_here
+from knowngood.environments.installed import freeze, state_here
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment, resolve
 from knowngood.environments.wheels.table import shipped_wheels
 
@@ -82,7 +82,7 @@ def test_a_list_of_conda_is_assumed_to_be_the_wheel_of_its_cuda(name: str) -> No
     [
         ("uv-two.lock", "holds 2 torches: 2.5.1 from PyPI (line 249) and 2.6.0 from PyPI (line 288); state the Python"),
         ("uv-extras.lock", "holds 2 torches: 2.5.1 from PyPI (line 242) and 2.6.0 from PyPI (line 274)"),
-        ("uv-none.lock", "This uv.lock names no torch"),
+        ("uv-none.lock", "This uv.lock has no torch"),
         ("uv-git.lock", "torch is built from source in line 6 (git+https://github.com/pytorch/pytorch.git)"),
         ("uv-path.lock", "torch comes from the local path wheels/torch-2.13.0+cpu-cp311"),
     ],
@@ -207,9 +207,13 @@ def test_a_python_beside_a_file_that_is_for_others_is_refused(name: str, text: s
 
 def test_without_torch_on_the_python_that_is_stated_no_torch_is_named() -> None:
     stated = read("torch==2.5.1; python_version >= '3.13'", "requirements.txt", python="3.12")
-    assert resolve(stated, NAMES, TESTED, WHEELS).note.startswith(
-        "This requirements.txt names no torch for Python 3.12"
-    )
+    assert resolve(stated, NAMES, TESTED, WHEELS).note.startswith("This requirements.txt has no torch for Python 3.12")
+
+
+def test_what_is_installed_is_called_by_its_interpreter() -> None:
+    here = freeze()["environment"]
+    assert read(here["content"], here["name"]).kind == state_here().kind == "interpreter"
+    assert read("knowngood @ file:///src\nnumpy==2.2.6\n").kind == "pip freeze"
 
 
 # --- requirements.txt and pip freeze ---------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
 @pytest.mark.parametrize(
     ("environment", "word"),
     [
-        (StatedEnvironment("uv.lock", (PinnedPackage("einops", "0.8.1"),)), "This uv.lock names no torch"),
+        (StatedEnvironment("uv.lock", (PinnedPackage("einops", "0.8.1"),)), "This uv.lock has no torch"),
         (
             StatedEnvironment("x", (PinnedPackage("torch", line=7),)),
             "torch is named in line 7 without an exact",

@@ -399,7 +399,7 @@ SENTENCES: Mapping[str, str] = {
     "no_version": "of no stated version",
     "conda_channel": "conda's channel {name}",
     "for_python": " for Python {python}",
-    "no_torch": "This {kind} names no torch{where}; give the build or an environment with torch",
+    "no_torch": "This {kind} has no torch{where}; give the build or an environment with torch",
     "many_torches": "This {kind} holds {n} torches: {each}; state the Python, or the extras and groups that are "
     "installed (--groups), or export the one environment that is used (uv export, pip freeze)",
     "no_exact_torch": "torch is named{where} without an exact version; state torch==VERSION, a lock file, or pip "

@@ -19,7 +19,7 @@ from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.builds.platforms import platform_of
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.hardware_classes import cpu_class, cuda_class
-from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
+from knowngood.environments.resolve import INTERPRETER, PinnedPackage, StatedEnvironment
 
 # The folder's name says what METADATA says, for a tenth of the time (118 packages: 150 ms and 15 ms; 2026-11-21).
 _INSTALLED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[^-]+)(?:-[^/]*)?\.(?:dist|egg)-info")
@@ -41,7 +41,7 @@ def state_here() -> StatedEnvironment:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     every = tuple(pin for name in sorted(pins) for pin in pins[name])
     here = f"{platform.system()} {platform.machine()}"
-    return StatedEnvironment("interpreter", every, python, platforms={platform_of(here): here})
+    return StatedEnvironment(INTERPRETER, every, python, platforms={platform_of(here): here})
 
 
 def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
@@ -73,7 +73,7 @@ def freeze(python: str = "") -> dict[str, Any]:
     if python and minor_python(python) != stated.python:
         raise BadRequest(f"--python {python} was stated, and --here is Python {stated.python}; leave one of them out")
     lines = [f"{pin.name} @ {pin.origin}" if pin.origin else f"{pin.name}=={pin.version}" for pin in stated.pins]
-    file = {"name": "pip-freeze.txt", "content": "\n".join([*lines, ""])}
+    file = {"name": INTERPRETER, "content": "\n".join([*lines, ""])}
     return {"environment": file, "python": stated.python, "platform": next(iter(stated.platforms))}
 
 

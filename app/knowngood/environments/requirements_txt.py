@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from knowngood.environments.python_markers import narrow, of_wheel, pythons_of, state
-from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
+from knowngood.environments.resolve import INTERPRETER, PinnedPackage, StatedEnvironment
 from knowngood.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -114,9 +114,10 @@ def read_lines(
         comment = ""
         if len(pins) > MOST_PACKAGES:
             raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-    is_plain = not options and all(pin.version for pin, _ in pins) and "--hash" not in source.text
+    is_plain = not options and all(pin.version or pin.origin for pin, _ in pins) and "--hash" not in source.text
     is_named = "requirement" in source.name.lower() or source.name.lower().endswith(".in")
     kind = "pip freeze" if is_plain and not is_named else "requirements.txt"
+    kind = source.name if source.name == INTERPRETER else kind
     return replace(state(kind, pins, pythons, tuple(dict.fromkeys(indexes))), unread=unread)
 
 

@@ -71,6 +71,10 @@ class PinnedPackage:
     line: int = 0
 
 
+INTERPRETER = "interpreter"
+"""The kind of an environment that was read where its Python runs."""
+
+
 @dataclass(frozen=True)
 class StatedEnvironment:
     """An environment as one source states it. `kind` names it (`pip freeze`, `uv.lock`); `python` is `3.12`, or empty;

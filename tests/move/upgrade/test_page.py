@@ -327,7 +327,7 @@ def test_a_pasted_environment_leads_to_its_build_and_is_not_kept(client: TestCli
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        pytest.param("numpy==2.2.6\n", "names no torch", id="no torch"),
+        pytest.param("numpy==2.2.6\n", "has no torch", id="no torch"),
         pytest.param("torch==2.7.0\nnvidia-cuda-runtime-cu12==12.6.77\n", "", id="no such build"),
         pytest.param("\0", "", id="no text"),
     ],
