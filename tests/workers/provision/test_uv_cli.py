@@ -1,5 +1,6 @@
 """Meanings of uv's output. The texts are uv 0.13.8's own, as printed on 2026-11-21."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,11 @@ def test_a_program_that_hangs_is_stopped_in_time() -> None:
     ran = run_watched(["sleep", "30"], env={"PATH": "/usr/bin:/bin"}, observer=ProcessObserver(), timeout_s=0.1)
     assert ran.returncode != 0
     assert ran.stdout == "error: stopped after 0.1 s"
+
+
+def test_a_terminals_ctrl_c_reaches_no_uv_which_would_look_like_one_that_failed() -> None:
+    asks = [sys.executable, "-c", "import os; print(os.getpgrp() == os.getpid())"]
+    assert run_watched(asks, env={}, observer=ProcessObserver()).stdout == "True"
 
 
 @pytest.mark.parametrize(("does", "expected"), [("kill -KILL $$", True), ("kill -TERM $$", False), ("exit 9", False)])

@@ -115,6 +115,7 @@ def _started(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=observer.inherited,
+        process_group=0,  # Ctrl-C in a terminal is for us alone: a uv that hears it too looks like one that failed
     ) as process:
         try:
             yield process
