@@ -94,6 +94,13 @@ def test_it_tells_what_turned_and_then_what_to_do() -> None:
     ]
 
 
+def test_what_a_workaround_costs_goes_on_in_one_sentence_with_what_it_rests_on() -> None:
+    issue = make_issue("d", workarounds=("eager",))
+    issue = replace(issue, workarounds=(replace(issue.workarounds[0], trade_off="Slower. Elsewhere it is this way."),))
+    note = note_of(advice_on([issue], {"d": (PASSES, FAILS)}, d={"eager": "e"}))
+    assert "(Slower. Elsewhere it is this way; " in note
+
+
 def test_each_workaround_is_added_kept_or_taken_out_for_its_reason() -> None:
     found = steps(everything().candidates[0])
     named = {

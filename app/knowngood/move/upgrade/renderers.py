@@ -266,7 +266,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
 
 def _render_step(step: WorkaroundStep, base: str) -> str:
     parts = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [english(step.why)]
-    note = "; ".join(escaped(part) for part in parts if part)
+    note = "; ".join(escaped(part.rstrip(".")) for part in parts if part)
     title = link(step.item.issue.title, address(base, issue_address(step.item.issue.id)))
     return f"- **{escaped(step.workaround.title)}**{f' ({note})' if note else ''}, for: {title}"
 
