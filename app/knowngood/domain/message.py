@@ -450,6 +450,8 @@ SENTENCES: Mapping[str, str] = {
     # The advice on an upgrade: what to do, and why.
     "go": "Go to {build}.",
     "go_with": "Go to {build} with {packages}.",
+    "go_for_fixes": "Go to {build} if you need one of its fixes, else wait.",
+    "go_with_for_fixes": "Go to {build} with {packages} if you need one of its fixes, else wait.",
     "stay": "Stay on {build}.",
     "cannot_say": "Cannot say yet.",
     "sentences": "{first} {rest}",

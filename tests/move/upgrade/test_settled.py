@@ -71,7 +71,9 @@ def test_the_new_one_is_preferred_where_it_mends_what_is_severe_and_silent(
     advice = ask({"a": "xoo", "b": "xxo"}, silent=silent, severity=severity)
     assert advice.best
     assert advice.best.build == best
-    assert ("Too new to judge (0 issues reported" in english(answer(advice))) is (best is NEW)
+    told = english(answer(advice))
+    assert told.startswith(f"Go to {best.in_words}{' if you need one of its fixes, else wait' if best is NEW else ''}.")
+    assert ("Too new to judge (0 issues reported" in told) is (best is NEW)
 
 
 def test_to_stay_on_a_settled_one_is_better_than_a_new_one_too() -> None:

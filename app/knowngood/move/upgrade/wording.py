@@ -97,12 +97,14 @@ def figures(candidate: Candidate, *, untried: str, eased: str) -> Iterator[str]:
 
 
 def verdict(advice: UpgradeAdvice) -> Message:
-    """The first sentence: what to do."""
+    """The first sentence: what to do. As on the page of a release, one that is too new to judge is for its fixes."""
     match advice.decision:
         case UpgradeDecision.GO if advice.best:
             build = advice.best.build.in_words
             packages = tuple(f"{name} {release}" for name, release in advice.best.packages.items())
-            return Message("go_with", build=build, packages=packages) if packages else Message("go", build=build)
+            is_too_new = advice.best.age is not None and not advice.best.is_settled
+            key = f"go{'_with' if packages else ''}{'_for_fixes' if is_too_new else ''}"
+            return Message(key, build=build, packages=packages)
         case UpgradeDecision.STAY:
             return Message("stay", build=advice.start.in_words)
         case _:
