@@ -300,16 +300,18 @@ def _comment(document: Mapping[str, Any], answer: str, options: Mapping[str, Any
     """Where the file states another torch than that of `base`: the verdict, then the note on the move; the whole answer
     where no note can be made.
     """
-    from knowngood.gate.comment import MOST_CHARACTERS, comment
+    from knowngood.gate.comment import comment, fitting
 
     build, base = document["build"], document.get("base")
     is_moved = build != base or build is None
     note = _note(document, options, build) if build and base and is_moved else ""
     verdict = answer.partition("\n\n")[0]
-    moved = (f"{verdict}\n\n{note}" if note else answer, answer, verdict)
-    texts = moved if is_moved else (f"torch stays at {base}.\n",)
+    told = (f"{verdict}\n\n{note}" if note else answer) if is_moved else f"torch stays at {base}.\n"
+    shown = fitting(told)
     try:
-        comment(next(text for text in texts if len(text) < MOST_CHARACTERS - 100), begins=is_moved)
+        comment(shown, begins=is_moved)
     except KnownGoodError as error:
         say(f"no comment: {error}")
+        shown = ""
+    if shown != told:
         _append(_SUMMARY_FILE, f"\n{note}")

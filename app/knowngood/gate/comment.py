@@ -17,12 +17,23 @@ from urllib.request import Request
 from knowngood.domain.errors import BadRequest, ServerUnusable
 from knowngood.gate.from_server import opener
 
-MOST_CHARACTERS = 65_536
-"""GitHub refuses a longer comment whole."""
+_MOST_CHARACTERS = 65_536 - 500
+"""GitHub refuses a comment of more than 65,536 characters whole; the rest is for our mark and what ends a cut one."""
 
 _MARK = "<!-- knowngood -->"
 _PER_PAGE, _MOST_PAGES = 100, 30
 _TIMEOUT_S = 30
+
+
+def fitting(text: str) -> str:
+    """The whole lines that GitHub takes, each block closed, and how many it does not take."""
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    kept = text[:_MOST_CHARACTERS].rpartition("\n")[0]
+    closed = "\n```" * (kept.count("\n```") % 2)
+    closed += "\n\n</details>" * (kept.count("<details>") - kept.count("</details>"))
+    left = len(text[len(kept) :].strip().split("\n"))
+    return f"{kept}{closed}\n\n**Cut: {left} more lines do not fit into a comment. This job's summary has them.**\n"
 
 
 def comment(text: str, *, begins: bool) -> None:

@@ -86,7 +86,6 @@ def test_it_tells_what_turned_and_then_what_to_do() -> None:
         "Lost: passed, and fails there (1)",
         "Gained: failed, and passes there (3)",
         "Still fails (1)",
-        "Not known there (1)",
         "Workarounds to add (1)",
         "Workarounds to keep (1)",
         "Workarounds no longer needed (1)",

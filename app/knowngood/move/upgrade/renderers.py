@@ -157,6 +157,10 @@ def _shell(commands: Iterable[str]) -> str:
     return "\n".join(["```sh", *commands, "```"])
 
 
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
 def _joined(blocks: Iterable[str]) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -203,8 +207,10 @@ def _issues(candidate: Candidate, base: str) -> Iterator[str]:
     by_tally = sections(candidate)
     for tally in _SHOWN_TALLIES:
         if tally in by_tally:
-            yield f"### {SECTION_WORDS[tally]} ({len(by_tally[tally])})"
-            yield "\n".join(_line(item, base) for item in by_tally[tally])
+            heading = f"{SECTION_WORDS[tally]} ({len(by_tally[tally])})"
+            lines = "\n".join(_line(item, base) for item in by_tally[tally])
+            is_open = tally is not Tally.NOT_KNOWN  # of dozens, which nothing is said of
+            yield f"### {heading}\n\n{lines}" if is_open else _folded(heading, lines)
 
 
 def _line(item: IssuePair, base: str) -> str:
@@ -256,7 +262,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
     room -= sum(len(lines) + 3 for lines in entries.values())
     for name in ("add", "keep"):
         for place, step in enumerate(groups[name]):
-            folded = f"<details><summary>snippet</summary>\n\n{quoted(step.workaround.body)}\n\n</details>"
+            folded = _folded("snippet", quoted(step.workaround.body))
             lines = folded.count("\n") + 3  # with an empty line on either side
             if lines <= room:
                 room -= lines
