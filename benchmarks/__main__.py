@@ -6,6 +6,7 @@ gate       the gate beside a bare route of the same size, over 1,000 issues x 20
 commands   what --help, the gate, matrix, upgrade, compare and hygiene take of the processor, beside another revision
 fleet      jobs a minute with 1, 2, 4 and 8 workers on arms that sleep; what the dispatcher takes for an arm
 history    pages and the gate over 10,000 attempts beside 1,000,000 behind the same cells
+amounts    how often amounts make an issue of nothing, and miss one: A/A and injected, in real processes
 ingest     results a second from bundles, beside the same rows written bare
 scheduling which of 100,000 queued jobs is next, beside 3,000 of them and beside a bare commit
 provision  a second environment of a cached torch, beside bare `uv pip sync` of the same lock
@@ -18,6 +19,7 @@ suite      the catalogue on one build, beside the arms' own time and beside a pl
 import sys
 
 from benchmarks import (
+    amounts,
     browser,
     commands,
     fleet,
@@ -34,6 +36,7 @@ from benchmarks import (
 )
 
 KNOWN = {
+    "amounts": amounts.run,
     "browser": browser.run,
     "commands": commands.run,
     "fleet": fleet.run,
