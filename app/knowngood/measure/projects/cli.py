@@ -22,7 +22,7 @@ from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.build_names import minor_python
-from knowngood.domain.errors import BadRequest, IndexUnusable, NotTested, StoreUnusable
+from knowngood.domain.errors import BadRequest, IndexUnusable, NotTested
 from knowngood.domain.issue import digest
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.planning import CONFIRMING, ENVIRONMENT_S
@@ -37,6 +37,7 @@ from knowngood.measure.projects.environments import (
     BUILT,
     GIT,
     LOCKS,
+    Checkout,
     Locker,
     locker_for,
     read_checkout,
@@ -44,7 +45,7 @@ from knowngood.measure.projects.environments import (
     versions_in,
 )
 from knowngood.measure.projects.report import Report, Target, as_body, lines_of, markdown_of
-from knowngood.measure.projects.rules import Answer, Change
+from knowngood.measure.projects.rules import Answer, Change, words_of
 from knowngood.measure.projects.runner import Bench, Suite
 from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import reading
@@ -114,7 +115,6 @@ def try_bump(
     lock = lock or next((name for name in LOCKS if name in checkout.files), "")
     if lock not in checkout.files:
         raise BadRequest(f"{lock or project} states no environment; name a file of the project with --lock")
-    stating = [name for name in {lock, *BUILT} if name in checkout.files]
     interpreter = find_interpreter(minor_python(python))
     if interpreter is None:
         raise BadRequest(f"Python {python} is not on this machine; install it, or name another --python")
@@ -130,20 +130,17 @@ def try_bump(
         bench = Bench(Work(settings), checkout, locker, suite, builds, place, stop, status.update)
         with status:
             status.update("resolving")
-            old, targets = _locks(
-                bench,
-                lock,
-                to,
-                before,
-                _base_of(checkout.folder, stating, base, locker, Path(folder, "old")) if from_diff else None,
-            )
+            at_base = _base_of(checkout, lock, base, locker) if from_diff else None
+            old, targets = _locks(bench, lock, to, before, at_base)
         todo = list(dict.fromkeys((old, *(each.lock for each in targets if each.lock))))
         todo = [each for each in todo if not bench.known(each, forget=force and not dry_run)]
-        _tell_price(bench, todo, has_room=dry_run)
+        _tell_price(bench, todo)
         if dry_run:
             return Exit.OK
         with status:
-            targets = [_tried(bench, old, target) for target in targets]
+            targets = [
+                replace(each, comparison=bench.compared(old, each.lock)) if each.lock else each for each in targets
+            ]
     if stop():
         err.print("stopped: what was run is kept, and the same command goes on from there", soft_wrap=True)
     else:
@@ -166,13 +163,13 @@ def _settings(*, network: bool) -> Settings:
     return settings.model_copy(update={"fork": False, "slots": 1, **how})
 
 
-def _base_of(project: Path, files: Sequence[str], base: str, locker: Locker, place: Path) -> Locker:
+def _base_of(checkout: Checkout, lock: str, base: str, locker: Locker) -> Locker:
     """With what states the environment as it was where this branch left `base`."""
     refuse_flag(base, "--base")
-    commit = ask_git(GIT, "-C", str(project), "merge-base", "HEAD", base).decode().strip()
-    shutil.copytree(locker.source, place)
-    for name in files:
-        (place / name).write_bytes(file_at(commit, project / name, "--base") or b"")
+    commit = ask_git(GIT, "-C", str(checkout.folder), "merge-base", "HEAD", base).decode().strip()
+    place = shutil.copytree(locker.source, locker.source.with_name("old"))
+    for name in {lock, *BUILT}.intersection(checkout.files):
+        (place / name).write_bytes(file_at(commit, checkout.folder / name, "--base") or b"")
     return replace(locker, source=place)
 
 
@@ -201,11 +198,7 @@ def _locks(bench: Bench, name: str, to: Sequence[str], before: str, old: Locker 
     try:
         locked = kept("as locked", lambda: bench.locker.as_locked(name))
         if old is not None:
-            source = old
-            first = kept(
-                f"at base {digest((old.source / name).read_text(encoding='utf-8'))}", lambda: source.as_locked(name)
-            )
-            return first, [Target(versions_in(locked)["torch"], locked)]
+            return old.as_locked(name), [Target(versions_in(locked)["torch"], locked)]
         first = moved(locked, before) if before else locked
     except InstallerFailed as failed:
         raise _as_error(failed) from None
@@ -226,29 +219,20 @@ def _refusal(torch: str, python: str, words: str) -> str:
     return f"{english(answer.why)}. {words}" if answer.exists is False else words
 
 
-def _tell_price(bench: Bench, todo: Sequence[str], *, has_room: bool) -> None:
-    """Raises StoreUnusable where there is not room for it, unless nothing is to be made."""
+def _tell_price(bench: Bench, todo: Sequence[str]) -> None:
     if not todo:
         err.print(
             "nothing to run but what differs, if that was not repeated yet (--force runs all again)", soft_wrap=True
         )
         return
     download, disk = size_of(todo, bench.locker.installer.cache)
-    free = shutil.disk_usage(bench.work.settings.data_dir).free
-    most = in_words(bench.suite.timeout_s)
     err.print(
         f"{many(len(todo), 'environment')}: {bytes_in_words(download)} to download, {bytes_in_words(disk)} on disk, "
         f"about {in_words(len(todo) * ENVIRONMENT_S + download / 50e6)}; then {many(len(todo), 'run')} of your tests, "
-        f"each for {most} at most, and {CONFIRMING} more on both sides of what differs",
+        f"each for {in_words(bench.suite.timeout_s)} at most, and {CONFIRMING} more on both sides of what differs",
         soft_wrap=True,
         highlight=False,
     )
-    if disk > free and not has_room:
-        raise StoreUnusable(f"{bytes_in_words(free)} are free, and {bytes_in_words(disk)} are needed; make room first")
-
-
-def _tried(bench: Bench, old: str, target: Target) -> Target:
-    return replace(target, comparison=bench.compared(old, target.lock)) if target.lock else target
 
 
 def _explained(target: Target, builds: Sequence[Build], python: str, ground: Ground) -> Target:
@@ -257,6 +241,5 @@ def _explained(target: Target, builds: Sequence[Build], python: str, ground: Gro
     if found is None:
         return target
     build = next((each.id for each in builds if each.requirement == target.torch and each.python == python), "")
-    texts = {id_: words for run in found.target for id_, words in run.texts.items()}
-    new = found.ids(Change.NEWLY_FAILING)
-    return replace(target, explained={id_: explain_here(texts.get(id_) or id_, build, ground) for id_ in new})
+    texts = {id_: words_of(found.target, id_) or id_ for id_ in found.ids(Change.NEWLY_FAILING)}
+    return replace(target, explained={id_: explain_here(words, build, ground) for id_, words in texts.items()})

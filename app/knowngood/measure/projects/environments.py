@@ -52,15 +52,12 @@ class Checkout:
         )
 
     @property
-    def version(self) -> str:
-        """For builds that ask git, which a copy has no more: the last tag; of an unpacked sdist its own word."""
-        told = ""
+    def variables(self) -> dict[str, str]:
+        """For builds that ask git, which a copy has no more, for their version: that of the last tag."""
         with suppress(BadRequest):
             told = ask_git(GIT, "-C", str(self.folder), "describe", "--tags", "--abbrev=0").decode()
-        with suppress(OSError):
-            told = told or (self.folder / "PKG-INFO").read_text(encoding="utf-8").partition("\nVersion:")[2]
-        found = _VERSION.search(told)
-        return found[0] if found else "0.0.0"
+            return {"SETUPTOOLS_SCM_PRETEND_VERSION": found[0]} if (found := _VERSION.search(told)) else {}
+        return {} if (self.folder / "PKG-INFO").exists() else {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0"}
 
     def copy(self, place: Path) -> None:
         for name in self.files:
@@ -73,7 +70,7 @@ def read_checkout(folder: Path) -> Checkout:
         raise BadRequest(f"{folder} is no folder; name the project's checkout")
     try:
         listed = ask_git(GIT, "-C", str(folder), "ls-files", "-coz", "--exclude-standard").decode().split("\0")
-    except BadRequest:
+    except BadRequest:  # it is in no git, or there is none
         every = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
         listed = [name for name in every if not _LEFT_OUT.search(name)]
     files = tuple(sorted(name for name in {*listed} - {""} if (folder / name).is_file()))
@@ -151,7 +148,9 @@ def versions_in(lock: str) -> dict[str, str]:
     """Of all that comes from an index. Raises BadRequest where torch does not."""
     versions = {str(each["name"]): str(each["version"]) for each in packages_in(lock) if "version" in each}
     if "torch" not in versions:
-        raise BadRequest("the project's environment holds no torch; name what states it with --lock, or --extra")
+        raise BadRequest(
+            "the project's environment holds no torch; name what states it with --lock, --extra or --with torch"
+        )
     return versions
 
 
@@ -167,14 +166,11 @@ def _requirement(package: dict[str, Any]) -> str:
 
 def size_of(locks: Iterable[str], cache: Path) -> tuple[int, int]:
     """Bytes to download, and then on disk, for what uv has not unpacked yet; what no index tells is not counted."""
-    wheels = {wheel["hashes"].get("sha256"): wheel for lock in locks for wheel in _wheels(lock) if "hashes" in wheel}
-    cached = find_cached(cache, {str(each["name"]) for lock in locks for each in packages_in(lock)})
+    packages = [package for lock in locks for package in packages_in(lock)]
+    wheels = {wheel["hashes"].get("sha256"): wheel for each in packages for wheel in each.get("wheels", ())[:1]}
+    cached = find_cached(cache, {str(each["name"]) for each in packages})
     missing = sum(wheel.get("size", 0) for hash_, wheel in wheels.items() if hash_ not in cached)
     return missing, int(missing * UNPACKED)
-
-
-def _wheels(lock: str) -> Iterable[dict[str, Any]]:
-    return (wheel for package in packages_in(lock) for wheel in package.get("wheels", ())[:1])
 
 
 def make_environment(
@@ -182,7 +178,8 @@ def make_environment(
 ) -> AdoptedEnvironment:
     """An environment with the project in it, as developers install it; one that is whole already is only looked at.
 
-    Torch is imported once, which compiles what every run imports: the tests cannot write there. Raises InstallerFailed, ProvisionFailure.
+    Torch is imported once, which compiles what every run imports: the tests cannot write there. Raises InstallerFailed
+    and ProvisionFailure.
     """
     python, done, project = folder / "bin" / "python", folder / "made", folder / "project"
     run = locker.installer.run
@@ -211,9 +208,8 @@ def locker_for(
 ) -> Locker:
     """`needs` are the packages, extras and groups of its tests. Builds are told the version that git would tell."""
     checkout.copy(source)
-    variables = {**installer.index.variables, "SETUPTOOLS_SCM_PRETEND_VERSION": checkout.version}
-    told = replace(installer, given_index=replace(installer.index, variables=variables))
-    return Locker(told, interpreter, source, *map(tuple, needs))
+    index = replace(installer.index, variables={**installer.index.variables, **checkout.variables})
+    return Locker(replace(installer, given_index=index), interpreter, source, *map(tuple, needs))
 
 
 def folders_in(lock: str) -> tuple[str, ...]:

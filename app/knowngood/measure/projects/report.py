@@ -1,13 +1,13 @@
 """The answer for a terminal, for a pull request (Markdown), and for programs."""
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from knowngood.ask.explain.answer import Explanation, Strength
 from knowngood.ask.explain.cli import helping
-from knowngood.cli.console import bytes_in_words
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.domain.vocabulary import many
@@ -27,6 +27,7 @@ _COUNTED = {
     Change.SKIPPED: "skipped on both",
     Change.PASSES: "pass on both",
 }
+_LISTED = (Change.NEWLY_PASSING, Change.FLAKY, Change.ADDED)
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,13 @@ class Target:
 
     torch: str
     lock: str = ""
-    comparison: Comparison | None = None
-    explained: dict[str, Explanation] | None = None
     refusal: str = ""
+    comparison: Comparison | None = None
+    explained: Mapping[str, Explanation] = field(default_factory=dict)
 
     @property
     def answer(self) -> Answer:
         return self.comparison.answer if self.comparison else Answer.NOT_YET
-
-    def passed(self) -> int:
-        return len(self.comparison.ids(Change.PASSES)) if self.comparison else 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,6 @@ class Report:
     targets: tuple[Target, ...]
     tests: str
     host: str
-    download_bytes: int = 0
 
     @property
     def torch(self) -> str:
@@ -70,85 +67,62 @@ class Report:
 
     def sentence(self, target: Target) -> str:
         """Of one target, the answer first."""
-        if target.comparison is None:
+        found, there = target.comparison, f"on torch {target.torch}"
+        if found is None:
             return f"Not yet: torch {target.torch} cannot be installed with what the project has"
-        found = target.comparison
-        problems = dict(zip((self.torch, target.torch), found.problems, strict=True))
-        could_not = "; ".join(
-            f"the tests could not be run on torch {name}: {why}" for name, why in problems.items() if why
-        )
-        if could_not:
-            return f"Cannot say: {could_not}"
-        new, unsure, ran = found.ids(Change.NEWLY_FAILING), found.unsure, _ran(found)
-        sides = f"on torch {target.torch} and not on {self.torch}"
-        match target.answer:
-            case Answer.NOT_YET:
-                fail = "fails" if len(new) == 1 else "fail"
-                known = sum(_is_known(target, id_) for id_ in new)
-                return f"Not yet: {len(new)} of your {many(ran, 'test')} {fail} {sides}; {known} of them known here"
-            case Answer.OK:
-                both = f"{many(target.passed(), 'test')} of {ran} pass there and on {self.torch}"
-                return f"Ok: no test newly fails on torch {target.torch}; {both}"
-            case _:
-                why = (
-                    f"{many(len(unsure) or len(new), 'test')} cannot be settled"
-                    if unsure or new
-                    else "no test passes on both"
-                )
-                return f"Cannot say: {why} between torch {self.torch} and {target.torch}"
-
-
-def _ran(found: Comparison) -> int:
-    """The tests that ran on either side, and were not skipped on both."""
-    return len(found.changes) - len(found.ids(Change.SKIPPED))
-
-
-def _is_known(target: Target, id_: str) -> bool:
-    explained = (target.explained or {}).get(id_)
-    return explained is not None and explained.known
+        if any(found.problems):
+            sides = zip((self.torch, target.torch), found.problems, strict=True)
+            told = (f"the tests could not be run on torch {name}: {why}" for name, why in sides if why)
+            return f"Cannot say: {'; '.join(told)}"
+        new, both = found.ids(Change.NEWLY_FAILING), len(found.ids(Change.PASSES))
+        ran = many(len(found.changes) - len(found.ids(Change.SKIPPED)), "test")
+        if target.answer is Answer.NOT_YET:
+            known = sum(explained.known for explained in target.explained.values())
+            fail = "fails" if len(new) == 1 else "fail"
+            return (
+                f"Not yet: {len(new)} of your {ran} {fail} {there} and not on {self.torch}; {known} of them known here"
+            )
+        if target.answer is Answer.OK:
+            return f"Ok: no test newly fails {there}; {both} of your {ran} pass there and on {self.torch}"
+        open_ = len(found.unsure) or len(new)
+        why = f"{many(open_, 'test')} cannot be settled" if open_ else "no test passes on both"
+        return f"Cannot say: {why} between torch {self.torch} and {target.torch}"
 
 
 def lines_of(report: Report) -> Iterator[str]:
     for target in report.targets:
-        yield from wrapped(f"{report.sentence(target)}.", later="  ")
-        yield from _details(report, target)
-    used = f", {bytes_in_words(report.download_bytes)} downloaded" if report.download_bytes else ""
-    ran = f"{report.tests} on {report.host}" if report.host else report.tests
-    yield from ["", *wrapped(f"{ran}{used}. Resumable; nothing of your checkout was changed.", later="  ")]
+        yield from [*wrapped(f"{report.sentence(target)}.", later="  "), *_details(report, target), ""]
+    last = f"{report.tests} on {report.host or 'no machine'}. Resumable; nothing of your checkout was changed."
+    yield from wrapped(last, later="  ")
     yield "Pull request note: --format markdown       Everything: --json"
-    if any(not _is_known(target, id_) for target in report.targets for id_ in target.explained or ()):
+    if not all(explained.known for target in report.targets for explained in target.explained.values()):
         yield "A failure that nobody knows:  knowngood try FILE --keep pytorch-NUMBER       makes it a candidate row"
 
 
-def _details(report: Report, target: Target) -> Iterator[str]:
+def _details(report: Report, target: Target) -> list[str]:
     """The tests that decide, what else differs, and what moved with torch."""
     found = target.comparison
     if found is None:
-        yield from wrapped(one_line(target.refusal), "  ", "  ")
-        return
+        return wrapped(one_line(target.refusal), "  ", "  ")
     blocks = [["", *_block(target, found, id_)] for id_ in (*found.ids(Change.NEWLY_FAILING), *found.unsure)]
     lines, shown = fitting(blocks, _ROOM)
-    yield from lines
-    yield from [f"{len(blocks) - shown} more: --json"] if shown < len(blocks) else []
-    yield from ["", *(line for words in _rest(found) for line in wrapped(words, later="  "))]
-    yield from wrapped(_moved(report, target), later="  ")
+    more = [f"{len(blocks) - shown} more: --json"] if shown < len(blocks) else []
+    rest = [*_rest(found), _moved(report, target)]
+    return [*lines, *more, "", *chain.from_iterable(wrapped(words, later="  ") for words in rest)]
 
 
 def _block(target: Target, found: Comparison, id_: str) -> Iterator[str]:
-    change = found.changes[id_]
     (was, runs), (fails, of) = failures(found.base, id_), failures(found.target, id_)
     how = {
         Change.NEWLY_FAILING: f"fails {fails} of {of}",
         Change.UNSETTLED: f"fails {was} of {runs} before and {fails} of {of} after: flaky",
         Change.GONE: "passes before, and is not run after",
     }
-    yield f"{one_line(id_)}    {how[change]}"
-    explained = (target.explained or {}).get(id_)
-    if explained is None:
-        return
-    words = error_line(words_of(found.target, id_).splitlines())
-    yield from wrapped(one_line(words[:300]), "    ", "    ")
-    yield from (f"  {line}" for line in _meaning(explained))
+    yield f"{one_line(id_)}    {how[found.changes[id_]]}"
+    if id_ in target.explained:
+        words = error_line(words_of(found.target, id_).splitlines())
+        yield from wrapped(one_line(words[:300]), "    ", "    ")
+        yield from (f"  {line}" for line in _meaning(target.explained[id_]))
 
 
 def _meaning(explained: Explanation) -> Iterator[str]:
@@ -159,30 +133,27 @@ def _meaning(explained: Explanation) -> Iterator[str]:
             yield from snippet_in_short(cure.body, cure.title)
             if match.cures_on and cure.verdict is WorkaroundVerdict.EFFECTIVE:
                 yield f"    works on {match.cures_on.build}"
-    for meaning in explained.meanings[:1]:
-        if meaning.strength is Strength.SURE and explained.sure is None:
-            yield from [*wrapped(meaning.title), f"    {meaning.command}"]
+    elif explained.meanings and explained.meanings[0].strength is Strength.SURE:
+        yield from [*wrapped(explained.meanings[0].title), f"    {explained.meanings[0].command}"]
     yield from (line for message in explained.wheel for line in wrapped(english(message)))
     if not explained.known:
         yield "not known here"
 
 
 def _rest(found: Comparison) -> Iterator[str]:
-    counts = Counter(found.changes.values())
-    said = [f"{words}: {counts[change]}" for change, words in _COUNTED.items() if counts[change]]
-    yield "   ".join(said)
-    for change in (Change.NEWLY_PASSING, Change.FLAKY, Change.ADDED):
-        if ids := found.ids(change):
-            more = f" and {len(ids) - _NAMED} more" if ids[_NAMED:] else ""
-            yield f"{_COUNTED[change]}: {', '.join(map(one_line, ids[:_NAMED]))}{more}"
+    yield "   ".join(f"{words}: {len(found.ids(change))}" for change, words in _COUNTED.items() if found.ids(change))
+    for change, ids in ((change, found.ids(change)) for change in _LISTED):
+        more = f" and {len(ids) - _NAMED} more" if ids[_NAMED:] else ""
+        yield f"{_COUNTED[change]}: {', '.join(map(one_line, ids[:_NAMED]))}{more}" if ids else ""
     if found.otherwise:
         yield f"{many(len(found.otherwise), 'test')} that fail on both fail otherwise now, which may hide a new failure"
 
 
 def _moved(report: Report, target: Target) -> str:
-    moved, of_cuda = moves(versions_in(report.base), versions_in(target.lock))
-    moved += [many(of_cuda, "package") + " of CUDA"] if of_cuda else []
-    return f"moved with torch {report.torch} -> {versions_in(target.lock)['torch']}: {', '.join(moved) or 'nothing'}"
+    after = versions_in(target.lock)
+    moved, of_cuda = moves(versions_in(report.base), after)
+    moved += [f"{many(of_cuda, 'package')} of CUDA"] if of_cuda else []
+    return f"moved with torch {report.torch} -> {after['torch']}: {', '.join(moved) or 'nothing'}"
 
 
 # -- Markdown and JSON -------------------------------------------------------------------------------------------------
@@ -195,20 +166,19 @@ def markdown_of(report: Report) -> Iterator[str]:
         "| torch | passed | failed | skipped | newly failing | answer |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    sides = [(report.torch, target.comparison.base) for target in report.targets[:1] if target.comparison]
-    rows = [[name, *_counts(side), "", "as it is"] for name, side in sides]
-    for target in report.targets:
-        found = target.comparison
-        new = str(len(found.ids(Change.NEWLY_FAILING))) if found else ""
-        rows.append([target.torch, *_counts(found.target if found else ()), new, target.answer])
+    run = [(target, target.comparison) for target in report.targets if target.comparison]
+    rows = [[report.torch, *_counts(found.base), "", "as it is"] for _, found in run[:1]]
+    rows += [
+        [target.torch, *_counts(found.target), str(len(found.ids(Change.NEWLY_FAILING))), target.answer]
+        for target, found in run
+    ]
+    rows += [[target.torch, "", "", "", "", target.answer] for target in report.targets if not target.comparison]
     yield from (f"| {' | '.join(row)} |" for row in rows)
     for target in report.targets:
-        details = [escaped(line.strip()) for line in _details(report, target) if line]
+        details = (escaped(line.strip()) for line in _details(report, target) if line)
         yield from ["", f"torch {target.torch}", "", *(f"- {line}" for line in details)]
-    yield from [
-        "",
-        f"`{report.tests.replace('`', chr(39))}` on {escaped(report.host)}. Measured with `knowngood try-bump`.",
-    ]
+    tests = report.tests.replace("`", "'")
+    yield from ["", f"`{tests}` on {escaped(report.host)}. Measured with `knowngood try-bump`."]
 
 
 def _counts(side: Side) -> list[str]:
@@ -218,37 +188,31 @@ def _counts(side: Side) -> list[str]:
 
 
 def as_body(report: Report) -> dict[str, Any]:
-    return {
-        "answer": report.answer.value,
-        "torch": report.torch,
-        "tests": report.tests,
-        "host": report.host,
-        "targets": [_target_body(report, target) for target in report.targets],
-    }
+    targets = [_target_body(report, target) for target in report.targets]
+    body = {"answer": report.answer.value, "torch": report.torch, "tests": report.tests, "host": report.host}
+    return {**body, "targets": targets}
 
 
 def _target_body(report: Report, target: Target) -> dict[str, Any]:
-    found, told = target.comparison, target.explained or {}
+    found, after = target.comparison, versions_in(target.lock) if target.lock else {}
+    body: dict[str, Any] = {"torch": target.torch, "answer": target.answer.value, "sentence": report.sentence(target)}
+    body |= {"refusal": target.refusal, "packages": after, "moved": moves(versions_in(report.base), after)[0]}
+    if found is None:
+        return body
+    new = {id_: failures(found.target, id_) for id_ in found.ids(Change.NEWLY_FAILING)}
     return {
-        "torch": target.torch,
-        "answer": target.answer.value,
-        "sentence": report.sentence(target),
-        "refusal": target.refusal,
-        "moved": moves(versions_in(report.base), versions_in(target.lock))[0] if target.lock else [],
-        "packages": versions_in(target.lock) if target.lock else {},
-        "changes": {change.value: list(found.ids(change)) for change in Change} if found else {},
-        "fails_otherwise": list(found.otherwise) if found else [],
+        **body,
+        "changes": {change.value: list(found.ids(change)) for change in Change},
+        "fails_otherwise": list(found.otherwise),
         "new_failures": [
             {
                 "id": id_,
-                "fails": failures(found.target, id_)[0],
-                "runs": failures(found.target, id_)[1],
+                "fails": fails,
+                "runs": runs,
                 "text": words_of(found.target, id_),
-                "explanation": told.get(id_),
+                "explanation": target.explained.get(id_),
             }
-            for id_ in found.ids(Change.NEWLY_FAILING)
-        ]
-        if found
-        else [],
-        "seconds": [round(run.end.seconds, 1) for side in (found.base, found.target) for run in side] if found else [],
+            for id_, (fails, runs) in new.items()
+        ],
+        "seconds": [run.end.seconds for side in (found.base, found.target) for run in side],
     }
