@@ -46,11 +46,11 @@ from knowngood.measure.projects.environments import (
 )
 from knowngood.measure.projects.report import Report, Target, as_body, lines_of, markdown_of
 from knowngood.measure.projects.rules import Answer, Change, words_of
-from knowngood.measure.projects.runner import Bench, Suite
+from knowngood.measure.projects.runner import ENVIRONMENTS, Bench, Suite
 from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import reading
 from knowngood.store.queries import load_builds
-from knowngood_workers.common.files import write_whole
+from knowngood_workers.common.files import remove_tree, write_whole
 from knowngood_workers.host.interpreters import find_interpreter
 from knowngood_workers.provision.provisioner import choose_cache
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
@@ -144,7 +144,7 @@ def try_bump(
     if stop():
         err.print("stopped: what was run is kept, and the same command goes on from there", soft_wrap=True)
     else:
-        bench.forget_environments()
+        remove_tree(place / ENVIRONMENTS)
     ground = ground_here(quietly=True)
     targets = [_explained(target, builds, python, ground) for target in targets]
     report = Report(old, tuple(targets), " ".join([command, *tests]), bench.host)

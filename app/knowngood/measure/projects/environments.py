@@ -25,6 +25,7 @@ from knowngood.measure.projects.rules import COUPLED, conflicting, moved_require
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
 from knowngood_workers.provision.download_estimate import UNPACKED, find_cached
+from knowngood_workers.provision.resolver import ProvisionFailure, wrong_build_trouble
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
 
 GIT = "try-bump"
@@ -126,9 +127,7 @@ class Locker:
         wanted.write_text("\n".join((*requirements, *self.packages, "")), encoding="utf-8")
         lock.unlink(missing_ok=True)
         torch = next((line for line in requirements if re.match(r"torch\s*=", line)), "")
-        backend = re.search(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)\b", torch)
-        how = ["-q", "--no-header", "--format", "pylock.toml", "--python", str(self.interpreter)]
-        how += ["--torch-backend", backend[1]] if backend else []
+        how = ["-q", "--no-header", "--format", "pylock.toml", "--python", str(self.interpreter), *_index(torch)]
         place = ("--directory", str(self.source))
         self.installer.run("pip", "compile", *place, wanted.name, *more, "-o", lock.name, *how)
         return lock.read_text(encoding="utf-8")
@@ -138,6 +137,12 @@ def _torch(release: str, before: str) -> str:
     """From the same index as before: a local part names its build, and `===` lets none stand in where there is none."""
     local = Version(before).local
     return f"torch=={release}+{local}" if local and "+" not in release else f"torch==={release}"
+
+
+def _index(torch: str) -> tuple[str, ...]:
+    """The options for the index that has its local part; none for the default one."""
+    backend = re.search(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)\b", torch)
+    return ("--torch-backend", backend[1]) if backend else ()
 
 
 def packages_in(lock: str) -> list[dict[str, Any]]:
@@ -173,9 +178,7 @@ def size_of(locks: Iterable[str], cache: Path) -> tuple[int, int]:
     return missing, int(missing * UNPACKED)
 
 
-def make_environment(
-    checkout: Checkout, folder: Path, locker: Locker, lock: str, also: Sequence[str]
-) -> AdoptedEnvironment:
+def make_environment(checkout: Checkout, folder: Path, locker: Locker, lock: str) -> AdoptedEnvironment:
     """An environment with the project in it, as developers install it; one that is whole already is only looked at.
 
     Torch is imported once, which compiles what every run imports: the tests cannot write there. Raises InstallerFailed
@@ -191,16 +194,17 @@ def make_environment(
         pins.write_text("\n".join(map(_requirement, packages_in(lock))), encoding="utf-8")
         torch.write_text(f"torch=={versions_in(lock)['torch']}\n", encoding="utf-8")
         how = ("-q", "--no-deps", "--python", str(python), "--build-constraints", str(torch))
-        backend = Version(versions_in(lock)["torch"]).local
-        index = ("--torch-backend", backend) if backend else ()
-        run("pip", "install", *how, *index, "-r", str(pins))
+        run("pip", "install", *how, *_index(versions_in(lock)["torch"]), "-r", str(pins))
         ask_program((str(python), "-c", "import torch"), locker.installer.environ, timeout_s=_IMPORT_S)
         own = [project] if any((project / name).exists() for name in BUILT) else []
-        own += [project / name for name in also]
+        own += [project / name for name in folders_in(lock)]
         if own:
             run("pip", "install", *how, *(f"--editable={one}" for one in own))
         done.touch()
-    return inspect_interpreter(python, locker.installer.environ)
+    found, wanted = inspect_interpreter(python, locker.installer.environ), versions_in(lock)["torch"]
+    if Version(found.imported["torch"]).public != Version(wanted).public:
+        raise ProvisionFailure(wrong_build_trouble(f"torch {found.imported['torch']} is imported, and not {wanted}"))
+    return found
 
 
 def locker_for(

@@ -22,7 +22,7 @@ from knowngood.domain.measuring.planning import CONFIRMING
 from knowngood.domain.verdicts.outcome import Ending, TroubleCode
 from knowngood.measure.here import build_in
 from knowngood.measure.jobs import Work
-from knowngood.measure.projects.environments import Checkout, Locker, folders_in, make_environment, versions_in
+from knowngood.measure.projects.environments import Checkout, Locker, make_environment, versions_in
 from knowngood.measure.projects.rules import (
     MOST_REPEATED,
     Comparison,
@@ -34,12 +34,13 @@ from knowngood.measure.projects.rules import (
 )
 from knowngood.measure.scripts.rules import Run, read_run
 from knowngood.measure.scripts.runner import Script, events_of, host_in_words
-from knowngood_workers.common.files import read_json, remove_tree, write_whole
+from knowngood_workers.common.files import read_json, write_whole
 from knowngood_workers.provision.adopted_env import AdoptedEnvironment
 from knowngood_workers.provision.resolver import ProvisionFailure
 from knowngood_workers.provision.uv_cli import Fault, InstallerFailed
 
 _RUNS = TypeAdapter(tuple[SuiteRun, ...])
+ENVIRONMENTS = "environments"
 _MARK = "@suite "
 _OF_BOTH_SIDES = {TroubleCode.NO_COMPILER, TroubleCode.NO_SETUPTOOLS}
 """Told of an environment as it was locked, or of this machine: what tests then fail, fail on both sides."""
@@ -134,8 +135,6 @@ class Bench:
         for lock in (base, target):
             if not self.known(lock) and not self.stop():
                 self._run(lock, (), 1)
-            if not self._usable(lock):
-                break
         found = Comparison(self._side(base), self._side(target))
         for by_id in (self.suite.is_pytest, False):  # then the whole suite: not every name of junit's is found again
             ids = found.to_repeat
@@ -145,13 +144,6 @@ class Bench:
                     self._run(lock, short if by_id and len(ids) <= MOST_REPEATED else (), CONFIRMING)
             found = Comparison(self._side(base), self._side(target))
         return found
-
-    def forget_environments(self) -> None:
-        remove_tree(self.place / "environments")
-
-    def _usable(self, lock: str) -> bool:
-        side = self._side(lock)
-        return bool(side) and not side[0].problem
 
     def _side(self, lock: str) -> Side:
         return self.lost.get(lock) or self.known(lock)
@@ -184,8 +176,8 @@ class Bench:
     def _environment(self, lock: str) -> AdoptedEnvironment:
         if lock not in self.made:
             self.tell(f"making the environment with torch {versions_in(lock)['torch']}")
-            folder = self.place / "environments" / digest(lock)[:16]
-            self.made[lock] = make_environment(self.checkout, folder, self.locker, lock, folders_in(lock))
+            folder = self.place / ENVIRONMENTS / digest(lock)[:16]
+            self.made[lock] = make_environment(self.checkout, folder, self.locker, lock)
         return self.made[lock]
 
     def _read(self, event: ArmFinished, script: Script, build: Build, only: tuple[str, ...]) -> SuiteRun:
