@@ -28,7 +28,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 _TESTS = """\
 import importlib.metadata, os, socket
 import pytest, torch.version
-import toy
+import part, toy
 
 def test_installed():
     assert importlib.metadata.version("toy") == "1.5"
@@ -88,12 +88,14 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_break_by_torch_is_found_by_ids_and_the_checkout_stays_as_it_was(home: Installation, tmp_path: Path) -> None:
-    folder = project(tmp_path / "p", "torch==0.0.2\n", kernel=_TESTS)
-    (folder / "src").mkdir()
-    (folder / "src" / "toy.py").write_text("", encoding="utf-8")
-    (folder / "backend.py").write_text(_BACKEND, encoding="utf-8")
-    system = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    (folder / "pyproject.toml").write_text(system, encoding="utf-8")
+    folder = project(tmp_path / "p", "torch==0.0.2\n-e ./part\n", kernel=_TESTS)
+    for name, place in (("toy", folder), ("part", folder / "part")):
+        (place / "src").mkdir(parents=True)
+        (place / "src" / f"{name}.py").write_text("", encoding="utf-8")
+        (place / "backend.py").write_text(_BACKEND.replace("toy", name), encoding="utf-8")
+        system = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        about = f'[project]\nname = "{name}"\nversion = "1.5"\ndependencies = ["torch<0.0.4"]\n'
+        (place / "pyproject.toml").write_text(about + system, encoding="utf-8")
     git(folder, "init", "-q")
     git(folder, "add", ".")
     before, ask = files_in(folder), ("try-bump", "--project", str(folder), "--to", "0.0.4")

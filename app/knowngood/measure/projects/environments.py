@@ -35,6 +35,7 @@ LOCKS = ("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock", "Pipfile.lock", "r
 """Files that state the environment, the most exact first."""
 _LEFT_OUT = re.compile(r"(?:^|/)(?:\.git|\.?venv|\.tox|\.nox|__pycache__|node_modules|[^/]+\.egg-info)(?:/|$)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
+_BLOCK = "[[packages]]\n"
 _IMPORT_S = 600
 _PYLOCK = "pylock.knowngood.toml"
 
@@ -109,13 +110,16 @@ class Locker:
         return self.interpreter.name.removeprefix("python")
 
     def moved(self, lock: str, torch: str) -> str:
-        """With another torch: what cannot stay beside it is freed, as far as the resolver names it. Raises
-        InstallerFailed where it refuses all the same.
+        """With another torch: what cannot stay beside it is freed, as far as the resolver names it. The project's own
+        folders come along unasked. Raises InstallerFailed where the resolver refuses all the same.
         """
         pins, freed = versions_in(lock), frozenset(COUPLED)
+        direct = [_requirement(each) for each in packages_in(lock) if "version" not in each and "directory" not in each]
+        folders = [block for block in lock.split(_BLOCK)[1:] if re.search("^directory ?=", block, re.MULTILINE)]
         while True:
             try:
-                return self._compile([_torch(torch, pins["torch"]), *moved_requirements(pins, torch, freed)], ())
+                wanted = [_torch(torch, pins["torch"]), *moved_requirements(pins, torch, freed), *direct]
+                return "\n".join((self._compile(wanted, ()), *(_BLOCK + block for block in folders)))
             except InstallerFailed as failed:
                 more = conflicting(pins, str(failed)) - freed
                 if failed.fault is not Fault.UNSATISFIABLE or not more:

@@ -37,6 +37,7 @@ from knowngood.domain.vocabulary import many
 from knowngood.measure.jobs import Work, transport
 from knowngood.measure.scripts.rules import Run, Tried, read_run
 from knowngood_workers.common.files import read_json, write_whole
+from knowngood_workers.dispatch.local_transport import AgentLost
 
 MOST_BYTES = 1 << 20
 _RUNS = TypeAdapter(tuple[Run, ...])
@@ -93,6 +94,9 @@ def events_of(work: Work, job: JobSpec, stop: Callable[[], bool]) -> Iterator[Ev
     Thread(target=listen, daemon=True).start()
     try:
         yield from handle.events()
+    except AgentLost:  # told to stop before it had learned to listen
+        if not stop():
+            raise
     finally:
         over.set()
 
