@@ -194,6 +194,7 @@ def test_a_crash_or_no_test_at_all_is_never_ok(home: Installation, tmp_path: Pat
         (("--project", "/nonexistent"), "is no folder; name the project's checkout"),
         (("--lock", "poetry.lock"), "poetry.lock states no environment; name a file of the project"),
         (("--from-diff", "--to", "0.0.4"), "--from-diff compares two locks"),
+        (("--to", "next"), "next"),
         (("--gpu",), "--gpu: no GPU is to be seen here"),
         (("--python", "2.7"), "Python 2.7 is not on this machine"),
     ],

@@ -127,7 +127,7 @@ def test_other_words_of_what_fails_on_both_are_told() -> None:
         (Run(Ending.EXITED, 2, "", "", "", 1), ".", False, "exit 2 though no test failed"),
         (Run(Ending.EXITED, 5, "", "", "", 1), "", True, "no test was collected"),
         (Run(Ending.EXITED, 0, "", "", "", 1), "", True, "no test was collected"),
-        (Run(Ending.EXITED, 4, "", "", "", 1), "", True, "exit 4, no results written"),
+        (Run(Ending.EXITED, 4, "", "no --cov", "", 1), "", True, "exit 4, no results written (no --cov)"),
         (Run(Ending.SIGNALLED, None, "SIGSEGV", "", "", 1), "", True, "SIGSEGV, no results written"),
         (Run(Ending.SIGNALLED, None, "SIGSEGV", "", "", 1), ".", True, "SIGSEGV, no results written"),
         (Run(Ending.TIMED_OUT, None, "", "", "", 1), "", False, "timed out, no results written"),

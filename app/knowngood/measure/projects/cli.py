@@ -28,7 +28,7 @@ from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.planning import CONFIRMING, ENVIRONMENT_S
 from knowngood.domain.message import english
 from knowngood.domain.vocabulary import many
-from knowngood.environments.wheels.answer import find_wheel
+from knowngood.environments.wheels.answer import find_wheel, read_requirement
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.renderers.json import dumped
 from knowngood.git_files import ask_git, file_at, refuse_flag
@@ -107,6 +107,8 @@ def try_bump(
 ) -> Exit:
     if from_diff and (to or before):
         raise BadRequest("--from-diff compares two locks; leave out --to and --from")
+    for release in filter(None, (*to, before)):
+        read_requirement(f"torch=={release}")
     own, settings = own_hardware(), _settings(network=network)
     if gpu and len(own) == 1:
         raise BadRequest("--gpu: no GPU is to be seen here; without it the CPU is used")
@@ -189,7 +191,8 @@ def _locks(bench: Bench, name: str, to: Sequence[str], before: str, old: Locker 
 
     def target(torch: str) -> Target:
         try:
-            return Target(torch, moved(first, torch))
+            lock = moved(first, torch)
+            return Target(versions_in(lock)["torch"], lock)
         except InstallerFailed as failed:
             if failed.fault is not Fault.UNSATISFIABLE or (failed.is_doubtful and "torch" not in str(failed)):
                 raise _as_error(failed) from None

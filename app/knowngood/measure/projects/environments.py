@@ -139,6 +139,8 @@ class Locker:
 
 def _torch(release: str, before: str) -> str:
     """From the same index as before: a local part names its build, and `===` lets none stand in where there is none."""
+    if release.count(".") < 2:  # noqa: PLR2004 - the last one of that minor version
+        return f"torch=={release}.*"
     local = Version(before).local
     return f"torch=={release}+{local}" if local and "+" not in release else f"torch==={release}"
 
@@ -194,7 +196,7 @@ def make_environment(checkout: Checkout, folder: Path, locker: Locker, lock: str
         shutil.rmtree(folder, ignore_errors=True)
         run("venv", "-q", "--python", str(locker.interpreter), str(folder))
         checkout.copy(project)
-        pins, torch = folder / "requirements.txt", folder / "torch.txt"
+        pins, torch = folder / "pins.txt", folder / "torch.txt"  # tests do not see the first, which may name hosts
         pins.write_text("\n".join(map(_requirement, packages_in(lock))), encoding="utf-8")
         torch.write_text(f"torch=={versions_in(lock)['torch']}\n", encoding="utf-8")
         how = ("-q", "--no-deps", "--python", str(python), "--build-constraints", str(torch))

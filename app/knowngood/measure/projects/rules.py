@@ -56,7 +56,8 @@ def problem_of(end: Run, outcomes: Mapping[str, Outcome], *, is_pytest: bool) ->
     if end.ending is not Ending.EXITED or (end.exit_code or 0) < 0:
         return f"{end.how}, no results written"
     if not outcomes and is_pytest:
-        return "no test was collected" if end.exit_code in {0, _NONE_COLLECTED} else f"{end.how}, no results written"
+        is_none = end.exit_code in {0, _NONE_COLLECTED}
+        return "no test was collected" if is_none else f"{end.how}, no results written ({end.line})"
     if Outcome.FAILED not in outcomes.values() and end.fails:
         return f"{end.how} though no test failed"
     if is_pytest and end.exit_code not in _FINISHED:
