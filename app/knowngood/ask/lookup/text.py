@@ -1,5 +1,6 @@
 """Issues and environments for a terminal and a log: plain text, the answer first."""
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import parse_qsl, urlsplit
@@ -62,7 +63,7 @@ def _issue_first(answer: IssueAnswer) -> str:
     ruling = answer.ruling
     reason = next((one for one in ruling.reasons if one.verdict in FAILURES), next(iter(ruling.reasons), None))
     if not ruling.build or reason is None:
-        facts = "".join(f"{refusal.why}. " for refusal in ruling.refusals)
+        facts = "".join(f"{_begun(refusal.why)}. " for refusal in ruling.refusals)
         near = ", ".join(map(named, ruling.nearest)) or "none"
         return f"{facts}Not known on this environment ({ruling.asked}); nearest tested: {near}."
     word = mark_of(reason).word
@@ -72,7 +73,7 @@ def _issue_first(answer: IssueAnswer) -> str:
         which = "the newest build that is affected" if is_affected else "affected on no measured build; the newest one"
         where = f"{where} ({which}; -r FILE or --build asks about yours)"
     fix = fix_in_words(reason)
-    return f"{word[0].upper()}{word[1:]}{',' if ',' in word else ''} {where}{f'; {fix}' if fix else ''}."
+    return f"{_begun(word)}{',' if ',' in word else ''} {where}{f'; {fix}' if fix else ''}."
 
 
 def _grounds(reason: Reason) -> Iterator[str]:
@@ -147,10 +148,9 @@ def _first(answer: EnvironmentAnswer) -> str:
     """The answer in one sentence, with the numbers that decide."""
     ruling = answer.ruling
     several = f"{len(ruling.refusals)} facts of wheels rule this environment out" if len(ruling.refusals) > 1 else ""
-    refused = several or "; ".join(refusal.why for refusal in ruling.refusals)
+    refused = _begun(several or "; ".join(refusal.why for refusal in ruling.refusals))
     if not ruling.build:
-        untested = "What fails here is not known: no tested build is this environment."
-        return f"{refused}. {untested}" if refused else untested
+        return f"{refused and f'{refused}. '}What fails here is not known: no tested build is this environment."
     if any(refusal.hardware for refusal in ruling.refusals):
         return f"{refused}. Nothing is known to run on this GPU."
     failing, unknown = answer.failing, answer.counts["not_known"]
@@ -163,7 +163,12 @@ def _first(answer: EnvironmentAnswer) -> str:
         sentence = (
             f"{fail}, {answer.counts['silent']} with wrong numbers and no error, {helped}; {unknown} are not known"
         )
-    return f"{refused}. Apart from that {sentence}." if refused else f"{sentence[0].upper()}{sentence[1:]}."
+    return f"{refused}. Apart from that {sentence}." if refused else f"{_begun(sentence)}."
+
+
+def _begun(sentence: str) -> str:
+    """With a capital, unless it begins with a package and its version: `torch 2.8.0 has no wheel`."""
+    return sentence if re.match(r"\S+ \d", sentence) else f"{sentence[:1].upper()}{sentence[1:]}"
 
 
 def _in_short(reason: Reason) -> Iterator[str]:
