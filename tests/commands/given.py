@@ -23,7 +23,12 @@ Call = Callable[..., Done]
 
 
 def run_here(
-    arguments: Sequence[str], environment: Mapping[str, str], *, folder: Path, stdin: str = ""
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    folder: Path,
+    stdin: str = "",
+    program: Callable[[], int | None] = main,
 ) -> subprocess.CompletedProcess[str]:
     """As `run_command` of forked_commands.py, in this process: for commands that start nothing."""
     given, out, err = (io.TextIOWrapper(io.BytesIO(text), encoding="utf-8") for text in (stdin.encode(), b"", b""))
@@ -37,7 +42,7 @@ def run_here(
         for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
             patch.setattr(sys, name, stream)
         with pytest.raises(SystemExit) as ended:
-            main()
+            sys.exit(program())
     told = []
     for stream in (out, err):
         stream.seek(0)

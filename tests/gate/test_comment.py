@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from knowngood.gate.asking import main
 from knowngood.gate.comment import fitting
+from tests.commands.given import run_here
 
 COMMENTS = "/repos/team/project/issues/7/comments"
 STRANGER = {"id": 1, "user": {"type": "User"}, "body": "<!-- knowngood -->\nnot the bot's"}
@@ -114,8 +115,7 @@ def run(
         **{f"GATE_{name.upper()}": value for name, value in given.items()},
         **environ,
     }
-    command = [sys.executable, "-c", "import sys; from knowngood.gate.asking import main; sys.exit(main())"]
-    return subprocess.run(command, cwd=checkout, env=environ, capture_output=True, text=True, check=False)
+    return run_here((), environ, folder=checkout, program=main)
 
 
 def test_three_runs_write_one_comment_and_edit_it(github: GitHub, checkout: Path) -> None:
