@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.domain.issue import digest
+from tests.commands.given import run_here
 from tests.given_toys import Installation, make_installation
 from tests.waiting import eventually
 
@@ -172,7 +173,7 @@ def test_a_file_that_is_no_script_is_refused_in_one_sentence(
         path.mkdir()
     elif isinstance(content, bytes):
         path.write_bytes(content)
-    told = home.command("try", str(path))
+    told = run_here(("try", str(path)), home.environment, folder=tmp_path)
     assert (told.returncode, told.stdout) == (2, "")
     assert told.stderr.startswith(f"knowngood: {path} {sentence}")
     assert told.stderr.count("\n") == 1
@@ -191,7 +192,7 @@ def test_a_file_that_is_no_script_is_refused_in_one_sentence(
 def test_a_question_that_cannot_be_asked_is_refused(
     home: Installation, bug: Path, options: tuple[str, ...], sentence: str
 ) -> None:
-    told = home.command("try", str(bug), *options, CUDA_VISIBLE_DEVICES="")
+    told = run_here(("try", str(bug), *options), {**home.environment, "CUDA_VISIBLE_DEVICES": ""}, folder=bug.parent)
     assert told.returncode == 2
     assert sentence in told.stderr
 
