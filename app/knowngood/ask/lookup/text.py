@@ -249,7 +249,6 @@ _COMMANDS = {
     HitKind.BUILD: "knowngood env --build {0}",
     HitKind.HARDWARE: "knowngood matrix --hardware {0}",
     HitKind.COMPARE: "knowngood compare {0} {1}",
-    HitKind.UPGRADE: "knowngood upgrade --from {0}",
     HitKind.ERROR: "knowngood explain FILE",
     HitKind.ENVIRONMENT: "knowngood env --build {0}",
 }

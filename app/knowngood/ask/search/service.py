@@ -393,11 +393,13 @@ class _Question:
 
     def _upgrade_hit(self, build: Build, reading: Reading, class_: str, issues: Sequence[str] = ()) -> Hit:
         """For the components and packages that are named, else for the `issues` that the words found. For a GPU that
-        nobody measured, the page says what it can by the wheels' lists; it takes other hardware as it was measured.
+        nobody measured, the page says what it can by the wheels' lists; it takes other hardware as it was measured. A
+        Python that the text leaves open stays open, as for `knowngood upgrade`.
         """
+        start = build.id if "~py" in reading.builds[0] else build.id.removeprefix("torch-")
         packages = [package for package in reading.packages if package in self._index.names.packages]
         url = upgrade_address(
-            build.id,
+            start,
             hardware=class_ if class_.startswith("cuda-") else self._shown(class_),
             driver=reading.driver,
             component=",".join(reading.components),
@@ -407,7 +409,7 @@ class _Question:
         )
         title = Message("upgrade_from", build=build.id)
         remark = Message("upgrade_says")
-        command = f"knowngood upgrade --from {build.id} --driver {reading.driver}" if reading.driver else ""
+        command = f"knowngood upgrade --from {start}{reading.driver and f' --driver {reading.driver}'}"
         return Hit(HitKind.UPGRADE, build.id, title, remark, url=url, command=command)
 
     def _hardware_hit(self, named: NamedHardware) -> Hit:
