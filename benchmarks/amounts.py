@@ -1,5 +1,5 @@
-"""How often amounts make an issue of nothing, and how often they miss one: the same computation on both sides (A/A), and
-one with a tenth more memory, a copy or a recompilation more.
+"""How often amounts make an issue of nothing, and how often they miss one: the same computation on both sides (A/A),
+and one with a tenth more memory, a copy or a recompilation more.
 
 Each run is a process of its own, forked from one that has imported torch, as arms are; each comparison is judged by the
 product's own rule from one control and two runs of the baseline. No false one in n comparisons bounds the rate at
@@ -30,9 +30,9 @@ def memory(chance, more):
     rows = chance.randrange(64, 256)
     with profile(profile_memory=True) as profiled:
         x = torch.ones(rows, rows)
-        buffers = [torch.empty(chance.randrange(40, 120) << 20, dtype=torch.uint8) for _ in range(chance.randrange(5, 9))]
-        if more:
-            buffers.append(torch.empty(sum(map(torch.Tensor.nbytes.__get__, buffers)) // 10 + (1 << 20), dtype=torch.uint8))
+        sizes = [chance.randrange(40, 120) << 20 for _ in range(chance.randrange(5, 9))]
+        sizes += [sum(sizes) // 10 + (1 << 20)] if more else []
+        buffers = [torch.empty(size, dtype=torch.uint8) for size in sizes]
         total = (x @ x).relu().sum()
         del buffers[::2]
         total += (x * 2).sum()
@@ -96,7 +96,8 @@ def run() -> None:
 
 def _verdict(child: "subprocess.Popen[str]", kind: str, seed: int, more: str) -> Verdict:
     def ran(arm: str, n: int, more: str) -> object:
-        assert child.stdin and child.stdout
+        assert child.stdin
+        assert child.stdout
         child.stdin.write(json.dumps([kind, seed, more]) + "\n")
         child.stdin.flush()
         observed = {name: str(value) for name, value in json.loads(child.stdout.readline()).items()}

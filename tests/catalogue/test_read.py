@@ -216,6 +216,12 @@ DOCUMENTS = {
         "compare =",
         'compare = "at_most" is for issues of kind bigger or more_work',
     ),
+    "an issue that amounts tell without an amount": (
+        'kind = "wrong_result"\n',
+        'kind = "bigger"\n',
+        "kind = \"bigger\"",
+        "is told by amounts; write [observed.KEY]",
+    ),
     "a comparison without a reason": (
         REQUIRES,
         '[observed.first]\ncompare = "ignore"\n',

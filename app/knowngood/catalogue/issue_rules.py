@@ -262,6 +262,8 @@ def _observed(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     if outline.kind in BOUNDS and not amounts:
         words = f'kind "{outline.kind}" is told by amounts; write [observed.KEY] with compare = "at_most" for each'
         yield ("signature", "kind"), words
+    if outline.kind in BOUNDS and data.get("silent") is True:
+        yield ("silent",), f'"silent" is for wrong numbers, and those of an issue of kind "{outline.kind}" are right'
     if outline.kind not in {*BOUNDS, None}:
         words = f'compare = "at_most" is for issues of kind {" or ".join(BOUNDS)}, and this is one of "{outline.kind}"'
         yield from ((("observed", key, "compare"), words) for key in amounts)
