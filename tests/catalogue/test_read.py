@@ -219,7 +219,7 @@ DOCUMENTS = {
     "an issue that amounts tell without an amount": (
         'kind = "wrong_result"\n',
         'kind = "bigger"\n',
-        "kind = \"bigger\"",
+        'kind = "bigger"',
         "is told by amounts; write [observed.KEY]",
     ),
     "a comparison without a reason": (

@@ -30,7 +30,7 @@ from knowngood.domain.verdicts.verdict import (
 )
 from knowngood.domain.vocabulary import StatusLabel, many
 from knowngood.gate.policy import Effect
-from knowngood.gate.question import FAILURES, UNKNOWN, Case, GateQuestion, cases_of
+from knowngood.gate.question import BROKEN, FAILURES, UNKNOWN, Case, GateQuestion, cases_of
 from knowngood.gate.rules import CONCERNS_OTHERS, EFFECT_RANK, age_days, is_stale, weigh
 
 
@@ -228,7 +228,7 @@ def _notes_on_base(question: GateQuestion) -> Iterable[str]:
 
 def _unwatched(question: GateQuestion, reasons: Iterable[Reason]) -> str:
     """How much fails where nothing is watched, and what says more."""
-    failing = {reason.issue for reason in reasons if reason.verdict in FAILURES}
+    failing = {reason.issue for reason in reasons if reason.verdict in BROKEN}
     unknown = {reason.issue for reason in reasons if reason.verdict in UNKNOWN} - failing
     fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
     watch = "to watch some: --severity high, or [watch] in knowngood.toml"

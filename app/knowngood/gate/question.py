@@ -24,6 +24,7 @@ from knowngood.domain.verdicts.matrix import helped_elsewhere
 from knowngood.domain.verdicts.status import is_untried, passes_as_reported
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
+    EXCESSES,
     FAILING,
     NOT_RUN,
     Basis,
@@ -39,6 +40,9 @@ from knowngood.gate.policy import Accept, Ignore, Policy, Variants
 
 UNKNOWN = frozenset({Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD})
 FAILURES = FAILING | {Verdict.DIFFERENT_FAILURE}
+BROKEN = FAILURES - EXCESSES
+"""What is counted as failing: what gives the right answer and takes more is counted apart."""
+
 
 _ABSENT = Verdict.NOT_APPLICABLE
 _SOUND = frozenset({Verdict.NOT_AFFECTED, _ABSENT})

@@ -21,14 +21,14 @@ from knowngood.domain.message import NOTHING, Message, english
 from knowngood.domain.verdicts.history import History
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import telling_build, telling_class
-from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.domain.verdicts.verdict import EXCESSES, Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.environments.resolve import ResolvedBuild
 from knowngood.environments.wheels.answer import find_wheel
 from knowngood.environments.wheels.refusals import is_made_for, newest_beside, torch_bounds
 from knowngood.environments.wheels.table import PYTHONS, WheelTable, wheels_of
 from knowngood.gate.decision import Reason, Ruling, decide
-from knowngood.gate.question import FAILURES, UNKNOWN, GateQuestion
+from knowngood.gate.question import BROKEN, FAILURES, UNKNOWN, GateQuestion
 from knowngood.gate.request import GateRequest, read_question
 from knowngood.store.knowledge.model import Knowledge
 
@@ -81,7 +81,7 @@ class EnvironmentAnswer:
         """One reason for each issue that fails, of its worst class: silent ones first, then the severe, then what has a
         workaround.
         """
-        worst = {reason.issue: reason for reason in reversed(self.of(*FAILURES))}
+        worst = {reason.issue: reason for reason in reversed(self.of(*BROKEN))}
         return tuple(
             sorted(
                 worst.values(),
@@ -104,6 +104,7 @@ class EnvironmentAnswer:
             "failing": len(failing),
             "silent": sum(reason.silent for reason in self.failing),
             **{name: helped[label] for name, label in _HELPED.items()},
+            **{verdict: len({reason.issue for reason in self.of(verdict)} - failing) for verdict in sorted(EXCESSES)},
             "passing": len({reason.issue for reason in self.of(Verdict.NOT_AFFECTED)} - failing),
             "not_known": len({reason.issue for reason in self.of(*UNKNOWN)} - failing),
             "run": run,
@@ -189,7 +190,7 @@ def _failing_on_cpu(question: GateQuestion) -> set[str]:
     if not (question.build and named and CPU_CLASS in known.hardware) or CPU_CLASS in named:
         return set()
     ruling = decide(replace(question, policy=replace(question.policy, hardware=(CPU_CLASS,))))
-    failing = {reason.issue for reason in ruling.reasons if reason.verdict in FAILURES}
+    failing = {reason.issue for reason in ruling.reasons if reason.verdict in BROKEN}
     return {issue for issue in failing if not known.issues[issue].is_smoke}
 
 

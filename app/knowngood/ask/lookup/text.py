@@ -184,6 +184,8 @@ def _in_short(reason: Reason) -> Iterator[str]:
 def _counted(answer: EnvironmentAnswer) -> Iterator[str]:
     """The numbers of all that does not fail."""
     parts = {
+        "take more memory": answer.counts["bigger"],
+        "do more work": answer.counts["more_work"],
         "pass": answer.counts["passing"],
         "not known": answer.counts["not_known"],
         "do not apply, or concern packages that are not known to be here": len(_ids(answer.of(Verdict.NOT_APPLICABLE))),

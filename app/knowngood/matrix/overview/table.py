@@ -15,7 +15,7 @@ from knowngood.domain.verdicts.inference import own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import Column, concerns_cpu_path, fold, rows_of
 from knowngood.domain.verdicts.status import status_of
-from knowngood.domain.verdicts.verdict import FAILING, NOT_COVERED, NOT_RUN, Cell, Verdict
+from knowngood.domain.verdicts.verdict import EXCESSES, FAILING, NOT_COVERED, NOT_RUN, Cell, Verdict
 from knowngood.domain.vocabulary import VERDICTS, Role, StatusLabel
 from knowngood.serialization.marks import legend_of, mark_of, sign_of
 
@@ -85,7 +85,9 @@ def print_matrix(
 
 def _in_one_line(cells: Sequence[Cell], column: Column, hardware: str) -> str:
     """How many fail on one build."""
-    fails, passes = (sum(cell.verdict in wanted for cell in cells) for wanted in (FAILING, {Verdict.NOT_AFFECTED}))
+    fails, passes = (
+        sum(cell.verdict in wanted for cell in cells) for wanted in (FAILING - EXCESSES, {Verdict.NOT_AFFECTED})
+    )
     build, rest = column.cell_build.build_id.in_words, len(cells) - fails - passes
     return f"{fails} of {len(cells)} issues fail on {build}, {plain_name(hardware)}; {passes} pass, {rest} neither"
 
