@@ -114,7 +114,7 @@ class Locker:
         folders come along unasked. Raises InstallerFailed where the resolver refuses all the same.
         """
         pins, freed = versions_in(lock), frozenset(COUPLED)
-        direct = [_requirement(each) for each in packages_in(lock) if "version" not in each and "directory" not in each]
+        direct = [_requirement(each) for each in packages_in(lock) if each.keys() & {"vcs", "archive"}]
         folders = [block for block in lock.split(_BLOCK)[1:] if re.search("^directory ?=", block, re.MULTILINE)]
         while True:
             try:
@@ -157,7 +157,8 @@ def packages_in(lock: str) -> list[dict[str, Any]]:
 
 def versions_in(lock: str) -> dict[str, str]:
     """Of all that comes from an index. Raises BadRequest where torch does not."""
-    versions = {str(each["name"]): str(each["version"]) for each in packages_in(lock) if "version" in each}
+    listed = (each for each in packages_in(lock) if not each.keys() & {"vcs", "archive", "directory"})
+    versions = {str(each["name"]): str(each["version"]) for each in listed}
     if "torch" not in versions:
         raise BadRequest(
             "the project's environment holds no torch; name what states it with --lock, --extra or --with torch"
@@ -202,10 +203,10 @@ def make_environment(checkout: Checkout, folder: Path, locker: Locker, lock: str
         how = ("-q", "--no-deps", "--python", str(python), "--build-constraints", str(torch))
         run("pip", "install", *how, *_index(versions_in(lock)["torch"]), "-r", str(pins))
         ask_program((str(python), "-c", "import torch"), locker.installer.environ, timeout_s=_IMPORT_S)
-        own = [project] if any((project / name).exists() for name in BUILT) else []
-        own += [project / name for name in folders_in(lock)]
+        own = {project / each["directory"]["path"] for each in packages_in(lock) if "directory" in each}
+        own |= {project} if any((project / name).exists() for name in BUILT) else set()
         if own:
-            run("pip", "install", *how, *(f"--editable={one}" for one in own))
+            run("pip", "install", *how, *(f"--editable={one}" for one in sorted(own)))
         done.touch()
     found, wanted = inspect_interpreter(python, locker.installer.environ), versions_in(lock)["torch"]
     if Version(found.imported["torch"]).public != Version(wanted).public:
@@ -220,12 +221,3 @@ def locker_for(
     checkout.copy(source)
     index = replace(installer.index, variables={**installer.index.variables, **checkout.variables})
     return Locker(replace(installer, given_index=index), interpreter, source, *map(tuple, needs))
-
-
-def folders_in(lock: str) -> tuple[str, ...]:
-    """The parts of the project that its lock installs by their folders, besides the whole."""
-    return tuple(
-        str(each["directory"]["path"])
-        for each in packages_in(lock)
-        if each.get("directory", {}).get("path", ".") != "."
-    )
