@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -51,6 +52,7 @@ from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import reading
 from knowngood.store.queries import load_builds
 from knowngood_workers.common.files import remove_tree, write_whole
+from knowngood_workers.common.host_lock import turn
 from knowngood_workers.host.interpreters import find_interpreter
 from knowngood_workers.provision.provisioner import choose_cache
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
@@ -127,7 +129,8 @@ def try_bump(
     with reading(opened_with_catalogue(settings)) as s:
         builds = load_builds(s)
     status = err.status("")
-    with TemporaryDirectory(prefix="knowngood-") as folder, stoppable() as stop:
+    wait = partial(status.update, "waiting for another `try-bump` of this project, which shares its environments")
+    with TemporaryDirectory(prefix="knowngood-") as folder, stoppable() as stop, turn(f"bump-{place.name}", 1, wait):
         locker = locker_for(checkout, installer, interpreter, Path(folder, "new"), needs)
         bench = Bench(Work(settings), checkout, locker, suite, builds, place, stop, status.update)
         with status:
@@ -143,10 +146,10 @@ def try_bump(
             targets = [
                 replace(each, comparison=bench.compared(old, each.lock)) if each.lock else each for each in targets
             ]
-    if stop():
-        err.print("stopped: what was run is kept, and the same command goes on from there", soft_wrap=True)
-    else:
-        remove_tree(place / ENVIRONMENTS)
+        if stop():
+            err.print("stopped: what was run is kept, and the same command goes on from there", soft_wrap=True)
+        else:
+            remove_tree(place / ENVIRONMENTS)
     ground = ground_here(quietly=True)
     targets = [_explained(target, builds, python, ground) for target in targets]
     report = Report(old, tuple(targets), " ".join([command, *tests]), bench.host)
