@@ -35,6 +35,7 @@ PAGES = (
     "/runs",
     *("/issues/pytorch-151290", "/releases/2.7", f"/cells/pytorch-151290/{BUILD}", "/compare?a=2.7.1&b=2.8.0"),
     *(f"/upgrade?from={BUILD}&component=Inductor", f"/errors?issue=pytorch-151290&build={BUILD}", "/api/docs"),
+    "/upgrade?from=2.7.1",
 )
 
 _FAULTS = """() => {
@@ -70,7 +71,7 @@ def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("widths", "language"),
     [
-        ([360, 768, 1440], "en"),
+        ([360, 768, 1200, 1440], "en"),
         ([360], "zh"),
         pytest.param([768, 1440], "zh", marks=pytest.mark.soak),
     ],
