@@ -1,4 +1,4 @@
-"""`issue`, `find` and `env` as real commands without any store, and every asking command over a snapshot file."""
+"""`issue`, `find` and `env` as commands without any store, and every asking command over a snapshot file."""
 
 import json
 import os
@@ -15,17 +15,17 @@ from knowngood.catalogue.script_analysis import STANDALONE
 from knowngood.cli.encoding import SCREEN
 from knowngood.store.knowledge.signed_snapshot import make_key, public_key, write_snapshot
 from knowngood.store.knowledge.snapshot import read_shipped
-from tests.forked_commands import run_command
+from tests.commands.given import run_here
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-BAD = "torch-2.7.1+cu126"
+ROOT, BAD = Path(__file__).parents[3], "torch-2.7.1+cu126"
 
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Run:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "nobody"), "CUDA_VISIBLE_DEVICES": ""}
-        return run_command(arguments, environment, timeout_s=120)
+        return run_here(arguments, environment, folder=ROOT)
 
     return run
 
