@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.forked_commands import run_command
+from tests.commands.given import run_here
 from tests.workers.registry import PYTHON, Registry, make_wheel, serve
 
 WHEELS = [
@@ -39,7 +39,7 @@ def ask(folder: Path, registry: Registry, text: str, *command: str) -> Completed
         "UV_CACHE_DIR": str(folder / "uv"),
     }
     arguments = [*command, "-r", str(folder / "requirements.txt"), "--python", PYTHON, "--hardware", "cpu-x86_64"]
-    return run_command(arguments, environment, timeout_s=120)
+    return run_here(arguments, environment, folder=folder)
 
 
 @pytest.mark.parametrize(

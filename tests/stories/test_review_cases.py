@@ -32,7 +32,7 @@ from knowngood.store.engine import Engine, reading
 from knowngood.store.knowledge.loader import load_known
 from knowngood.store.tables import attempts
 from knowngood.web.urls import MATRIX
-from tests.forked_commands import run_command
+from tests.commands.given import run_here
 from tests.web.asking import client_of
 
 CPU, GPU = "cpu-x86_64", "cuda-sm_90"
@@ -213,7 +213,7 @@ def test_a_row_of_a_package_that_the_environment_lacks_takes_no_part(shipped: En
     for freeze, is_watched in ((FREEZE, False), (f"{FREEZE}torchao==0.12.0\n", True)):
         (tmp_path / "requirements.txt").write_text(freeze)
         command = ["upgrade", "-r", str(tmp_path / "requirements.txt"), "--hardware", CPU, "--json"]
-        told = run_command(command, {**settings, "KNOWNGOOD_DATA_DIR": str(tmp_path)}, timeout_s=100)
+        told = run_here(command, {**settings, "KNOWNGOOD_DATA_DIR": str(tmp_path)}, folder=tmp_path)
         assert told.returncode == 0, told.stderr
         assert ("ao-2901" in json.loads(told.stdout)["watched"]) is is_watched
 

@@ -13,8 +13,7 @@ from knowngood.ask.wheels.rules import check_build, listing_of
 from knowngood.domain.builds.packages import IndexFile
 from knowngood.store.engine import connect, reading
 from knowngood.store.evidence.changes import load_checks
-from tests.commands.given import Call
-from tests.forked_commands import run_command
+from tests.commands.given import Call, run_here
 from tests.make import make_build
 from tests.workers.registry import CPYTHON, PYTHON, MadeWheel, Registry, make_torch, make_wheel, serve, usual_wheels
 
@@ -103,7 +102,7 @@ def check(folder: Path, registry: Registry, *arguments: str, backends: str = NOW
         "UV_DEFAULT_INDEX": registry.address,
         "UV_CACHE_DIR": str(folder / "uv"),
     }
-    return run_command(["wheels", "--check", "--backends", backends, *arguments], environment, timeout_s=120)
+    return run_here(["wheels", "--check", "--backends", backends, *arguments], environment, folder=folder)
 
 
 def test_what_is_listed_can_be_installed_and_of_an_index_out_of_reach_nothing_is_said(

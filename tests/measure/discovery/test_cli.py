@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.catalogue.loader import read_builds
-from tests.forked_commands import run_command
+from tests.commands.given import run_here
 from tests.workers.registry import CPYTHON, PYTHON, MadeWheel, Registry, make_torch, make_wheel, serve
 
 KNOWN = """\
@@ -52,7 +52,7 @@ def file(tmp_path: Path) -> Path:
 
 def discover(file: Path, registry: Registry, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(file.parent), "UV_DEFAULT_INDEX": registry.address, **more}
-    return run_command(["discover", "--file", str(file), *arguments], environment, timeout_s=120)
+    return run_here(["discover", "--file", str(file), *arguments], environment, folder=file.parent)
 
 
 def test_where_the_catalogue_has_everything_it_ends_in_nothing(file: Path, registry: Registry) -> None:

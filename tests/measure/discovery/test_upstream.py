@@ -20,7 +20,7 @@ from knowngood.store.catalogue import load_looks, save_catalogue, save_looks
 from knowngood.store.engine import Engine, reading, unit_of_work
 from knowngood.store.knowledge.loader import load_knowledge
 from knowngood.store.queries import load_issue, load_issues
-from tests.forked_commands import run_command
+from tests.commands.given import run_here
 from tests.given_toys import TOYS
 from tests.make import NOON, make_issue
 
@@ -190,7 +190,7 @@ def look(folder: Path, github: GitHub, *arguments: str) -> CompletedProcess[str]
         "KNOWNGOOD_SHIPPED": "false",
         "GITHUB_API_URL": github.address,
     }
-    return run_command(["discover", "--upstream", *arguments], environment, timeout_s=120)
+    return run_here(["discover", "--upstream", *arguments], environment, folder=folder)
 
 
 def test_a_thread_that_turned_ends_in_1_and_one_that_cannot_be_read_is_named(tmp_path: Path, github: GitHub) -> None:
