@@ -345,14 +345,11 @@ def _beside(reading: Reading, piece: str, _: Names) -> Reading | None:
         versions = {"local": match[1].casefold()}
     elif match := _BESIDE.fullmatch(piece):
         versions = {match[1].casefold(): match[2]}
+    elif match := _DRIVER.fullmatch(piece):
+        return replace(reading, driver=match[1])
     else:
         return None
     return replace(reading, versions={**reading.versions, **versions})
-
-
-def _driver(reading: Reading, piece: str, _: Names) -> Reading | None:
-    match = _DRIVER.fullmatch(piece.strip(_AROUND))
-    return replace(reading, driver=match[1]) if match else None
 
 
 def _name(reading: Reading, piece: str, names: Names) -> Reading | None:
@@ -381,7 +378,6 @@ _TAKERS: tuple[Callable[[Reading, str, Names], Reading | None], ...] = (
     _phrase,
     _hardware,
     _beside,
-    _driver,
     _thread,
     _build,
     _name,

@@ -293,9 +293,7 @@ def _came_with(stated: StatedEnvironment, builds: Mapping[str, Build]) -> list[M
     versions = [] if stated.all_of(_TORCH) else _versions(_tritons(stated))
     pinning = {build.build_id.version.release for build in builds.values() if [build.pinned_triton] == versions}
     releases = [".".join(map(str, release)) for release in sorted(pinning)]
-    if not releases:
-        return []
-    return [Message("triton_came_with", triton=versions[0], releases=_each_of(releases))]
+    return [Message("triton_came_with", triton=versions[0], releases=_each_of(releases))] if releases else []
 
 
 def _platforms(stated: StatedEnvironment) -> Mapping[str, str]:
@@ -701,8 +699,7 @@ def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[B
 
 
 def _name(question: _BuildQuestion) -> str:
-    triton = f" with Triton {question.triton}" if question.triton else ""
-    return f"torch {question.torch}{triton}"
+    return f"torch {question.torch}{f' with Triton {question.triton}' if question.triton else ''}"
 
 
 def _nearest_to_stated(stated: StatedEnvironment, catalogue: _Catalogue) -> tuple[str, ...]:

@@ -140,8 +140,7 @@ class Table:
         return value if isinstance(value, str) else self._refuse(key, "text")
 
     def table(self, key: str) -> "Table":
-        value = self.values.get(key, {})
-        return self._table(value, key)
+        return self._table(self.values.get(key, {}), key)
 
     def tables(self, key: str) -> list["Table"]:
         value = self.values.get(key, [])

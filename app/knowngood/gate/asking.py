@@ -252,15 +252,13 @@ def _inputs() -> dict[str, Any]:
     for name, text in (*inputs.items(), *((name, part) for name, parts in names.items() for part in parts)):
         if not text.isprintable():
             raise BadRequest(f'the input {name.replace("_", "-")} is not one line of printable text: "{text}"')
-    keys = [key for key in (inputs.pop("public_key"),) if key]
-    if os.environ.get("GATE_UNSIGNED", "") == "true":
-        keys.append(UNSIGNED)
+    unsigned = UNSIGNED if os.environ.get("GATE_UNSIGNED", "") == "true" else ""
+    keys = [key for key in (inputs.pop("public_key"), unsigned) if key]
     if keys[1:]:
         raise BadRequest("public-key and unsigned exclude each other; leave one of them out")
     is_advice, has_comment = os.environ.get("GATE_ENFORCE", "") != "true", os.environ.get("GATE_COMMENT", "") == "true"
     if has_comment and not inputs["base"]:
         raise BadRequest("comment needs base, such as origin/main: only a pull request that moves torch is commented")
-    forms = ["github", "markdown"] if has_comment else ["github"]
     unsaid = {"here": False, "stdin": "", "python": "", "only_new": False, "output": ""}
     return {
         **inputs,
@@ -268,7 +266,7 @@ def _inputs() -> dict[str, Any]:
         **unsaid,
         "public_keys": keys,
         "form": "github",
-        "forms": forms,
+        "forms": ["github", *(["markdown"] if has_comment else [])],
         "comment": has_comment,
         "advisory": is_advice,
     }

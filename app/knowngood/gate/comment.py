@@ -32,7 +32,7 @@ def fitting(text: str) -> str:
     kept = text[:_MOST_CHARACTERS].rpartition("\n")[0]
     closed = "\n```" * (kept.count("\n```") % 2)
     closed += "\n\n</details>" * (kept.count("<details>") - kept.count("</details>"))
-    left = len(text[len(kept) :].strip().split("\n"))
+    left = text[len(kept) :].strip().count("\n") + 1
     return f"{kept}{closed}\n\n**Cut: {left} more lines do not fit into a comment. This job's summary has them.**\n"
 
 

@@ -181,10 +181,8 @@ def decide(question: GateQuestion) -> Ruling:
     doubts = tuple(_doubts(question, reasons, is_answered=any(case.is_conclusive for case in cases)))
     counts = Counter(reason.effect for reason in reasons)
     decision = Decision.BLOCK if refusals else _decision(counts, doubts)
-    notes = (*_notes(question, refusals), *notes_on_names, *_notes_on_base(question), *question.lost_names())
-    notes = (*notes, *_assumed(question))
-    if question.is_unwatched and question.build:
-        notes = (_unwatched(question, every), *notes)
+    first = (_unwatched(question, every),) if question.is_unwatched and question.build else ()
+    notes = (*first, *_notes(question, refusals), *notes_on_names, *_notes_on_base(question), *question.lost_names())
     return Ruling(
         decision=decision,
         why=_why(decision, question, every, refusals, doubts),
@@ -194,7 +192,7 @@ def decide(question: GateQuestion) -> Ruling:
         nearest=question.resolved.nearest,
         hardware=question.classes,
         reasons=tuple(reasons),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys((*notes, *_assumed(question)))),
         counts={effect: counts[effect] for effect in Effect},
         decided_at=question.now,
         known_at=question.known.as_of,

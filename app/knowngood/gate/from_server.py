@@ -113,8 +113,7 @@ def _refusal(address: str, error: HTTPError) -> KnownGoodError:
 def detail_of(error: HTTPError) -> str:
     """The detail of a problem, and for anything else the status in words."""
     try:
-        problem = json.loads(error.read(100_000))
-        return str(problem["detail"])
+        return str(json.loads(error.read(100_000))["detail"])
     except (ValueError, TypeError, KeyError, OSError):
         return str(error.reason)
 

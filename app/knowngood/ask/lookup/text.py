@@ -159,9 +159,9 @@ def _first(answer: EnvironmentAnswer) -> str:
         sentence = f"what fails here is not known: none of {unknown} issues was run on this hardware"
     if failing:
         fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
-        helped = f"{sum(map(has_workaround, failing))} with a workaround that works here"
         sentence = (
-            f"{fail}, {answer.counts['silent']} with wrong numbers and no error, {helped}; {unknown} are not known"
+            f"{fail}, {answer.counts['silent']} with wrong numbers and no error, "
+            f"{sum(map(has_workaround, failing))} with a workaround that works here; {unknown} are not known"
         )
     return f"{refused}. Apart from that {sentence}." if refused else f"{_begun(sentence)}."
 

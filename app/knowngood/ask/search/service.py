@@ -133,10 +133,10 @@ def titled(
     answer: SearchAnswer, issues: Mapping[str, Issue], title_of: Callable[[Issue], str], limit: int
 ) -> SearchAnswer:
     """The first hits of the answer, with the titles of issues as `title_of` has them."""
-    hits = [
+    hits = (
         replace(hit, title=Message("title", title=title_of(issues[hit.name]))) if hit.kind is HitKind.ISSUE else hit
         for hit in answer.hits[:limit]
-    ]
+    )
     return replace(answer, hits=tuple(hits))
 
 
@@ -144,8 +144,7 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
     """The answer to a text, whatever it is."""
     match pasted(text):
         case HitKind.ERROR:
-            title = Message("is_an_error")
-            return _answer("", [Hit(HitKind.ERROR, "", title, url=ERRORS)], is_sure=True)
+            return _answer("", [Hit(HitKind.ERROR, "", Message("is_an_error"), url=ERRORS)], is_sure=True)
         case HitKind.ENVIRONMENT:
             return _of_environment(text, known)
         case _:
@@ -162,9 +161,8 @@ def _of_environment(text: str, known: Known) -> SearchAnswer:
         near = [_build_hit(known.builds[id_], "") for id_ in error.nearest]
         return _answer("", near, note=Message("no_build_here", why=error.why))
     build, gpu = resolved.build or "", worst_gpu(resolved, known)
-    title = Message("environment_is", build=build)
-    hit = Hit(HitKind.ENVIRONMENT, build, title, url=asking(ENVIRONMENT, build=build, hardware=gpu))
-    class_ = class_named(gpu, known.hardware)
+    url, class_ = asking(ENVIRONMENT, build=build, hardware=gpu), class_named(gpu, known.hardware)
+    hit = Hit(HitKind.ENVIRONMENT, build, Message("environment_is", build=build), url=url)
     several = len(resolved.gpus) > 1
     note = Message("worst_gpu_counts", gpus=resolved.gpus, gpu=gpu) if several else NOTHING
     hardware = class_ if class_ in known.hardware else ""
@@ -182,6 +180,7 @@ _MENDINGS = 6
 _MINOR = re.compile(r"(\d{1,3}\.\d{1,4})(~py\d{2,3})?")
 _SAYS_ERROR = re.compile(r"\w(?:Error|Exception|Unsupported)\b|: \S|\berror\b|'[^']+'", re.IGNORECASE)
 _FEWEST_LETTERS = 12  # of a message: shorter ones are anybody's
+_CARRIED = Message("in_these_words")
 _MOST_NAMED = 20  # issues that an address names one by one
 
 
@@ -199,9 +198,8 @@ class _Question:
         try:
             issue = find_issue(self._text, self._known.issues)
         except UnknownIssue:
-            if self._looks_like_query():
-                return self._of_query()
-            return self._of_reading(read(self._raw, self._index.names))
+            is_names = not self._looks_like_query()
+            return self._of_reading(read(self._raw, self._index.names)) if is_names else self._of_query()
         return _answer(self._text, [self._issue_hit(issue.id)], is_sure=True)
 
     # a query of the query language
@@ -241,12 +239,10 @@ class _Question:
         """The part of the matrix that a query selects, or of it these `issues`, which the `words` found."""
         on = f" on {class_}" if class_ else ""
         title = Message("matrix_of", query=query + on) if query else Message("matrix_on", on=class_)
-        shown, remark = self._shown(class_), NOTHING
-        if class_ and not shown:
-            remark = Message("class_unmeasured_matrix", hardware=class_)
-        name = f"{query} {words}".strip() + on
+        shown = self._shown(class_)
+        remark = Message("class_unmeasured_matrix", hardware=class_) if class_ and not shown else NOTHING
         url = matrix_address(q=query, issues=",".join(issues), hardware=shown)
-        return Hit(HitKind.QUERY, name, title, remark, url=url)
+        return Hit(HitKind.QUERY, f"{query} {words}".strip() + on, title, remark, url=url)
 
     # a thread
 
@@ -263,8 +259,14 @@ class _Question:
             hits = [_absent(thread), *map(self._issue_hit, self._index.threads.near(thread.number))]
         elif relation is Relation.EVIDENCE and thread.repository:
             hits.append(_absent(thread))
-        note = Message("driver_and_issues", driver=reading.driver) if reading.driver else NOTHING
-        return _answer(self._text, hits, is_sure=is_sure and not note, note=note, build=build, hardware=hardware)
+        return _answer(
+            self._text,
+            hits,
+            is_sure=is_sure and not reading.driver,
+            note=Message("driver_and_issues", driver=reading.driver) if reading.driver else NOTHING,
+            build=build,
+            hardware=hardware,
+        )
 
     # builds, hardware, conditions and words
 
@@ -297,7 +299,6 @@ class _Question:
         is_narrowed = issues or self._selects(_in_title(findings.known))
         narrow = replace(reading, words=reading.words if component else findings.known if is_narrowed else ())
         hits, note = self._of_place(narrow, families, class_, component, [hit.name for hit in issues])
-        notes = [late, note]
         is_alone = not (firsts or narrow.words or reading.conditions or reading.versions)
         if reading.hardware and (is_alone or class_ != hardware):
             hits = [self._hardware_hit(reading.hardware), *([] if is_alone else hits)]
@@ -306,10 +307,13 @@ class _Question:
         is_pair = len(firsts) == 2 and reading.purpose is not HitKind.UPGRADE  # noqa: PLR2004 - a comparison is of two
         is_sure = (len(hits) == 1 or (is_pair and not reading.driver)) and not issues and class_ == hardware
         is_sure = is_sure and len(findings.known) == len(reading.words)
-        if hits and reading.words and not narrow.words and not issues:
-            notes.append(Message("nothing_about", asked=" ".join(reading.words)))
-        if class_ != hardware and (firsts or reading.words):
-            notes.insert(0, Message("class_unmeasured", hardware=class_))
+        is_elsewhere = class_ != hardware and (firsts or reading.words)
+        is_unheard = hits and reading.words and not narrow.words and not issues
+        notes = (
+            Message("class_unmeasured", hardware=class_) if is_elsewhere else NOTHING,
+            *(late, note),
+            Message("nothing_about", asked=" ".join(reading.words)) if is_unheard else NOTHING,
+        )
         return _answer(
             self._text,
             [*hits, *issues][:MOST_HITS],
@@ -387,8 +391,9 @@ class _Question:
 
     def _compare_hit(self, reading: Reading, firsts: Sequence[Build], hardware: str) -> Hit:
         a, b = firsts[0].id, firsts[1].id
-        component = reading.components[0] if len(reading.components) == 1 else ""
-        url = compare_address(a, b, hardware=hardware, component=component)
+        url = compare_address(
+            a, b, hardware=hardware, component=reading.components[0] if len(reading.components) == 1 else ""
+        )
         return Hit(HitKind.COMPARE, f"{a} {b}", Message("compare_builds", a=a, b=b), url=url)
 
     def _upgrade_hit(self, build: Build, reading: Reading, class_: str, issues: Sequence[str] = ()) -> Hit:
@@ -407,20 +412,24 @@ class _Question:
             has=",".join(reading.packages),
             issues="" if reading.components or packages else ",".join(issues),
         )
-        title = Message("upgrade_from", build=build.id)
-        remark = Message("upgrade_says")
         command = f"knowngood upgrade --from {start}{reading.driver and f' --driver {reading.driver}'}"
-        return Hit(HitKind.UPGRADE, build.id, title, remark, url=url, command=command)
+        title = Message("upgrade_from", build=build.id)
+        return Hit(HitKind.UPGRADE, build.id, title, Message("upgrade_says"), url=url, command=command)
 
     def _hardware_hit(self, named: NamedHardware) -> Hit:
         class_ = self._class_of(named)
-        title = Message("name_of_class", name=named.name, hardware=Quoted(class_))
-        if named.name == class_:
-            title = Message("hardware_class", hardware=Quoted(class_))
+        title = Message(
+            "hardware_class" if named.name == class_ else "name_of_class", name=named.name, hardware=Quoted(class_)
+        )
         shown = self._shown(class_)
-        command = "" if shown else "knowngood run --builds default --issues all"
-        url = matrix_address(hardware=shown)
-        return Hit(HitKind.HARDWARE, class_, title, self._describe_class(class_), url=url, command=command)
+        return Hit(
+            HitKind.HARDWARE,
+            class_,
+            title,
+            self._describe_class(class_),
+            url=matrix_address(hardware=shown),
+            command="" if shown else "knowngood run --builds default --issues all",
+        )
 
     def _describe_class(self, class_: str) -> Message:
         """Say how much is measured on a class, and by the wheels' lists which torch may run there at all."""
@@ -472,11 +481,9 @@ class _Question:
         if not words:
             return [], NOTHING
         carried, late = self._match_signatures()
-        remark = Message("in_these_words")
         ids = list(dict.fromkeys([*carried, *findings.names]))[:MOST_HITS]
-        hits = [self._issue_hit(id_, build, hardware, remark if id_ in carried else NOTHING) for id_ in ids]
-        note = Message("signatures_too_slow", issues=tuple(late[:_MOST_NAMED]))
-        return hits, note if late else NOTHING
+        hits = [self._issue_hit(id_, build, hardware, _CARRIED if id_ in carried else NOTHING) for id_ in ids]
+        return hits, Message("signatures_too_slow", issues=tuple(late[:_MOST_NAMED])) if late else NOTHING
 
     def _match_signatures(self) -> tuple[Sequence[str], Sequence[str]]:
         """Find the issues whose signature a one-line message contains, and those whose search took too long."""
@@ -552,8 +559,7 @@ def _build_hit(build: Build, hardware: str) -> Hit:
 def _absent(thread: Thread) -> Hit:
     """A thread that no issue here has to do with: where to read it, and the command that would add it."""
     title = Message("thread_absent", thread=thread.name)
-    remark = Message("add_thread")
-    return Hit(HitKind.THREAD, thread.name, title, remark, url=thread.address, command=thread.command)
+    return Hit(HitKind.THREAD, thread.name, title, Message("add_thread"), url=thread.address, command=thread.command)
 
 
 def _wheels_hit(driver: str, builds: Sequence[Build], class_: str) -> Hit:

@@ -150,9 +150,8 @@ def _wanted(package: str, version: str, torch: Version, python: str, table: Whee
         return Message("built_for", torch=".".join(map(str, min(minors))))
     release = _release(package, version, table)
     specifier = release.specifier("torch", python) if release else None
-    if not specifier or torch.public in specifier:
-        return None
-    return Message("asks_for", specifier=str(specifier))
+    is_wanted = not specifier or torch.public in specifier
+    return None if is_wanted else Message("asks_for", specifier=str(specifier))
 
 
 def _built_for(local: str) -> frozenset[tuple[int, int]]:

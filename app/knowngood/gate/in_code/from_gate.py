@@ -67,9 +67,7 @@ def _finding(reason: Reason, issue: Issue, resolved: ResolvedBuild) -> Finding:
 
 def _is_affected(reason: Reason) -> bool | None:
     """A different failure says neither that the issue is there nor that it is not."""
-    if reason.verdict in FAILING:
-        return True
-    return False if reason.effect is Effect.PASS else None
+    return reason.verdict in FAILING if reason.verdict in FAILING or reason.effect is Effect.PASS else None
 
 
 def workarounds_of(issue: str) -> tuple[str, ...]:

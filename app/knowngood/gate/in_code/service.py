@@ -47,9 +47,8 @@ def workaround_needed(issue: str, workaround: str | None = None, *, hardware: st
     Raises UnknownIssue, and UnknownWorkaround, which names those of the issue; both are LookupErrors.
     """
     status = finding(issue, hardware=hardware)
-    if workaround is None or _helps(status, workaround) or not status.affected:
-        return status.affected
-    return None
+    is_told = workaround is None or _helps(status, workaround) or not status.affected
+    return status.affected if is_told else None
 
 
 @contextmanager

@@ -65,9 +65,8 @@ def _case(reason: Reason, base: str) -> ET.Element:
         "name": f"{one_line(reason.issue)}: {one_line(reason.title)}",
         "classname": f"knowngood.{one_line(reason.hardware)}",
     }
-    element = _ELEMENTS.get(reason.effect, "system-out")
-    if reason.effect is Effect.PASS and (reason.ignored or reason.verdict is Verdict.NOT_APPLICABLE):
-        element = "skipped"
+    is_skipped = reason.effect is Effect.PASS and (reason.ignored or reason.verdict is Verdict.NOT_APPLICABLE)
+    element = "skipped" if is_skipped else _ELEMENTS.get(reason.effect, "system-out")
     result = {"type": reason.verdict.value, "message": one_line(reason.why)} if element != "system-out" else {}
     return junit_case(attributes, element, "\n".join(_story(reason, base)), result)
 

@@ -42,29 +42,19 @@ def reason_of(candidate: Candidate, best: Candidate | None, base: Candidate) -> 
         case Rating.NOT_CONFIRMED:
             return Message("gained_unconfirmed", n=gained, minutes=candidate.doubtful.minutes)
         case Rating.MAY_LOSE:
-            return _may_lose(candidate)
+            n = candidate.untried.count
+            return Message("lost_untried" if n else "may_be_lost", n=n or candidate.counts[Tally.NOT_KNOWN_BEFORE])
         case Rating.NO_GAIN:
-            return _no_gain(gained, candidate.counts[Tally.LOST])
+            return Message("gains_too_little" if gained else "gains_nothing", n=gained, m=candidate.counts[Tally.LOST])
         case Rating.LOSES:
             return _loses(candidate)
         case Rating.NOT_ENOUGH:
             return _open(candidate, base)
 
 
-def _may_lose(candidate: Candidate) -> Message:
-    if candidate.untried.count:
-        return Message("lost_untried", n=candidate.untried.count)
-    return Message("may_be_lost", n=candidate.counts[Tally.NOT_KNOWN_BEFORE])
-
-
-def _no_gain(gained: int, lost: int) -> Message:
-    return Message("gains_too_little", n=gained, m=lost) if gained else Message("gains_nothing")
-
-
 def _here(base: Candidate) -> Message:
-    if base.coverage >= LEAST or not base.missing.count:
-        return Message("here")
-    return Message("here_unmeasured", n=base.missing.count, minutes=base.missing.minutes)
+    key = "here" if base.coverage >= LEAST or not base.missing.count else "here_unmeasured"
+    return Message(key, n=base.missing.count, minutes=base.missing.minutes)
 
 
 def _behind(candidate: Candidate, best: Candidate) -> Message:
@@ -198,16 +188,14 @@ def _praise(best: Candidate) -> Iterator[Message]:
     if best.age and not best.is_settled:
         yield Message("too_new_though", n=best.age.reported)
     yield Message("gained", n=counts[Tally.GAINED])
-    if lost := counts[Tally.LOST]:
-        yield Message("all_lost_helped" if lost > 1 else "lost_helped", n=lost)
-    else:
-        yield Message("none_lost")
-    if new := counts[Tally.NEW]:
-        yield Message("fail_in_new" if new > 1 else "fails_in_new", n=new)
-    if before := counts[Tally.NOT_KNOWN_BEFORE]:
-        yield Message("not_known_before", n=before)
-    if there := counts[Tally.NOT_KNOWN]:
-        yield Message("not_known_there", n=there)
+    lost, new = counts[Tally.LOST], counts[Tally.NEW]
+    yield Message("none_lost" if not lost else "lost_helped" if lost == 1 else "all_lost_helped", n=lost)
+    said = {
+        Message("fail_in_new" if new > 1 else "fails_in_new", n=new): new,
+        Message("not_known_before", n=counts[Tally.NOT_KNOWN_BEFORE]): counts[Tally.NOT_KNOWN_BEFORE],
+        Message("not_known_there", n=counts[Tally.NOT_KNOWN]): counts[Tally.NOT_KNOWN],
+    }
+    yield from (message for message, n in said.items() if n)
 
 
 def _decide_without_good(judged: Sequence[Candidate], base: Candidate) -> _Answer:
