@@ -1,7 +1,7 @@
-"""pytorch-118396: ctx.set_materialize_grads in an autograd.Function breaks the graph.
+"""pytorch-118397: an autograd.Function with setup_context breaks the graph where no gradient is needed.
 
-A compiled function calls an autograd.Function that asks for None instead of zeros where an output has no gradient. The
-script counts where Dynamo leaves the graph: it must not.
+A compiled function calls an autograd.Function whose `forward` has no ctx and whose `setup_context` keeps what the backward
+needs, with an input that needs no gradient, as in inference. The script counts where Dynamo leaves the graph: it must not.
 """
 
 if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
@@ -14,22 +14,7 @@ from torch._dynamo.utils import counters
 SIGNATURE = r""
 
 
-class _Asking(torch.autograd.Function):
-    @staticmethod
-    def forward(x, factor):
-        return x * factor
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.factor = inputs[1]
-        ctx.set_materialize_grads(False)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return (None if grad is None else grad * ctx.factor), None
-
-
-class _Plain(torch.autograd.Function):
+class _Apart(torch.autograd.Function):
     @staticmethod
     def forward(x, factor):
         return x * factor
@@ -43,14 +28,25 @@ class _Plain(torch.autograd.Function):
         return grad * ctx.factor, None
 
 
-def _asking(x):
-    x = x + 1
-    return _Asking.apply(x, 3) - 1
+class _Together(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor, None
 
 
-def _plain(x):
+def _apart(x):
     x = x + 1
-    return _Plain.apply(x, 3) - 1
+    return _Apart.apply(x, 3) - 1
+
+
+def _together(x):
+    x = x + 1
+    return _Together.apply(x, 3) - 1
 
 
 def _observe(function, *arguments):
@@ -61,16 +57,16 @@ def _observe(function, *arguments):
 
 
 def control():
-    return _observe(_asking, torch.arange(8.0, requires_grad=True))
+    return _observe(_apart, torch.arange(8.0))
 
 
 def baseline():
-    return _observe(torch.compile(_asking, backend="eager"), torch.arange(8.0, requires_grad=True))
+    return _observe(torch.compile(_apart, backend="eager"), torch.arange(8.0))
 
 
-def take_zeros():
-    """Without the call: backward is given zeros, and computes with them."""
-    return _observe(torch.compile(_plain, backend="eager"), torch.arange(8.0, requires_grad=True))
+def one_forward():
+    """The older form: forward takes ctx and keeps what is needed."""
+    return _observe(torch.compile(_together, backend="eager"), torch.arange(8.0))
 
 
 if __name__ == "__main__":  # Standalone, second half: in ../standalone.py. As one file: knowngood issue ID --script
