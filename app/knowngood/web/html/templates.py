@@ -19,6 +19,7 @@ from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
 from knowngood.domain.builds.plain_names import plain_name
+from knowngood.domain.issue import BOUNDS
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import FAILING, is_stale
 from knowngood.domain.vocabulary import OUTCOMES, STATUSES, VERDICTS, WORKAROUNDS
@@ -129,7 +130,13 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLE_MEANINGS
-    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING, "CAUSES": CAUSES}
+    environment.globals |= {
+        "VERDICTS": VERDICTS,
+        "OUTCOMES": OUTCOMES,
+        "FAILING": FAILING,
+        "AMOUNTS": BOUNDS,
+        "CAUSES": CAUSES,
+    }
     environment.globals |= {
         "WORKAROUNDS": WORKAROUNDS,
         "STATUSES": STATUSES,
