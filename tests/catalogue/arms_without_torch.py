@@ -21,7 +21,10 @@ class _Idle(type):
         return cls
 
     def __call__(cls, *arguments: Any, **_: Any) -> Any:
-        return arguments[0] if cls is Nothing and arguments and isfunction(arguments[0]) else cls
+        if cls is not Nothing or not arguments or not isfunction(arguments[0]):
+            return cls
+        vars(arguments[0]).setdefault("register_fake", cls)  # of an operator that a decorator makes
+        return arguments[0]
 
     def __getitem__(cls, key: object) -> Any:
         return cls
