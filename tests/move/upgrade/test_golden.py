@@ -85,7 +85,7 @@ def test_on_the_cpu_2_5_1_is_told_to_go_where_a_comparison_finds_most_gained(shi
 def test_on_a_gpu_it_is_said_first_that_2_4_1_is_hardly_measured_there(shipped: Engine) -> None:
     advice = advised(shipped, "cuda")
     assert advice.decision is UpgradeDecision.CANNOT_SAY
-    assert english(advice.why[0]).startswith("On torch 2.4.1 (CUDA 12.1), ")
+    assert english(advice.why[0]).startswith("torch 2.4.1 (CUDA 12.1) is hardly measured: 0 of ")
     assert "--builds torch-2.4.1+cu121" in advice.find_out[0].commands[0]
 
 
