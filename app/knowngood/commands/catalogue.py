@@ -63,7 +63,7 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     option("--title", required=True, help="What breaks, in one line."),
     option(
         "--kind",
-        type=click.Choice(("message", "wrong_result", "signal", "hang")),
+        type=click.Choice([kind.value for kind in SignatureKind]),
         help="How it fails, if known; selects the scaffold.",
     ),
     option(
