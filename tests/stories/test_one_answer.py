@@ -38,6 +38,9 @@ def client(new_store: NewStore) -> Iterator[TestClient]:
     engine.dispose()
 
 
+_SAID = {"not_affected": "passes", "bigger": "takes_more", "more_work": "takes_more"}
+
+
 def sums(told: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Of a class: how many pass, fail and are not known; of the answers how many were run there, or on the CPU."""
     found: Counter[str] = Counter()
@@ -47,7 +50,7 @@ def sums(told: Iterable[Mapping[str, Any]]) -> Counter[str]:
         if one["assurance"] == "not_known":
             found["not_known"] += 1
             continue
-        found["passes" if one["verdict"] == "not_affected" else "fails"] += 1
+        found[_SAID.get(one["verdict"], "fails")] += 1
         found["from_cpu" if [ground["rule"] for ground in one["grounds"]] == ["device"] else "measured"] += 1
     return found
 
@@ -72,7 +75,8 @@ def gate(client: TestClient, build: str, hardware: str) -> Counter[str]:
 
 def counted(body: Mapping[str, Any]) -> Counter[str]:
     fails = body["fails"] + body["needs_workaround"] + body.get("as_reported", 0)
-    return Counter(passes=body["passes"], fails=fails, not_known=body["not_known"])
+    more = body["bigger"] + body["more_work"]
+    return Counter(passes=body["passes"], fails=fails, takes_more=more, not_known=body["not_known"])
 
 
 @cache
@@ -89,7 +93,8 @@ def upgrade(client: TestClient, build: str, hardware: str) -> Counter[str]:
 def release(client: TestClient, build: str, hardware: str) -> Counter[str]:
     told = client.get(f"/api/v1/releases/{build}", params={"hardware": hardware}).json()
     (one,) = told["standings"]
-    from_cpu = one["passes"] + one["fails"] - one["measured"]
+    one["takes_more"] = one["bigger"] + one["more_work"]
+    from_cpu = one["passes"] + one["fails"] + one["takes_more"] - one["measured"]
     return Counter({name: one[name] for name in (*COUNTED, "measured")}) + Counter(from_cpu=from_cpu)
 
 

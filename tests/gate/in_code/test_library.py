@@ -14,7 +14,7 @@ from knowngood.gate.decision import Decision
 from knowngood.gate.in_code.finding import Finding, worst_of
 from knowngood.gate.in_code.from_gate import findings_of
 from knowngood.gate.policy import Effect
-from knowngood.gate.request import GateRequest, rule
+from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.store.knowledge.model import Knowledge
 from knowngood.store.knowledge.snapshot import read_shipped
 from tests.gate.in_code.running import environment_with, python
@@ -56,7 +56,8 @@ def test_of_two_classes_the_worst_decides_as_in_the_gate(knowledge: Knowledge, b
     for issue in knowledge.known.issues.values():
         if issue.requires.package:
             continue
-        asked = GateRequest(build=build, issues=(issue.id,), hardware=("cuda-sm_90", "cpu-x86_64"))
+        policy = AttachedFile('bigger = "block"\nmore_work = "block"\n', "knowngood.toml")
+        asked = GateRequest(build=build, issues=(issue.id,), hardware=("cuda-sm_90", "cpu-x86_64"), policy=policy)
         ruling = rule(asked, knowledge, knowledge.known.as_of)
         found = worst_of(findings_of([issue], environment, ("cuda-sm_90", "cpu-x86_64"), knowledge))
         if ruling.decision is Decision.BLOCK and found.affected is not True:
