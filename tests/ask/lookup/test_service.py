@@ -160,9 +160,12 @@ def test_an_environment_that_is_no_tested_build_is_not_known() -> None:
     assert "nearest   torch 2.5.1 (CUDA 12.4)" in told
 
 
-def test_on_hardware_that_nobody_ran_anything_on_nothing_is_said_to_pass() -> None:
+def test_on_hardware_that_nobody_ran_anything_on_every_answer_is_said_to_be_the_cpus() -> None:
     answer = answer_environment(GateRequest(build="2.7.1", hardware=("A100",)), KNOWLEDGE, NOW)
-    assert re.match(r"What fails here is not known: none of \d+ issues was run on", environment_text(answer))
+    told = " ".join(environment_text(answer).split())
+    assert answer.counts["run"] == 0
+    assert re.match(r"\d+ known issues fail here, by what the CPU does: nothing was run on this hardware, ", told)
+    assert f"{answer.counts['from_cpu']} of the answers come from the CPU" in told
 
 
 def test_what_fails_is_told_on_one_screen_each_issue_once_and_silent_ones_first() -> None:

@@ -12,7 +12,7 @@ from tests.commands.given import Call, Done
 
 INDEX = "https://pypi.org/simple"
 PYPROJECT = (
-    '[project]\nname = "x"\ndependencies = [\n  "torch>=2.4,<2.9",\n  "torch!=2.6.*",  # CUDA graphs hang\n'
+    '[project]\nname = "x"\ndependencies = [\n  "torch>=2.4,<2.10",\n  "torch!=2.6.*",  # CUDA graphs hang\n'
     '  "triton<9",\n]\n'
 )
 LOCK = (
@@ -44,7 +44,7 @@ def committed(project: Path) -> Path:
     git = partial(subprocess.run, check=True, capture_output=True, cwd=project)
     when = {"GIT_AUTHOR_DATE": "2025-08-01T12:00:00Z", "GIT_COMMITTER_DATE": "2025-08-01T12:00:00Z"}
     who = {f"GIT_{role}_{part}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "wait for 2.9 (#3)"]):
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "wait for 2.10 (#3)"]):
         git(["git", *words], env={**when, **who, "PATH": "/usr/bin:/bin", "HOME": str(project)})
     return project
 
@@ -59,9 +59,9 @@ def test_the_first_line_is_the_answer_and_each_bound_says_since_when_and_why(com
     assert done.code == 0
     assert first == ("3 bounds on torch, triton: 1 has no known reason, 1 was not measured, 1 keeps nothing out.")
     assert len(rest) < 25
-    assert 'pyproject.toml:4         torch<2.9              since 2025-08-01, "wait for 2.9 (#3)"' in done.out
+    assert 'pyproject.toml:4         torch<2.10             since 2025-08-01, "wait for 2.10 (#3)"' in done.out
     assert 'pyproject.toml:5         torch!=2.6.*           since 2025-08-01, "CUDA graphs hang"' in done.out
-    assert "can move to <2.14" in done.out
+    assert "can move to <2.15" in done.out
     assert "what would settle it: knowngood try bug.py --builds 2.6.0" in done.out
 
 
@@ -77,11 +77,11 @@ def test_it_ends_in_1_only_where_that_is_asked_for(
 def test_json_and_markdown_say_the_same(committed: Path, command: Call) -> None:
     told = json.loads(caps(command, "--json").out)
     assert [(cap["line"], cap["status"], cap["to"]) for cap in told] == [
-        (4, "removable", "<2.14"),
+        (4, "removable", "<2.15"),
         (5, "not_measured", ""),
         (6, "idle", ""),
     ]
-    assert "| pyproject.toml:4 | torch&lt;2.9 |" in caps(command, "--format", "markdown").out
+    assert "| pyproject.toml:4 | torch&lt;2.10 |" in caps(command, "--format", "markdown").out
     assert [cap["line"] for cap in json.loads(caps(command, "--removable", "--json").out)] == [4]
 
 

@@ -19,6 +19,7 @@ from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import (
     CONCLUSIVE,
+    FAILING,
     Cell,
     VariantFinding,
     Verdict,
@@ -43,7 +44,7 @@ BUILDS = (TORCH_25, TORCH_26, TORCH_27, OTHER, TORCH_28)
 CANDIDATES = (TORCH_26, TORCH_27, OTHER, TORCH_28)
 IDS = ("toy-1", "toy-2", "toy-3", "toy-4")
 HELPS = ("eager", "clone")
-FAILS = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE)
+FAILS = (*FAILING, Verdict.DIFFERENT_FAILURE)
 NO_ANSWER = (Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.NO_BUILD)
 # What is likely to be stored is drawn more often than what is seldom: else hardly any candidate is good.
 LIKELY = (*(Verdict.AFFECTED, Verdict.NOT_AFFECTED) * 6, *Verdict)

@@ -235,7 +235,7 @@ def _fix(name: str, torch: Version, python: str, table: WheelTable) -> str:
 def _worst_first(reason: Reason) -> tuple[bool, int, bool, bool, str, str]:
     """Failures before the rest; among them the most severe first, then what is silent, then what nothing helps."""
     return (
-        reason.verdict not in FAILURES,
+        reason.verdict not in BROKEN,
         -SEVERITY_RANK[reason.severity],
         not reason.silent,
         has_workaround(reason),

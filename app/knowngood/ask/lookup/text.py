@@ -159,6 +159,7 @@ def _first(answer: EnvironmentAnswer) -> str:
         sentence = f"what fails here is not known: none of {unknown} issues was run on this hardware"
     if failing:
         fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
+        fail += "" if answer.counts["run"] else ", by what the CPU does: nothing was run on this hardware"
         sentence = (
             f"{fail}, {answer.counts['silent']} with wrong numbers and no error, "
             f"{sum(map(has_workaround, failing))} with a workaround that works here; {unknown} are not known"
@@ -188,6 +189,7 @@ def _counted(answer: EnvironmentAnswer) -> Iterator[str]:
         "do more work": answer.counts["more_work"],
         "pass": answer.counts["passing"],
         "not known": answer.counts["not_known"],
+        "of the answers come from the CPU": answer.counts["from_cpu"],
         "do not apply, or concern packages that are not known to be here": len(_ids(answer.of(Verdict.NOT_APPLICABLE))),
     }
     yield from wrapped(" · ".join(f"{n} {words}" for words, n in parts.items() if n))
