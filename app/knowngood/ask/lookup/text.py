@@ -158,10 +158,10 @@ def _first(answer: EnvironmentAnswer) -> str:
     if not (failing or answer.counts["passing"]):
         sentence = f"what fails here is not known: none of {unknown} issues was run on this hardware"
     if failing:
-        fail = f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} here"
-        fail += "" if answer.counts["run"] else ", by what the CPU does: nothing was run on this hardware"
+        where = "here" if answer.counts["run"] else "here, by what the CPU does: nothing was run on this hardware"
         sentence = (
-            f"{fail}, {answer.counts['silent']} with wrong numbers and no error, "
+            f"{many(len(failing), 'known issue')} {'fails' if len(failing) == 1 else 'fail'} {where}, "
+            f"{answer.counts['silent']} with wrong numbers and no error, "
             f"{sum(map(has_workaround, failing))} with a workaround that works here; {unknown} are not known"
         )
     return f"{refused}. Apart from that {sentence}." if refused else f"{_begun(sentence)}."
