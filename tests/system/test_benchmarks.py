@@ -10,7 +10,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 LONG = {"browser", "commands", "gate", "pages"}  # each 20 to 35 s of a processor, most of it to start what is measured
-OF_REAL_BUILDS = {"suite": "measures a whole torch", "provision": "installs a whole torch"}
+OF_REAL_BUILDS = {
+    "amounts": "runs on a whole torch",
+    "suite": "measures a whole torch",
+    "provision": "installs a whole torch",
+}
 NAMES = sorted(
     one.stem for one in (ROOT / "benchmarks").glob("*.py") if "\ndef run() -> None:" in one.read_text(encoding="utf-8")
 )
