@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from knowngood.domain.verdicts.verdict import FAILING
 from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS, Installation, make_installation
 
@@ -55,7 +56,7 @@ def test_hygiene_names_the_rows_that_never_failed_and_ends_in_one(
     told = installation.command("hygiene", "--json")
     assert told.returncode == 1, told.stderr
     never = {remark["issue"] for remark in json.loads(told.stdout) if remark["trouble"] == "never_failed"}
-    failed = {cell["issue"] for cell in matrix["cells"] if cell["verdict"] in {"affected", "flaky"}}
+    failed = {cell["issue"] for cell in matrix["cells"] if cell["verdict"] in FAILING}
     passed = {cell["issue"] for cell in matrix["cells"] if cell["verdict"] == "not_affected"}
     assert never == passed - failed
     assert "toy-passes-1" in never

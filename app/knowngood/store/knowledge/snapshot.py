@@ -214,14 +214,10 @@ def _dumped(value: Any) -> str:  # noqa: ANN401 - domain values
     return json.dumps(value, default=_fields, separators=(",", ":"))
 
 
-_LONG_S = 2  # of an arm that takes longer a price needs no tenths
-
-
 def _beside(recorded: Recorded) -> dict[str, Any]:
     return {
         "durations": [
-            [*arm, round(seconds) if seconds > _LONG_S else round(seconds, 1)]
-            for arm, seconds in sorted(recorded.durations.items())
+            [*arm, round(seconds) or round(seconds, 1)] for arm, seconds in sorted(recorded.durations.items())
         ],
         "environment_s": recorded.environment_s,
         "failures": {issue: list(texts) for issue, texts in sorted(recorded.failures.items())},
