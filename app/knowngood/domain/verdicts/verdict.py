@@ -423,7 +423,7 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
 
 def _amounts(issue: Issue, attempts: Sequence[Judged]) -> Mapping[str, tuple[Amount, ...]]:
     """The amounts of each pass, by its attempt, beside those of the controls that passed with its variant."""
-    passed = [attempt for attempt in attempts if attempt.outcome is Outcome.PASS]
+    passed = [one for one in attempts if one.outcome is Outcome.PASS and issue.signature.kind in BOUNDS]
     controls = grouped((one for one in passed if one.arm == CONTROL), lambda one: one.variant)
     beside = {variant: [one.observed for one in ones] for variant, ones in controls.items()}
     return {

@@ -19,10 +19,8 @@ from knowngood.measure.scripts.rules import Run, error_line, likeness
 
 MOST_REPEATED = 200  # ids; of more the whole suite is repeated
 
-_FINISHED = (
-    0,
-    1,
-)  # of pytest: all passed, some failed. 2 to 4 are ends before the end, 5 is that nothing was collected
+# Of pytest: all passed, some failed. 2 to 4 are ends before the end, 5 is that nothing was collected
+_FINISHED = (0, 1)
 _NONE_COLLECTED = 5
 
 
