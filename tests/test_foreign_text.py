@@ -16,7 +16,9 @@ import pytest
 
 from knowngood import foreign_text
 from knowngood.domain.errors import BadEnvironment, Busy, TextTooCostly
+from knowngood.domain.message import Message
 from knowngood.environments.service import stated_in
+from knowngood.environments.source import in_file
 from tests.waiting import eventually
 
 
@@ -47,7 +49,7 @@ def die() -> None:
 
 
 def refuse() -> None:
-    raise BadEnvironment("requirements.txt, line 1: is no requirement")
+    raise BadEnvironment(in_file("requirements.txt", Message("file_empty"), 1))
 
 
 def first_of(shared: list[int], other: int) -> tuple[int, int]:
@@ -88,7 +90,7 @@ def test_what_takes_more_than_it_may_is_refused_with_the_limit_and_the_next_text
 
 @pytest.mark.usefixtures("_server")
 def test_what_a_reader_refuses_is_refused_in_its_own_words() -> None:
-    with pytest.raises(BadEnvironment, match=r"line 1: is no requirement"):
+    with pytest.raises(BadEnvironment, match=r"line 1: is empty; give"):
         foreign_text.read(refuse)
 
 

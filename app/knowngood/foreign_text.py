@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from knowngood.domain.errors import Busy, TextTooCostly
+from knowngood.domain.message import Message
 
 PROCESSOR_S = 2
 MEMORY_BYTES = 300_000_000
@@ -57,9 +58,9 @@ _WARM = (
 )
 """Read by the template, and by each child before its text comes: what a reader does for the first time it does here."""
 _BY_REASON = {
-    "memory": f"takes more than {MEMORY_BYTES // 1_000_000} MB of memory to be read",
-    "result": f"says more than {RESULT_BYTES // 1_000_000} MB once it is read",
-    "processor": f"takes more than {PROCESSOR_S} s of a processor to be read",
+    "memory": Message("text_memory", n=MEMORY_BYTES // 1_000_000),
+    "result": Message("text_result", n=RESULT_BYTES // 1_000_000),
+    "processor": Message("text_processor", n=PROCESSOR_S),
 }
 
 
@@ -90,10 +91,10 @@ def is_ready() -> None:
 
 def _result(answer: bytes) -> Any:  # noqa: ANN401 - the reader's own
     if not answer:
-        raise TextTooCostly("the text could not be read: its reader was ended; give a shorter one")
+        raise TextTooCostly(Message("text_unread"))
     kind, value = pickle.loads(answer)  # noqa: S301 - of a child of ours
     if kind == "limit":
-        raise TextTooCostly(f"the text {_BY_REASON[value]}; give a shorter one")
+        raise TextTooCostly(_BY_REASON[value])
     if kind == "error":
         raise value
     return value

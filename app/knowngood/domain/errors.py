@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from knowngood.domain.message import Message, english
+
 
 class KnownGoodError(Exception):
     """Anything we refuse on purpose; its text is fit to show. Status and exit codes are the edges' choice."""
@@ -40,7 +42,14 @@ class BadBundle(KnownGoodError):
 
 
 class BadEnvironment(KnownGoodError):
-    """A lock file or list of packages that cannot be read. Its text says where, what was expected and what to do."""
+    """A lock file or list of packages that cannot be read; `why` says where, what was expected and what to do."""
+
+    def __init__(self, why: Message) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return english(self.why)
 
 
 class TextTooCostly(BadEnvironment):

@@ -5,11 +5,12 @@ from itertools import chain
 
 import yaml
 
+from knowngood.domain.message import Message
 from knowngood.environments.conda_list import Spec, read_spec
 from knowngood.environments.python_markers import pythons_of, state
 from knowngood.environments.requirements_txt import join_parts, read_lines
 from knowngood.environments.resolve import StatedEnvironment
-from knowngood.environments.source import MOST_PACKAGES, Source, refuse_long_lines, show
+from knowngood.environments.source import MOST_PACKAGES, Source, quote, refuse_long_lines
 
 # PyYAML composes about 300 KB a second (2026-11-21); real files have a tenth of this.
 _LARGEST_YAML, _LONGEST_LINE = 128 << 10, 2000
@@ -30,12 +31,12 @@ class _Loader(yaml.BaseLoader):
 def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
     root = _compose(source)
     if not isinstance(root, yaml.MappingNode):
-        raise source.wrong(1, "is no mapping; an environment.yml has name, channels and dependencies")
+        raise source.wrong(1, Message("file_no_mapping"))
     fields = _fields(root, source)
     dependencies = fields.get("dependencies")
     if not isinstance(dependencies, yaml.SequenceNode):
         line = _line(dependencies) if dependencies else 1
-        raise source.wrong(line, "has no list of dependencies; an environment.yml names its packages there")
+        raise source.wrong(line, Message("file_no_dependencies"))
     channel = next((_scalar(channel_node, source) for channel_node in _items(fields.get("channels"))), "")
     # Aliases repeat what says the same each time: every node is read once, however often it is named.
     specs: list[Spec] = []
@@ -49,7 +50,7 @@ def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
         (_line(class_), _scalar(class_, source)) for class_ in dict.fromkeys(chain.from_iterable(map(_items, lists)))
     ]
     if len(specs) + len(pip) > MOST_PACKAGES:
-        raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
+        raise source.wrong(0, Message("file_packages", most=MOST_PACKAGES))
     wanted = next((spec.wanted for spec in specs if spec.name.casefold() == "python"), "")
     pythons = pythons_of(wanted, stated=python, source=source)
     return _with_pip("conda environment.yml", specs, pip, source, pythons)
@@ -68,18 +69,22 @@ def _with_pip(
 
 def _compose(source: Source) -> yaml.Node | None:
     if len(source.text) > _LARGEST_YAML:
-        raise source.wrong(0, f"has {len(source.text)} characters; YAML of at most {_LARGEST_YAML} is read")
+        raise source.wrong(0, Message("file_long", n=len(source.text), most=_LARGEST_YAML))
     refuse_long_lines(source, _LONGEST_LINE)
     try:
         node: yaml.Node | None = yaml.compose(source.text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise source.wrong(line, f"is not YAML: {show(error.problem or 'cannot be read')}") from None
+        raise source.wrong(line, _unreadable(error.problem or error)) from None
     except yaml.YAMLError as error:
-        raise source.wrong(0, f"is not YAML: {show(str(error))}") from None
+        raise source.wrong(0, _unreadable(error)) from None
     except ValueError as error:  # \UFFFFFFFF in quotes
-        raise source.wrong(0, f"is not YAML that can be read: {show(str(error))}") from None
+        raise source.wrong(0, _unreadable(error)) from None
     return node
+
+
+def _unreadable(problem: object) -> Message:
+    return Message("file_unreadable", name="YAML", said=quote(str(problem)))
 
 
 def _fields(node: yaml.MappingNode, source: Source) -> dict[str, yaml.Node]:
@@ -87,7 +92,7 @@ def _fields(node: yaml.MappingNode, source: Source) -> dict[str, yaml.Node]:
     for key, value in node.value:
         name = _scalar(key, source)
         if name in fields:
-            raise source.wrong(_line(key), f'"{show(name)}" is a duplicate key; leave one of them out')
+            raise source.wrong(_line(key), Message("file_duplicate", name=quote(name)))
         fields[name] = value
     return fields
 
@@ -98,7 +103,7 @@ def _items(node: yaml.Node | None) -> list[yaml.Node]:
 
 def _scalar(node: yaml.Node, source: Source) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise source.wrong(_line(node), "is a list or a mapping where a text is expected, such as pytorch=2.5.1")
+        raise source.wrong(_line(node), Message("file_no_scalar"))
     return str(node.value)
 
 

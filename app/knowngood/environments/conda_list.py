@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from knowngood.domain.builds.platforms import platform_of
+from knowngood.domain.message import Message
 from knowngood.environments.python_markers import pythons_of, state
 from knowngood.environments.resolve import CONDA, PinnedPackage, StatedEnvironment
 from knowngood.environments.source import (
@@ -19,6 +20,7 @@ from knowngood.environments.source import (
     address,
     canonical,
     find_pin,
+    quote,
     read_toml,
     refuse_long_lines,
     show,
@@ -49,12 +51,16 @@ class Spec:
     pins: tuple[PinnedPackage, ...]
 
 
+def _no_package(text: str, expected: str) -> Message:
+    return Message("file_no_package", name=quote(text), wanted=expected)
+
+
 def read_spec(text: str, channel: str, source: Source, line: int) -> Spec:
     """`pytorch=2.5.1=py3.11_cuda12.4_0`, `pytorch::pytorch >=2`, `pytorch[version='2.5.1']`."""
     match = _SPEC.fullmatch(" ".join(text.split())) if len(text) <= _LONGEST_SPEC else None
     words = re.sub(r" ?([,|]) ?", r"\1", match["version"] or "").split() if match else []
     if match is None or len(words) > 2:  # noqa: PLR2004 - `pytorch 2.5.1 BUILD`
-        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
+        raise source.wrong(line, _no_package(text, "NAME=VERSION=BUILD"))
     more = dict(_MORE.findall(match["more"] or ""))
     wanted = words[0] if words else more.get("version", "")
     build = match["build"] or more.get("build", "") or (words[1] if len(words) > 1 else "")
@@ -86,7 +92,7 @@ def _explicit_pins(source: Source, line: int, text: str) -> Iterator[PinnedPacka
     folder, _, file = place.rpartition("/")
     match = _FILE.fullmatch(file.removesuffix(".conda").removesuffix(".tar.bz2"))
     if match is None or not file.endswith((".conda", ".tar.bz2")):
-        raise source.wrong(line, f'"{show(place)}" is no package of conda; expected .../NAME-VERSION-BUILD.conda')
+        raise source.wrong(line, _no_package(place, ".../NAME-VERSION-BUILD.conda"))
     channel, _, platform = folder.rpartition("/")
     first, *others = _pins(match["name"], match["version"], match["build"], channel.rpartition("/")[2], line)
     yield first if platform in {"linux-64", "noarch"} else PinnedPackage(first.name, first.version, place, line=line)
@@ -96,7 +102,7 @@ def _explicit_pins(source: Source, line: int, text: str) -> Iterator[PinnedPacka
 def _exported_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
     match = _EXPORTED.fullmatch(text.strip())
     if match is None:
-        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
+        raise source.wrong(line, _no_package(text, "NAME=VERSION=BUILD"))
     if match["build"].startswith("pypi"):
         return [PinnedPackage(canonical(match["name"]), match["version"], line=line)]
     return _pins(match["name"], match["version"], match["build"], "", line)
@@ -119,7 +125,7 @@ def read_pixi_lock(source: Source, python: str) -> StatedEnvironment:
             name, platform = canonical(match["name"] or name), match["platform"] or platform
             found += [(name, platform, line, match["kind"], match["place"])] if match["place"] else []
     if len(found) > MOST_PACKAGES:
-        raise source.wrong(found[MOST_PACKAGES][2], f"is beyond the {MOST_PACKAGES} packages that are read")
+        raise source.wrong(found[MOST_PACKAGES][2], Message("file_beyond", most=MOST_PACKAGES))
     chosen = source.chosen(name for name, *_ in found)
     of = sorted({platform for name, platform, *_ in found if name in chosen})
     ours = _LINUX if _LINUX in of else "".join(of[:1])
@@ -151,7 +157,7 @@ def read_pixi(source: Source, python: str) -> StatedEnvironment:
             pins.append(PinnedPackage(canonical(name), exact[1] if exact else "", index=address(asked.text("index"))))
     pins += [pin for spec in specs for pin in spec.pins]
     if len(pins) > MOST_PACKAGES:
-        raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
+        raise source.wrong(0, Message("file_packages", most=MOST_PACKAGES))
     pythons = pythons_of(
         next((spec.wanted for spec in specs if spec.name == "python"), ""), stated=python, source=source
     )
@@ -177,7 +183,7 @@ def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackag
         return []
     name, version, build, channel, *_ = (*text.split(), "", "", "", "")
     if not build:
-        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME VERSION BUILD CHANNEL')
+        raise source.wrong(line, _no_package(text, "NAME VERSION BUILD CHANNEL"))
     if channel == "pypi" or build.startswith("pypi"):
         return [PinnedPackage(canonical(name), version, line=line)]
     return _pins(name, version, build, channel, line)
@@ -193,7 +199,7 @@ def _read_lines(
         if text.strip() and not text.lstrip().startswith(("#", "@EXPLICIT")):
             pins.extend(read(source, line, text))
         if len(pins) > MOST_PACKAGES:
-            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+            raise source.wrong(line, Message("file_beyond", most=MOST_PACKAGES))
     return _with_python(kind, source, python, pins)
 
 

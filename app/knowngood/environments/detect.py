@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from knowngood.domain.builds.build_names import minor_python
-from knowngood.domain.errors import BadEnvironment, BadRequest
+from knowngood.domain.errors import BadRequest
+from knowngood.domain.message import Message, quoted
 from knowngood.environments import conda_list
 from knowngood.environments.lockfiles import (
     read_pdm_lock,
@@ -25,7 +26,7 @@ from knowngood.environments.requirements_txt import (
     read_table,
 )
 from knowngood.environments.resolve import StatedEnvironment
-from knowngood.environments.source import Source, Table, canonical, read_source, read_toml
+from knowngood.environments.source import Source, Table, canonical, quote, read_source, read_toml
 
 _JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
 _TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
@@ -44,10 +45,10 @@ _PROMPT = re.compile(
 _WITH_GROUPS = (PYPROJECT, "uv.lock", "poetry.lock", "pixi.toml", "pixi.lock")
 _EXPLICIT = re.compile(r"^@EXPLICIT[ \t]*$", re.MULTILINE)
 _REFUSED = {
-    "pipfile": "states what a project asks for, not what is installed; give Pipfile.lock",
-    "setup.py": "states what a project asks for, not what is installed; give pip freeze",
-    "setup.cfg": "states what a project asks for, not what is installed; give pip freeze",
-    "conda-lock.yml": "is not read; give conda-lock render --kind explicit, or conda list --explicit",
+    "pipfile": Message("file_wishes", wanted="Pipfile.lock"),
+    "setup.py": Message("file_wishes", wanted="pip freeze"),
+    "setup.cfg": Message("file_wishes", wanted="pip freeze"),
+    "conda-lock.yml": Message("file_conda_lock"),
 }
 
 
@@ -66,22 +67,16 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
     try:
         stated = minor_python(python)
     except BadRequest as error:
-        raise source.wrong(0, str(error)) from None
+        raise source.wrong(0, quoted(str(error))) from None
     try:
         environment = _read(source, stated)
     except RecursionError:
-        raise BadEnvironment(
-            f"{source.name}: is nested too deep to be a lock file; write it anew with its tool"
-        ) from None
+        raise source.wrong(0, Message("file_deep")) from None
     if groups and environment.kind not in _WITH_GROUPS:
-        raise source.wrong(0, f"has no groups to be named ({environment.kind}); {', '.join(_WITH_GROUPS)} have them")
+        raise source.wrong(0, Message("file_groupless", name=environment.kind, names=_WITH_GROUPS))
     if environment.unread and not any(pin.version for pin in environment.all_of("torch")):
         file, line = next(iter(environment.unread.items()))
-        raise source.wrong(
-            line,
-            f'includes "{file}", which is not here; give one list with everything in it '
-            "(pip freeze, or uv pip compile)",
-        )
+        raise source.wrong(line, Message("file_includes", name=quote(file)))
     is_of_several = environment.kind == "pixi.lock"  # the text has the wheels of all its environments
     platforms = {} if is_of_several else platforms_in(source.text)
     return replace(environment, platforms={**platforms, **environment.platforms})
@@ -95,11 +90,7 @@ def _read(source: Source, python: str) -> StatedEnvironment:
             return read(source, python)
     is_pinned = _PINNED.search(source.text)  # requirements.lock of Rye and of pip-compile
     if source.name.lower().endswith(".toml" if is_pinned else (".toml", ".lock")):
-        raise source.wrong(
-            0,
-            "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock), and no "
-            "pyproject.toml",
-        )
+        raise source.wrong(0, Message("file_no_lock"))
     return read_requirements(source, python)
 
 

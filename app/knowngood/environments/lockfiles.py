@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from knowngood.domain.message import Message
 from knowngood.environments.python_markers import (
     allowed_by,
     narrow,
@@ -23,9 +24,9 @@ from knowngood.environments.source import (
     checked_version,
     is_for_linux,
     pin_of_place,
+    quote,
     read_json,
     read_wheel_name,
-    show,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def read_uv_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
     Extras and groups are taken whole where nobody says which are installed.
     """
     if "version" not in data.values:
-        raise source.wrong(0, "has no version; a uv.lock starts with one. Write it anew with uv lock")
+        raise source.wrong(0, Message("file_uv_version"))
     pythons = pythons_of(data.text("requires-python"), stated=python, source=source)
     packages = data.tables("package")
     names = [checked_name(table.text("name"), table) for table in packages]
@@ -143,11 +144,11 @@ def read_pylock(source: Source, data: Table, python: str) -> StatedEnvironment:
     try:
         lock = Pylock.from_dict(data.values)
     except PylockUnsupportedVersionError as error:
-        raise source.wrong(0, f"{show(str(error))}; lock-version 1.0 is read") from None
+        raise source.wrong(0, Message("file_lock_version", said=quote(str(error)))) from None
     except PylockValidationError as error:
-        raise source.wrong(0, f"{show(str(error))}. Write it anew with its tool") from None
+        raise source.wrong(0, Message("file_is_not", name="pylock.toml", said=quote(str(error)))) from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise source.wrong(0, f"is no pylock.toml: {show(str(error))}. Write it anew with its tool") from None
+        raise source.wrong(0, Message("file_is_not", name="pylock.toml", said=quote(str(error)))) from None
     pythons = pythons_of(str(lock.requires_python or ""), stated=python, source=source)
     tables = data.tables("packages")
     pins = []
@@ -263,7 +264,7 @@ def _pdm_pin(table: Table, name: str) -> PinnedPackage:
 def read_pipfile_lock(source: Source, python: str) -> StatedEnvironment:
     content = read_json(source)
     if not isinstance(content, dict) or "_meta" not in content:
-        raise source.wrong(0, 'is a JSON object without "_meta"; a Pipfile.lock or the list of pip list is read')
+        raise source.wrong(0, Message("file_pipfile"))
     data = Table(source, content)
     meta = data.table("_meta")
     requires = meta.table("requires")

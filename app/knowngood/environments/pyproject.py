@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from knowngood.domain.message import Message
 from knowngood.environments.python_markers import narrow, of_wheel, pythons_of, state
 from knowngood.environments.requirements_txt import read_line
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
@@ -19,8 +20,10 @@ from knowngood.environments.source import (
     address,
     canonical,
     pin_of_place,
+    quote,
     read_toml,
     show,
+    too_many,
 )
 from knowngood.serialization.toml_positions import KeyPath, map_lines
 
@@ -66,16 +69,14 @@ def _metadata_of(source: Source) -> str:
     lines = [line.rstrip() for line in source.text.split("\n")]
     starts = [at for at, line in enumerate(lines) if line == _OPENS]
     if not starts:
-        raise source.wrong(
-            0, f"is a script that states no dependencies; begin a comment with `{_OPENS}` (PEP 723), or give pip freeze"
-        )
+        raise source.wrong(0, Message("file_script", name=_OPENS))
     first = starts[0] + 1
     end = next((at for at in range(first, len(lines)) if not re.match(r"#(?: |$)", lines[at])), len(lines))
     closes = [at for at in range(first, end) if lines[at] == _CLOSES]
     if not closes:
-        raise source.wrong(first, f"`{_OPENS}` is never closed; end the comment with `{_CLOSES}`")
+        raise source.wrong(first, Message("file_open_script", name=_OPENS, wanted=_CLOSES))
     if second := [at for at in starts if at > closes[-1]]:
-        raise source.wrong(second[0] + 1, f"is a second `{_OPENS}`; a script has one (PEP 723)")
+        raise source.wrong(second[0] + 1, Message("file_second_script", name=_OPENS))
     return "\n".join([*[""] * first, *(line[2:] for line in lines[first : closes[-1]])])
 
 
@@ -87,14 +88,9 @@ def read_pyproject(source: Source, python: str) -> StatedEnvironment:
     data = _read_small(source)
     own, poetry = data.table("project"), data.table("tool").table("poetry")
     if not (own.values or poetry.values or "dependency-groups" in data.values):
-        raise source.wrong(
-            0, "has neither [project] nor [dependency-groups] nor [tool.poetry]; give a lock file, or pip freeze"
-        )
+        raise source.wrong(0, Message("file_no_project"))
     if "dependencies" in _plain_texts(own, "dynamic"):
-        raise source.wrong(
-            map_lines(source.text).line_of(("project", "dynamic")),
-            "leaves its dependencies to the build (dynamic); give its lock file, or pip freeze",
-        )
+        raise source.wrong(map_lines(source.text).line_of(("project", "dynamic")), Message("file_dynamic"))
     wanted = own.text("requires-python") or _as_text(poetry.table("dependencies").values.get("python"))
     lists = _lists(data, own, poetry)
     project = _Project(data, lists, pythons_of(wanted, stated=python, source=source), canonical(own.text("name")))
@@ -103,7 +99,7 @@ def read_pyproject(source: Source, python: str) -> StatedEnvironment:
 
 def _read_small(source: Source) -> Table:
     if len(source.text) > _LARGEST:
-        raise source.wrong(0, f"has {len(source.text)} characters; a project of at most {_LARGEST} is read")
+        raise source.wrong(0, Message("file_long", n=len(source.text), most=_LARGEST))
     return read_toml(source)
 
 
@@ -128,7 +124,7 @@ def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
             lists.setdefault(wish.group, []).append(wish)
             left -= 1
             if left < 0:
-                raise table.wrong(f"is beyond the {MOST_PACKAGES} dependencies and members of extras that are read")
+                raise table.wrong(Message("file_beyond", most=MOST_PACKAGES))
     return lists
 
 
@@ -151,7 +147,7 @@ def _texts(table: Table, key: str) -> Iterator[tuple[int, str]]:
         elif isinstance(value, dict) and isinstance(value.get("include-group"), str):
             yield at, f"@{value['include-group']}"
         else:
-            raise table.wrong(f'{show(key)}[{at}] is no requirement; expected a text such as "torch==2.6.0"')
+            raise table.wrong(Message("file_no_wish", name=quote(f"{key}[{at}]")))
 
 
 def _plain_texts(table: Table, key: str) -> list[str]:
@@ -161,9 +157,9 @@ def _plain_texts(table: Table, key: str) -> list[str]:
 def _items(table: Table, key: str) -> Sequence[object]:
     value = table.values.get(key, [])
     if not isinstance(value, list):
-        raise table.wrong(f'{show(key)} is no list; expected requirements such as ["torch==2.6.0"]')
+        raise table.wrong(Message("file_no_list", name=quote(key)))
     if len(value) > MOST_PACKAGES:
-        raise table.wrong(f"{show(key)} has {len(value)} items; at most {MOST_PACKAGES} are read")
+        raise table.wrong(too_many(key, value))
     return value
 
 
@@ -189,7 +185,7 @@ class _Project:
             line = lines.line_of(wish.path)
             size += len(wish.text)
             if size > _MOST_CHARACTERS or len(pins) > MOST_PACKAGES:
-                raise self.source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+                raise self.source.wrong(line, Message("file_beyond", most=MOST_PACKAGES))
             for pin, on in read_line(self.source, line, " ".join(wish.text.split()), self.pythons):
                 pins.extend(sources.place(pin, on, wish.group))
         return replace(state(kind, pins, self.pythons, indexes), is_whole=False)
@@ -201,7 +197,7 @@ class _Project:
         if is_read.get(group):
             return
         if depth > _DEEPEST or group in is_read:
-            raise self.source.wrong(0, f'the group "{show(group)}" includes itself, or others {_DEEPEST} deep')
+            raise self.source.wrong(0, Message("file_group_cycle", name=quote(group), most=_DEEPEST))
         is_read[group] = False
         for wish in self.lists.get(group, ()):
             others = self._included(wish)
@@ -239,7 +235,7 @@ class _Sources:
                 places = (entry for entry in _as_tables(table, name) if _PLACES & set(entry.values))
                 tables.setdefault(canonical(name), []).extend(places)
                 if len(tables[canonical(name)]) > _MOST_SOURCES:
-                    raise table.wrong(f"{show(name)} has more than {_MOST_SOURCES} sources, which is all that is read")
+                    raise table.wrong(too_many(name, tables[canonical(name)], _MOST_SOURCES))
         named = [*uv.tables("index"), *poetry.tables("source")]
         return cls(tables, {index.text("name"): address(index.text("url")) for index in named})
 
@@ -262,9 +258,7 @@ class _Sources:
     def _from(self, table: Table, pin: PinnedPackage) -> PinnedPackage:
         if name := table.text("index") or table.text("source"):
             if name not in self.indexes:
-                raise table.source.wrong(
-                    pin.line, f'{pin.name} comes from "{show(name)}", which is no index of this file'
-                )
+                raise table.source.wrong(pin.line, Message("file_no_index", package=pin.name, name=quote(name)))
             return replace(pin, index=self.indexes[name])
         if place := table.text("git"):
             return replace(pin, origin=f"git+{address(place)}")
@@ -331,7 +325,7 @@ def _as_tables(table: Table, name: str) -> list[Table]:
     if isinstance(value, str):
         return [Table(table.source, {"version": value}, f"{table.where}.{show(name)}")]
     if isinstance(value, list) and len(value) > _MOST_SOURCES:
-        raise table.wrong(f"{show(name)} has {len(value)} tables; at most {_MOST_SOURCES} are read")
+        raise table.wrong(too_many(name, value, _MOST_SOURCES))
     return table.tables(name) if isinstance(value, list) else [table.table(name)]
 
 

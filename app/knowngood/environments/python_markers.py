@@ -9,8 +9,9 @@ from packaging.markers import InvalidMarker, Marker, UndefinedComparison, Undefi
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from knowngood.domain.errors import OtherPython
+from knowngood.domain.message import Message, Quoted
 from knowngood.environments.resolve import PinnedPackage, StatedEnvironment
-from knowngood.environments.source import Source, canonical, read_wheel_name, show
+from knowngood.environments.source import Source, canonical, in_file, quote, read_wheel_name, show
 
 # Far beyond the newest, so that ">=3.14" alone never looks like one Python.
 _EVERY = tuple(f"3.{minor}" for minor in range(8, 21))
@@ -37,12 +38,12 @@ def pythons_of(specifier: str, *, stated: str, source: Source) -> frozenset[str]
     if stated and stated not in allowed:
         raise other_python(f"Python {show(specifier.lstrip('= '))}", stated, source)
     if not allowed:
-        raise source.wrong(0, f'Python "{show(specifier)}" is none that torch has wheels for')
+        raise source.wrong(0, Message("file_no_python", name=quote(specifier)))
     return frozenset({stated}) if stated else allowed
 
 
 def other_python(expected: str, stated: str, source: Source) -> OtherPython:
-    return OtherPython(f"{source.name}: is for {expected}, and Python {stated} was stated")
+    return OtherPython(in_file(source.name, Message("file_other_python", name=Quoted(expected), wanted=stated)))
 
 
 def allowed_by(specifier: str, pythons: frozenset[str], source: Source, line: int = 0) -> frozenset[str]:
@@ -136,10 +137,8 @@ def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> f
             return pythons if _holds(marker, _EVERY[0], source, line) else frozenset()
         return frozenset(python for python in pythons if _holds(marker, python, source, line))
     except InvalidMarker as error:
-        reason = show(str(error).split("\n", 1)[0])
-        raise source.wrong(
-            line, f'"{show(marker)}" is no marker ({reason}); write the file anew with its tool'
-        ) from None
+        reason = quote(str(error).split("\n", 1)[0])
+        raise source.wrong(line, Message("file_no_marker", name=quote(marker), said=reason)) from None
 
 
 def _decided(match: re.Match[str], groups: Collection[str]) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from knowngood.domain.message import Message
 from knowngood.environments.python_markers import narrow, of_wheel, pythons_of, state
 from knowngood.environments.resolve import INTERPRETER, PinnedPackage, StatedEnvironment
 from knowngood.environments.source import (
@@ -16,6 +17,7 @@ from knowngood.environments.source import (
     checked_version,
     exact_version,
     find_pin,
+    quote,
     read_json,
     read_requirement,
     refuse_long_lines,
@@ -71,7 +73,7 @@ def read_table(source: Source, python: str) -> StatedEnvironment:
     first = source.text.count("\n", 0, head.end() if head else 0)
     pins = [pin for at, text in enumerate(source.text.split("\n")[first:], first + 1) for pin in _row(source, at, text)]
     if len(pins) > MOST_PACKAGES:
-        raise source.wrong(pins[MOST_PACKAGES].line, f"is beyond the {MOST_PACKAGES} packages that are read")
+        raise source.wrong(pins[MOST_PACKAGES].line, Message("file_beyond", most=MOST_PACKAGES))
     return state("pip list", ((pin, pythons) for pin in pins), pythons)
 
 
@@ -79,7 +81,7 @@ def _row(source: Source, line: int, text: str) -> Iterator[PinnedPackage]:
     name, version, place, *_ = (*text.split(), "", "", "")
     if name.strip("-"):
         if not version:
-            raise source.wrong(line, f'"{show(text)}" has no version; expected NAME VERSION, as pip list prints it')
+            raise source.wrong(line, Message("file_row", name=quote(text)))
         yield PinnedPackage(canonical(name), show(version), address(place) if place.startswith("/") else "", line=line)
 
 
@@ -101,9 +103,7 @@ def read_lines(
         text = _OWN_OPTIONS.sub("", whole)
         size += len(text)
         if size > _MOST_CHARACTERS:
-            raise source.wrong(
-                line, f"is beyond the {_MOST_CHARACTERS} characters that are read, hashes and comments apart"
-            )
+            raise source.wrong(line, Message("file_characters", most=_MOST_CHARACTERS))
         if text.startswith("-"):
             options += 1
             if not (is_frozen and _INCLUDED.match(text)):
@@ -113,7 +113,7 @@ def read_lines(
             pins.extend(read_line(source, line, text, pythons))
         comment = ""
         if len(pins) > MOST_PACKAGES:
-            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+            raise source.wrong(line, Message("file_beyond", most=MOST_PACKAGES))
     is_plain = not options and all(pin.version or pin.origin for pin, _ in pins) and "--hash" not in source.text
     is_named = "requirement" in source.name.lower() or source.name.lower().endswith(".in")
     kind = "pip freeze" if is_plain and not is_named else "requirements.txt"
@@ -138,7 +138,7 @@ def read_dockerfile(source: Source, python: str) -> StatedEnvironment:
     own. A version that no ARG or ENV of the file says is left open.
     """
     if len(source.text) > _MOST_CHARACTERS:
-        raise source.wrong(0, f"has {len(source.text)} characters; a Dockerfile of at most {_MOST_CHARACTERS} is read")
+        raise source.wrong(0, Message("file_long", n=len(source.text), most=_MOST_CHARACTERS))
     refuse_long_lines(source)
     values, pythons, lines = dict[str, str](), set[str](), list[tuple[int, str]]()
     for line, text in _logical_lines(source):
@@ -207,10 +207,10 @@ def _read_option(
             yield pin
     elif name in _INDEXES:
         if not value:
-            raise source.wrong(line, f'"{show(text)}" has no address; write it behind the option')
+            raise source.wrong(line, Message("file_no_address", name=quote(text)))
         indexes.append(address(value))
     elif name not in _IGNORED:
-        raise source.wrong(line, f'"{show(text)}" is no option of a requirements file; leave it out')
+        raise source.wrong(line, Message("file_no_option", name=quote(text)))
 
 
 def read_line(
@@ -218,7 +218,7 @@ def read_line(
 ) -> Iterator[tuple[PinnedPackage, frozenset[str]]]:
     """The pin of a line, if it has one, and the Pythons on which it is installed. Its words stand one blank apart."""
     if len(text) > _LONGEST_REQUIREMENT:
-        raise source.wrong(line, f"has {len(text)} characters; requirements of at most {_LONGEST_REQUIREMENT} are read")
+        raise source.wrong(line, Message("file_long_line", n=len(text), most=_LONGEST_REQUIREMENT))
     direct = None if _PLACE.match(text) else _DIRECT.match(text)
     if direct or _PLACE.match(text):
         before, _, after = text.partition(" ;")

@@ -319,9 +319,11 @@ def resolve_build(
     """
     name = read_build_name(text)
     if python and name.python not in {None, python}:
+        build = Quoted(str(name.id_on(python)))
         raise OtherPython(
-            f'"{name.text}" is for Python {name.python}, and Python {python} was stated; leave one of them out, or '
-            f"name the build of that Python ({name.id_on(python)})"
+            Message(
+                "build_of_other_python", name=Quoted(name.text), found=name.python or "", wanted=python, build=build
+            )
         )
     catalogue = _Catalogue(names, tested, wheels)
     torch, taken = catalogue.names.torch_of(name)

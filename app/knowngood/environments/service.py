@@ -7,7 +7,7 @@ from knowngood import foreign_text
 from knowngood.domain.builds.build_names import BuildNames
 from knowngood.domain.errors import BadEnvironment, KnownGoodError
 from knowngood.domain.hardware_names import class_named
-from knowngood.domain.message import Message, english, quoted
+from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import FAILING
 from knowngood.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
@@ -53,7 +53,7 @@ def pasted_build(text: str, names: BuildNames, tested: Collection[str], table: W
     try:
         resolved = stated_build(text, names, tested, table)
     except BadEnvironment as error:
-        raise NoSuchBuild(quoted(str(error))) from None
+        raise NoSuchBuild(error.why) from None
     if resolved.build is None:
         raise NoSuchBuild(resolved.why_none, resolved.nearest)
     return resolved

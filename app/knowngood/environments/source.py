@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import prod
@@ -19,6 +19,7 @@ from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name
 
 from knowngood.domain.builds.build_names import shown
 from knowngood.domain.errors import BadEnvironment
+from knowngood.domain.message import Message, Quoted
 from knowngood.environments.resolve import PYPI, PYTORCH, PinnedPackage, host_of, path_of
 from knowngood.serialization.toml_positions import count_nested, line_of_long_key, outline_of
 
@@ -52,9 +53,8 @@ class Source:
     known: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
     spent: list[int] = field(default_factory=lambda: [0], compare=False)
 
-    def wrong(self, line: int, problem: str) -> BadEnvironment:
-        where = f"{self.name}, line {line}" if line else self.name
-        return BadEnvironment(f"{where}: {problem}")
+    def wrong(self, line: int, problem: Message) -> BadEnvironment:
+        return BadEnvironment(in_file(self.name, problem, line))
 
     def spend(self, line: int, work: int) -> None:
         """Count the cost of markers and specifiers before they are evaluated: `work` is the number of their characters,
@@ -62,9 +62,7 @@ class Source:
         """
         self.spent[0] += work
         if self.spent[0] > _MOST_WORK:
-            raise self.wrong(
-                line, "is beyond the different markers that are read; state the Python, or give pip freeze"
-            )
+            raise self.wrong(line, Message("file_markers"))
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """The extras and groups that are installed, of those that the file has. Raises BadEnvironment for a name that
@@ -73,8 +71,9 @@ class Source:
         known = list(dict.fromkeys(map(canonical, names)))
         for name in self.groups:
             if name not in known:
-                has = f"has {', '.join(sorted(known)[:_SHOWN_GROUPS])}" if known else "has no extras and no groups"
-                raise self.wrong(0, f'no extra or group is called "{show(name)}"; the file {has}')
+                names = tuple(sorted(known)[:_SHOWN_GROUPS])
+                key = "file_no_such_group" if names else "file_no_groups"
+                raise self.wrong(0, Message(key, name=quote(name), names=names))
         return list(self.groups) or known
 
     @cached_property
@@ -88,18 +87,18 @@ def read_source(name: str, content: bytes) -> Source:
     shown = show(name.replace("\\", "/").rpartition("/")[2]) or "the environment"
     source = Source(shown, "")
     if len(content) > LARGEST_BYTES:
-        raise source.wrong(0, f"has {len(content)} bytes; lock files of at most {LARGEST_BYTES} are read")
+        raise source.wrong(0, Message("file_bytes", n=len(content), most=LARGEST_BYTES))
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise source.wrong(0, "is UTF-16, which is what PowerShell's > writes; save it as UTF-8")
+        raise source.wrong(0, Message("file_utf16"))
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise source.wrong(line, f"byte {content[error.start]:#04x} is no UTF-8; save the file as UTF-8") from None
+        raise source.wrong(line, Message("file_no_utf8", found=f"{content[error.start]:#04x}")) from None
     if "\0" in text:
-        raise source.wrong(text.count("\n", 0, text.index("\0")) + 1, "holds a NUL byte; this is no text file")
+        raise source.wrong(text.count("\n", 0, text.index("\0")) + 1, Message("file_nul"))
     if not text.strip():
-        raise source.wrong(0, "is empty; give the output of pip freeze, or a lock file")
+        raise source.wrong(0, Message("file_empty"))
     return replace(source, text=text)
 
 
@@ -107,11 +106,26 @@ def refuse_long_lines(source: Source, longest: int = _LONGEST_LINE) -> None:
     """Refuse lines that are too long, in the formats that people and tools write in lines; JSON comes in one."""
     for number, line in enumerate(source.text.split("\n"), 1):
         if len(line) > longest:
-            raise source.wrong(number, f"has {len(line)} characters; lines of at most {longest} are read")
+            raise source.wrong(number, Message("file_long_line", n=len(line), most=longest))
 
 
 show = partial(shown, most=160)
 """A piece of the file that is fit for any terminal, log and page."""
+
+
+def quote(text: str) -> Quoted:
+    """The same in a message."""
+    return Quoted(show(text))
+
+
+def in_file(name: str, problem: Message, line: int = 0) -> Message:
+    """`line` is 0 where it is the whole file's problem."""
+    key = "in_file_line" if line else "in_file"
+    return Message(key, name=Quoted(name), line=line, said=problem)
+
+
+def too_many(name: str, items: Sized, most: int = MOST_PACKAGES) -> Message:
+    return Message("file_items", name=quote(name), n=len(items), most=most)
 
 
 def address(text: str) -> str:
@@ -137,7 +151,7 @@ class Table:
     def text(self, key: str) -> str:
         """The text under a key; empty where the key is missing."""
         value = self.values.get(key, "")
-        return value if isinstance(value, str) else self._refuse(key, "text")
+        return value if isinstance(value, str) else self._refuse(key, "type_text")
 
     def table(self, key: str) -> "Table":
         return self._table(self.values.get(key, {}), key)
@@ -145,9 +159,9 @@ class Table:
     def tables(self, key: str) -> list["Table"]:
         value = self.values.get(key, [])
         if not isinstance(value, list):
-            self._refuse(key, "a list")
+            self._refuse(key, "type_list")
         if len(value) > MOST_PACKAGES:
-            raise self.source.wrong(0, f"{key} has {len(value)} items; at most {MOST_PACKAGES} are read")
+            raise self.source.wrong(0, too_many(key, value))
         lines = self.source.package_lines if not self.where and key in {"package", "packages"} else []
         return [
             self._table(item, f"{key}[{at}]", lines[at] if len(lines) == len(value) else self.line)
@@ -157,39 +171,37 @@ class Table:
     def texts(self, key: str) -> list[str]:
         value = self.values.get(key, [])
         if not (isinstance(value, list) and len(value) <= MOST_PACKAGES and all(isinstance(one, str) for one in value)):
-            raise self.wrong(f"{key} is no list of texts; write the file anew with its tool")
+            raise self.wrong(Message("file_no_texts", name=Quoted(key)))
         return list(value)
 
     def named_tables(self) -> list[tuple[str, "Table"]]:
         if len(self.values) > MOST_PACKAGES:
-            raise self.source.wrong(0, f"{self.where} has {len(self.values)} items; at most {MOST_PACKAGES} are read")
+            raise self.source.wrong(0, too_many(self.where, self.values))
         return [(key, self._table(value, key)) for key, value in self.values.items()]
 
-    def wrong(self, problem: str) -> BadEnvironment:
-        return self.source.wrong(self.line, f"{self.where}: {problem}" if self.where else problem)
+    def wrong(self, problem: Message) -> BadEnvironment:
+        return self.source.wrong(self.line, in_file(self.where, problem) if self.where else problem)
 
     def _table(self, value: object, key: str, line: int = 0) -> "Table":
         if not isinstance(value, dict):
-            self._refuse(key, "a table", value)
+            self._refuse(key, "type_table", value)
         return Table(self.source, value, f"{self.where}.{show(key)}" if self.where else show(key), line or self.line)
 
     def _refuse(self, key: str, expected: str, value: object = None) -> NoReturn:
         actual = self.values.get(key, value) if value is None else value
-        name = f"{self.where}.{show(key)}" if self.where else show(key)
-        raise self.source.wrong(
-            self.line,
-            f"{name} is {_TYPES.get(type(actual), 'a date')}; expected {expected}. Write it anew with its tool",
-        )
+        name = Quoted(f"{self.where}.{show(key)}" if self.where else show(key))
+        found, wanted = Message(_TYPES.get(type(actual), "type_date")), Message(expected)
+        raise self.source.wrong(self.line, Message("file_type", name=name, found=found, wanted=wanted))
 
 
 _TYPES: dict[type, str] = {
-    str: "text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    list: "a list",
-    dict: "a table",
-    type(None): "null",
+    str: "type_text",
+    bool: "type_truth",
+    int: "type_number",
+    float: "type_number",
+    list: "type_list",
+    dict: "type_table",
+    type(None): "type_null",
 }
 
 
@@ -197,18 +209,18 @@ def read_toml(source: Source) -> Table:
     refuse_long_lines(source)
     outline = outline_of(source.text)
     if line := line_of_long_key(outline, _KEY_PARTS):
-        raise source.wrong(line, f"has a key of more than {_KEY_PARTS} parts; this is no lock file")
+        raise source.wrong(line, Message("file_long_key", most=_KEY_PARTS))
     if count_nested(outline) > _MOST_NESTED:
-        raise source.wrong(0, f"has more than {_MOST_NESTED} tables and parts of keys; this is no lock file")
+        raise source.wrong(0, Message("file_nested", most=_MOST_NESTED))
     try:
         return Table(source, tomllib.loads(source.text))
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         line = int(place[1]) if place and place[1] else source.text.count("\n") + 1
         reason = str(error)[: place.start()] if place else str(error)
-        raise source.wrong(line, f"is not TOML: {show(reason)}. Write it anew with its tool") from None
+        raise source.wrong(line, Message("file_is_not", name="TOML", said=quote(reason))) from None
     except ValueError as error:  # a number of 5,000 digits
-        raise source.wrong(0, f"is not TOML that can be read: {show(str(error))}") from None
+        raise source.wrong(0, Message("file_unreadable", name="TOML", said=quote(str(error)))) from None
 
 
 def read_json(source: Source) -> object:
@@ -216,17 +228,15 @@ def read_json(source: Source) -> object:
         members = dict(pairs)
         if len(members) < len(pairs):
             twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise source.wrong(
-                0, f'key "{show(twice)}" is a duplicate in one object; write the file anew with its tool'
-            )
+            raise source.wrong(0, Message("file_twice", name=quote(twice)))
         return members
 
     try:
         value: object = json.loads(source.text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
-        raise source.wrong(error.lineno, f"is not JSON: {error.msg}. Write it anew with its tool") from None
+        raise source.wrong(error.lineno, Message("file_is_not", name="JSON", said=quote(error.msg))) from None
     except ValueError as error:
-        raise source.wrong(0, f"is not JSON that can be read: {show(str(error))}") from None
+        raise source.wrong(0, Message("file_unreadable", name="JSON", said=quote(str(error)))) from None
     return value
 
 
@@ -299,13 +309,13 @@ def checked_name(name: str, table: Table) -> str:
     try:
         return str(canonicalize_name(name, validate=True))
     except InvalidName:
-        raise table.wrong(f'name "{show(name)}" is no name of a package; write the file anew with its tool') from None
+        raise table.wrong(Message("file_no_name", name=quote(name))) from None
 
 
 def checked_version(version: str, table: Table) -> str:
     """Check a version and return it as it stands; ones that are not PEP 440 stay, because other packages have them."""
     if not re.fullmatch(r"[A-Za-z0-9_.!+*-]{0,200}", version):
-        raise table.wrong(f'version "{show(version)}" is no version; write the file anew with its tool')
+        raise table.wrong(Message("file_no_version", name=quote(version)))
     return version
 
 
@@ -313,10 +323,8 @@ def read_requirement(source: Source, text: str, line: int) -> Requirement:
     try:
         return Requirement(text)
     except InvalidRequirement as error:
-        reason = show(str(error).split("\n", 1)[0])
-        raise source.wrong(
-            line, f'"{show(text)}" is no requirement ({reason}); expected NAME==VERSION, as pip freeze writes it'
-        ) from None
+        reason = quote(str(error).split("\n", 1)[0])
+        raise source.wrong(line, Message("file_no_requirement", name=quote(text), said=reason)) from None
 
 
 def exact_version(requirement: Requirement) -> str:

@@ -18,6 +18,7 @@ from knowngood.domain.builds.platforms import parse_platform, platform_of_gpus
 from knowngood.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython
 from knowngood.domain.hardware_names import class_named
 from knowngood.domain.issue_selectors import Watch, read_severity
+from knowngood.domain.message import Message, quoted
 from knowngood.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.environments.service import stated_build
 from knowngood.environments.wheels.table import wheels_of
@@ -38,14 +39,15 @@ SNAPSHOT_DAYS = 30
 
 class BadField(BadRequest):
     """One part of what was asked cannot be understood. `field` names it as the API does, `nearest` are ids that may be
-    meant, and `problem` is the message without them.
+    meant, and `problem` is the message without them; `why` says the same in any language, where it has words in it.
     """
 
-    def __init__(self, field: str, problem: str, nearest: Sequence[str] = ()) -> None:
+    def __init__(self, field: str, problem: str, nearest: Sequence[str] = (), why: Message | None = None) -> None:
         self.field = field
         self.problem = problem
         self.nearest = tuple(nearest)
         self.message = f"{problem}; nearest: {', '.join(nearest)}" if nearest else problem
+        self.why = why or quoted(self.message)
         super().__init__(f"{field}: {self.message}")
 
 
@@ -250,4 +252,4 @@ def about(field: str, *others: type[KnownGoodError]) -> Iterator[None]:
     except KnownGoodError as error:
         if isinstance(error, (BadField, *others)):
             raise
-        raise BadField(field, str(error)) from None
+        raise BadField(field, str(error), why=getattr(error, "why", None)) from None

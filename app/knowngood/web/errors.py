@@ -15,6 +15,7 @@ from knowngood.domain import issue_selectors
 from knowngood.domain.access import NotAllowed, NotSignedIn
 from knowngood.domain.errors import Busy, KnownGoodError, StoreUnusable, TextTooCostly, Unreadable
 from knowngood.domain.issue_selectors import UnknownWatchList, WatchListTaken
+from knowngood.domain.message import Message
 from knowngood.domain.threads import Thread
 from knowngood.query.parser import BadQuery
 from knowngood.query.search_box import Marked, marked
@@ -178,7 +179,7 @@ _OTHER_WORDS = "This cannot be answered"
 @dataclass(frozen=True)
 class ErrorPage:
     """The values of templates/error.html; `query` where the box of the matrix is to be tried again, `thread` where an
-    unknown issue is one upstream.
+    unknown issue is one upstream, `why` where the detail has words in every language.
     """
 
     status: int
@@ -188,6 +189,7 @@ class ErrorPage:
     faults: tuple[FieldFault, ...] = ()
     query: Marked | None = None
     thread: Thread | None = None
+    why: Message | None = None
 
     @property
     def in_short(self) -> str:
@@ -273,6 +275,7 @@ def _page_of(error: KnownGoodError) -> ErrorPage:
         faults=(FieldFault(field=field, detail=getattr(error, "message", str(error))),) if field else (),
         query=error.marked if isinstance(error, QueryRefused) else None,
         thread=error.thread if isinstance(error, NotFound) else None,
+        why=getattr(error, "why", None),
     )
 
 

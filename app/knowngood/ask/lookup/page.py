@@ -62,7 +62,7 @@ def _page(
         elif query.build:
             answer = query.answer(knowledge, context.now)
     except BadField as error:
-        problem, nearest = error.message, error.nearest
+        problem, nearest = context.write(error.why), error.nearest
     return context.page(
         "environment.html",
         answer,

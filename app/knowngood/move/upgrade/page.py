@@ -75,13 +75,13 @@ def upgrade(context: Context, request: RequestedPage, uses: Annotated[str, Query
         try:
             return see_other(f"{UPGRADE}{with_uses(uses, request, knowledge).asking()}")
         except BadField as error:
-            return _page(context, request, knowledge, problem=error.message, uses=uses)
+            return _page(context, request, knowledge, problem=context.write(error.why), uses=uses)
 
     def show(knowledge: Knowledge) -> Response:
         try:
             advice = advice_on(request, knowledge, context.state) if request.start.strip() else None
         except BadField as error:
-            problem = error.message if error.field == "from" else str(error)
+            problem = context.write(error.why) if error.field == "from" else str(error)
             return _page(context, request, knowledge, problem=problem, nearest=error.nearest)
         return _page(context, request, knowledge, advice)
 
@@ -102,7 +102,7 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     try:
         resolved = start_of("", content, python, knowledge)
     except BadField as error:
-        problem = context.write(Message("no_build_here", why=error.message))
+        problem = context.write(Message("no_build_here", why=error.why))
         return _page(context, request, knowledge, problem=problem, environment=content)
     if resolved.build is None:
         problem = context.write(Message("no_build_here", why=resolved.why_none))
