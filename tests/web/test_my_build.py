@@ -28,7 +28,9 @@ def asked_for(client: TestClient, address: str) -> tuple[str, str]:
 
 
 def kept(client: TestClient) -> Mapping[str, str]:
-    return {name: value.strip('"') for name, value in client.cookies.items() if name in {"build", "hardware"}}
+    return {
+        name: value.strip('"') for name, value in client.cookies.items() if name in {"build", "hardware", "packages"}
+    }
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,11 @@ def test_a_build_is_told_in_a_few_words(said: MyBuild, words: str) -> None:
         pytest.param({"build": "2.7.1"}, {"build": BAD.wheel.id}, id="a version"),
         pytest.param({"build": BAD.id, "hardware": "H100"}, {"build": BAD.id, "hardware": "H100"}, id="a GPU"),
         pytest.param({"hardware": "cuda-sm_90"}, {"hardware": "cuda-sm_90"}, id="a class alone"),
+        pytest.param(
+            {"build": BAD.id, "packages": "torch-xla xformers==0.0.31.post1"},
+            {"build": BAD.id, "packages": "torch-xla xformers==0.0.31.post1"},
+            id="packages",
+        ),
     ],
 )
 def test_what_is_chosen_is_kept_and_the_form_leads_back(
@@ -79,6 +86,7 @@ def test_an_empty_form_forgets_it(reader: TestClient) -> None:
         ({"build": "2.7.9"}, "2.7.9", BAD.id),
         ({"build": "\x01"}, "names no build", ""),
         ({"hardware": "abacus"}, "no hardware is called", ""),
+        ({"build": "2.7.1", "packages": "torchvision ../etc"}, '"../etc" is no package', ""),
     ],
 )
 def test_what_names_no_build_is_told_and_kept_nowhere(

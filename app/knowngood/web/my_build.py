@@ -1,7 +1,8 @@
-"""My build: the reader's own build and hardware class. Chosen once and kept in two cookies; an address may say it too,
-so that a link which is shared answers for the same build whoever opens it.
+"""My build: the reader's own build, hardware class and packages beside torch. Chosen once and kept in cookies; an
+address may say build and hardware too, so that a link which is shared answers for the same build whoever opens it.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,24 +15,32 @@ from knowngood.domain.errors import UnknownBuild
 from knowngood.domain.hardware_names import hardware_named
 
 MY_BUILD = "/my-build"
-BUILD_COOKIE, HARDWARE_COOKIE = "build", "hardware"
+BUILD_COOKIE, HARDWARE_COOKIE, PACKAGES_COOKIE = "build", "hardware", "packages"
 BUILD_PARAMETER, HARDWARE_PARAMETER = "mine", "gpu"
 
 YEAR_S = 365 * 24 * 3600
 
-_LONGEST = 100
+_LONGEST, _MOST_PACKAGES = 100, 12
+_PACKAGE = re.compile(r"([a-z0-9][a-z0-9-]{0,60})(?:==([\w.+!-]{1,60}))?")
 
 
 @dataclass(frozen=True)
 class MyBuild:
     """The reader's words for what they have: a catalogue may know neither. Empty: they did not say.
 
-    `hardware` is a class or the name of a GPU. `is_shared` where the address says it, and not a cookie.
+    `hardware` is a class or the name of a GPU, `packages` are those that some issue or wheel says something of, as
+    `xformers==0.0.31.post1`. `is_shared` where the address says it, and not a cookie.
     """
 
     build: str = ""
     hardware: str = ""
+    packages: tuple[str, ...] = ()
     is_shared: bool = False
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The packages with their versions (empty: not said)."""
+        return {name: version for name, _, version in (package.partition("==") for package in self.packages)}
 
     @property
     def words(self) -> str:
@@ -61,12 +70,20 @@ def read_my_build(request: Request) -> MyBuild:
         return MyBuild(
             _short(parameters.get(BUILD_PARAMETER)), _short(parameters.get(HARDWARE_PARAMETER)), is_shared=True
         )
-    return MyBuild(_short(request.cookies.get(BUILD_COOKIE)), _short(request.cookies.get(HARDWARE_COOKIE)))
+    build, hardware = (_short(request.cookies.get(name)) for name in (BUILD_COOKIE, HARDWARE_COOKIE))
+    return MyBuild(build, hardware, read_packages(request.cookies.get(PACKAGES_COOKIE, "")))
 
 
-def remember(response: Response, build: str | None = None, hardware: str | None = None) -> None:
+def read_packages(text: str) -> tuple[str, ...]:
+    """The packages of a text, a blank between two; a word that is none is left out."""
+    return tuple(word for word in text.split()[:_MOST_PACKAGES] if _PACKAGE.fullmatch(word))
+
+
+def remember(
+    response: Response, build: str | None = None, hardware: str | None = None, packages: str | None = None
+) -> None:
     """Keep them in this browser. Empty: forget what was kept; None: leave it as it is."""
-    for name, value in ((BUILD_COOKIE, build), (HARDWARE_COOKIE, hardware)):
+    for name, value in ((BUILD_COOKIE, build), (HARDWARE_COOKIE, hardware), (PACKAGES_COOKIE, packages)):
         if value:
             response.set_cookie(name, value, max_age=YEAR_S, httponly=True, samesite="lax")
         elif value is not None:

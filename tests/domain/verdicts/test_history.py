@@ -28,6 +28,8 @@ WORDS = {
     "d": Verdict.DIFFERENT_FAILURE,
     "0": Verdict.NO_BUILD,
     "-": Verdict.NOT_APPLICABLE,
+    "b": Verdict.BIGGER,
+    "w": Verdict.MORE_WORK,
 }
 
 
@@ -53,6 +55,9 @@ def line(text: str, python: str = "3.11") -> list[tuple[Build, Verdict]]:
         ("ooxx", "fails since 2.3.0"),
         ("o~o", "fails in 2.2.0, fixed in 2.3.0"),
         ("xoxo", "fails up to 2.1.0, fixed in 2.2.0; fails in 2.3.0, fixed in 2.4.0"),
+        ("obbo", "takes more memory in 2.2.0 to 2.3.0, fixed in 2.4.0"),
+        ("oow", "does more work since 2.3.0"),
+        ("ww", "does more work on all 2 measured"),
     ],
 )
 def test_where_all_was_measured_nothing_is_said_beside_it(text: str, sentence: str) -> None:

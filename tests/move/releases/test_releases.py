@@ -54,6 +54,10 @@ def test_one_word_and_the_number_that_decided(
     found, said = advise(stays, of_age, standings)
     assert found is advice
     assert because in english(said)
+    lacking = advise(stays, of_age, standings, ["torch-xla"])
+    stays_anyway = advice is ReleaseAdvice.STAY
+    assert lacking[0] is (ReleaseAdvice.STAY if stays_anyway else ReleaseAdvice.WAIT)
+    assert ("torch-xla" in english(lacking[1])) is not stays_anyway
 
 
 def test_a_minor_is_its_newest_measured_patch_over_the_last_one_of_the_minor_before() -> None:
@@ -195,3 +199,15 @@ def test_the_first_line_is_about_the_build_that_the_reader_chose(client: TestCli
     assert alone.startswith("Wait, unless you need its fix: ")
     assert chosen.startswith("From your torch 2.7.1 (CUDA 12.6): Wait, unless you need its fix: ")
     assert first_line("/releases/2.8.0?mine=2.8.0") == alone
+
+
+def test_a_package_of_the_reader_without_a_release_for_it_is_what_the_first_line_says(
+    own: TestClient, own_engine: Engine
+) -> None:
+    builds = [make_build("2.9.1+cu128", pinned_triton="3.5.1"), make_build("2.15.0+cu132", pinned_triton="3.9.0")]
+    given.save(own_engine, given.ISSUES, builds)
+    own.post("/my-build", data={"build": "2.9.1", "packages": "vllm==0.16.0 torchvision==0.24.1"})
+    (line,) = re.findall(r'id="answer"><b>(.*?)</b>', own.get("/releases/2.15.0").text)
+    assert "Wait: it breaks nothing we know of, but no release of your vllm goes with it." in unescape(line)
+    own.post("/my-build", data={"build": "2.9.1", "packages": "torchvision==0.24.1"})
+    assert "torchvision" not in own.get("/releases/2.15.0").text.partition('id="answer"')[2].partition("</p>")[0]

@@ -15,6 +15,7 @@ from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.web.html.i18n import Language, in_chinese, in_words
 from tests.random_stores import random_patterns, store_of
 
+FAILS = Message("it_affected")
 SHIPPED = read_shipped().knowledge.known
 THREE_WORDS = re.compile(r"[A-Za-z][a-z'-]+(?:[ ,;]+[A-Za-z][a-z'-]+){2}")
 MARKED = re.compile(r'<span lang="en">.*?</span>', re.DOTALL)
@@ -62,7 +63,7 @@ def test_english_in_a_sentence_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 TOLD = {
     "尚未运行": Message("not_run"),
     "直到 2.7.1 都失败（更早的未知）": Message(  # noqa: RUF001 - Chinese
-        "aside", said=Message("fails_up_to", last="2.7.1"), aside=(Message("older_unknown"),)
+        "aside", said=Message("fails_up_to", last="2.7.1", does=FAILS), aside=(Message("older_unknown"),)
     ),
     "变体 a、b：尚未运行": Message("with", names=("a", "b"), said=Message("not_run")),  # noqa: RUF001 - Chinese
     "对变体 a 有效；尚未运行": clauses([Message("helps_with", names=("a",)), Message("not_run")]),  # noqa: RUF001 - Chinese
@@ -70,7 +71,7 @@ TOLD = {
     '以别的方式失败：<span lang="en">no &lt;b&gt; {at} all</span>': Message(  # noqa: RUF001 - Chinese
         "failed_otherwise", text=Quoted("no <b> {at} all")
     ),
-    "自 &lt;2.7.0&gt; 起失败": Message("fails_since", by="<2.7.0>"),
+    "自 &lt;2.7.0&gt; 起失败": Message("fails_since", by="<2.7.0>", does=FAILS),
 }
 
 
@@ -80,7 +81,7 @@ def test_a_message_in_chinese(words: str) -> None:
 
 
 def test_in_english_a_message_is_escaped_and_may_begin_a_sentence() -> None:
-    message = Message("fails_since", by="<2.7.0>")
+    message = Message("fails_since", by="<2.7.0>", does=FAILS)
     assert str(in_words(message, Language.ENGLISH)) == "fails since &lt;2.7.0&gt;"
     assert str(in_words(message, Language.ENGLISH, begins=True)) == "Fails since &lt;2.7.0&gt;"
     assert str(in_words(quoted("x"), Language.ENGLISH)) == "x"

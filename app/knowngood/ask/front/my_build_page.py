@@ -17,7 +17,7 @@ from knowngood.environments.service import NoSuchBuild
 from knowngood.store.engine import reading
 from knowngood.web.auth.principal import is_from_elsewhere
 from knowngood.web.forms import Form, own_address
-from knowngood.web.my_build import MY_BUILD, MyBuild, remember
+from knowngood.web.my_build import MY_BUILD, MyBuild, read_packages, remember
 from knowngood.web.request_context import Context, RequestContext, see_other
 from knowngood.web.urls import API
 
@@ -27,13 +27,14 @@ router = APIRouter(include_in_schema=False)
 @router.get(MY_BUILD)
 def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/") -> Response:
     lead = own_address(to)
-    sent = {"build": context.mine.build, "hardware": context.mine.hardware, "to": lead}
+    own = context.mine
+    sent = {"build": own.build, "hardware": own.hardware, "packages": " ".join(own.packages), "to": lead}
     return context.answer(context.known, lambda known: _page(context, known, sent))
 
 
 @router.post(MY_BUILD)
 def choose(request: Request, context: Context, form: Form) -> Response:
-    """Keep build and hardware as cookies and lead back; where both are empty, the cookies are removed. No other site
+    """Keep what was chosen as cookies and lead back; what is empty is forgotten. No other site
     may choose for its readers.
     """
     if is_from_elsewhere(request):
@@ -46,7 +47,7 @@ def choose(request: Request, context: Context, form: Form) -> Response:
     except NoSuchBuild as error:
         return _page(context, known, form, context.write(error.why), error.nearest, HTTPStatus.UNPROCESSABLE_ENTITY)
     response = see_other(lead)
-    remember(response, own.build, own.hardware)
+    remember(response, own.build, own.hardware, " ".join(own.packages))
     return response
 
 
@@ -56,7 +57,13 @@ def _chosen(form: Mapping[str, str], known: Known) -> MyBuild:
         raise NoSuchBuild(
             quoted(f'no hardware is called "{hardware[:60]}"; write a class such as cuda-sm_90, or a name such as H100')
         )
-    return MyBuild(_named(build, known) if build else "", hardware)
+    words = form.get("packages", "").split()
+    packages = read_packages(" ".join(words))
+    if lost := [word for word in words if word not in packages]:
+        raise NoSuchBuild(
+            quoted(f'"{lost[0][:60]}" is no package, or beyond the twelve that are kept; write xformers==0.0.31.post1')
+        )
+    return MyBuild(_named(build, known) if build else "", hardware, packages)
 
 
 def _named(build: str, known: Known) -> str:

@@ -122,4 +122,4 @@ def own_environment(context: RequestContext, knowledge: Knowledge) -> tuple[str,
 
 def _own(context: RequestContext) -> EnvironmentQuery:
     mine = context.mine
-    return EnvironmentQuery(build=mine.build, hardware=[mine.hardware] if mine.hardware else [], has=[])
+    return EnvironmentQuery(build=mine.build, hardware=[mine.hardware] if mine.hardware else [], has=[*mine.packages])

@@ -22,10 +22,11 @@ from packaging.version import Version
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
 from knowngood.domain.message import Message, aside, clauses
-from knowngood.domain.verdicts.verdict import FAILING, Verdict
+from knowngood.domain.verdicts.verdict import EXCESSES, FAILING, Verdict
 from knowngood.domain.vocabulary import ANSWERS
 
 _PASSES = Verdict.NOT_AFFECTED
+_FAILS = Message(f"it_{Verdict.AFFECTED}")
 
 
 class Answer(StrEnum):
@@ -75,7 +76,7 @@ class FailingSpan:
 
     The others are releases that neither pass nor fail: `before` and `after` those inside `broke_in` and `fixed_in`
     (where there is no such interval, all that are older, or newer), `within` those between the first and the last that
-    fail.
+    fail. `does` is the clause of what they do: all of them fail, or all take more of something.
     """
 
     first_bad: str
@@ -85,6 +86,7 @@ class FailingSpan:
     before: tuple[Release, ...] = ()
     within: tuple[Release, ...] = ()
     after: tuple[Release, ...] = ()
+    does: Message = _FAILS
 
     @property
     def broke_in(self) -> str | None:
@@ -126,7 +128,7 @@ class FailingSpan:
             later = [Message("later_not_run", n=unrun)] if unrun else []
             newer = [Message("newer_unknown", release=self.last_bad)] if self.after and not fixed else []
             key = "broke_between" if self.before else "fails_since"
-            since = Message(key, after=self.good_before or "", by=self.first_bad)
+            since = Message(key, after=self.good_before or "", by=self.first_bad, does=self.does)
             fails = aside(since, in_words(self.before), others, later, newer)
         else:
             older = [Message("older_unknown")] if self.before else []
@@ -137,7 +139,7 @@ class FailingSpan:
     def _where(self) -> Message:
         in_ = "fails_in" if self.first_bad == self.last_bad else "fails_in_many"
         key = in_ if self.broke_in or self.before else "fails_up_to"
-        return Message(key, first=self.first_bad, last=self.last_bad)
+        return Message(key, first=self.first_bad, last=self.last_bad, does=self.does)
 
 
 @dataclass(frozen=True)
@@ -252,9 +254,11 @@ def first_fix(
 def _history(builds: tuple[Build, ...], verdicts: tuple[Verdict, ...]) -> History:
     line = [_release([builds[at] for at in places], [verdicts[at] for at in places]) for _, places in _line(builds)]
     releases = _where_it_applies(line)
-    spans = tuple(_spans(releases))
+    exceeded = [verdict for verdict in EXCESSES if verdict in verdicts]
+    does = _FAILS if Verdict.AFFECTED in verdicts or not exceeded else Message(f"it_{exceeded[0]}")
+    spans = tuple(_spans(releases, does))
     measured = sum(1 for release in releases if release.fails is not None)
-    return History(spans, measured, _sentence(spans, releases), releases)
+    return History(spans, measured, _sentence(spans, releases, does), releases)
 
 
 @lru_cache(maxsize=1024)  # the rows of a matrix ask for the same few lines, and versions are slow to compare
@@ -283,7 +287,7 @@ def _where_it_applies(line: Sequence[Release]) -> tuple[Release, ...]:
     return tuple(line[places[0] : places[-1] + 1]) if places else ()
 
 
-def _spans(releases: Sequence[Release]) -> Iterator[FailingSpan]:
+def _spans(releases: Sequence[Release], does: Message) -> Iterator[FailingSpan]:
     answered = [at for at, release in enumerate(releases) if release.fails is not None]
     runs = [(fails, list(places)) for fails, places in groupby(answered, key=lambda at: releases[at].fails)]
     for at, (fails, places) in enumerate(runs):
@@ -299,18 +303,19 @@ def _spans(releases: Sequence[Release]) -> Iterator[FailingSpan]:
                 before=tuple(releases[before + 1 : first]),
                 within=tuple(release for release in releases[first:last] if release.fails is None),
                 after=tuple(releases[last + 1 : after]),
+                does=does,
             )
 
 
-def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release]) -> Message:
+def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release], does: Message) -> Message:
     answered = [release for release in releases if release.fails is not None]
     vain = [release for release in releases if release.answer in _MEASURED_IN_VAIN]
     if not answered:
         return _no_answer_reason(vain)
     if not spans:
-        return _on_all("passes", answered, vain)
+        return _on_all("passes", answered, vain, does)
     if all(release.fails for release in answered):
-        return _on_all("fails", answered, vain)
+        return _on_all("fails", answered, vain, does)
     return clauses(span.sentence for span in spans)
 
 
@@ -322,9 +327,11 @@ def _no_answer_reason(vain: Sequence[Release]) -> Message:
     return Message("fails_differently", n=different) if different else Message("no_answer_yet")
 
 
-def _on_all(does: str, answered: Sequence[Release], vain: Sequence[Release]) -> Message:
+def _on_all(key: str, answered: Sequence[Release], vain: Sequence[Release], does: Message) -> Message:
     which, what = "all" if len(answered) > 1 else "one", "answered" if vain else "measured"
-    return aside(Message(f"{does}_on_{which}_{what}", n=len(answered), release=answered[0].name), in_words(vain))
+    return aside(
+        Message(f"{key}_on_{which}_{what}", n=len(answered), release=answered[0].name, does=does), in_words(vain)
+    )
 
 
 def in_words(silent: Collection[Release]) -> list[Message]:

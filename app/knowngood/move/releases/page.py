@@ -10,10 +10,12 @@ from fastapi.responses import RedirectResponse
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.history import is_release
+from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.matrix.lookups import find_build
 from knowngood.move.releases.api import ReleaseQuery
 from knowngood.move.releases.rules import ReleaseAnswer, ReleaseLine, every_release, summary_over
 from knowngood.move.releases.service import load_release
+from knowngood.move.upgrade.constraints import Constraints, companions_of
 from knowngood.web.html.grid import Choice
 from knowngood.web.request_context import Context, RequestContext
 from knowngood.web.urls import API, page_of_build, release_address
@@ -42,6 +44,8 @@ def _page(
 ) -> Response:
     own, mine = context.mine.hardware_among(line.known.hardware), context.mine.build_among(line.known.builds)
     classes = (own,) if own else tuple(query.hardware) or line.known.hardware
+    has = Constraints(packages=context.mine.versions, index=shipped_wheels())
+    lacking = [one.package for one in companions_of(build, has, mine) if not one.release] if mine else []
     is_move = mine is not None and mine.wheel.id != build.wheel.id
     name = answer.url.removeprefix("/releases/")
     asked = {"from": query.before, "hardware": ",".join(query.hardware)}
@@ -52,7 +56,7 @@ def _page(
         answer,
         build=build,
         mine=mine,
-        from_mine=summary_over(mine, build, classes, line.known).headline if is_move else None,
+        from_mine=summary_over(mine, build, classes, line.known, lacking).headline if is_move else None,
         is_release=is_release(build),
         issues=line.known.issues,
         standings=sorted(answer.standings, key=lambda standing: standing.hardware != own),

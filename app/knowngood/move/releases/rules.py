@@ -189,9 +189,13 @@ def summarize(builds: Iterable[Build], line: ReleaseLine) -> tuple[ReleaseSummar
     return tuple(summary_over(line.before(build), build, line.known.hardware, line.known) for build in builds)
 
 
-def summary_over(before: Build | None, build: Build, hardware: Sequence[str], known: Known) -> ReleaseSummary:
-    """A build over another one, such as the reader's own, on these classes."""
-    return _summary(build, before, _compared(build, before, hardware, known), known)
+def summary_over(
+    before: Build | None, build: Build, hardware: Sequence[str], known: Known, lacking: Sequence[str] = ()
+) -> ReleaseSummary:
+    """A build over another one, such as the reader's own, on these classes. The packages that are `lacking` have no
+    release for it.
+    """
+    return _summary(build, before, _compared(build, before, hardware, known), known, lacking)
 
 
 def judge_release(
@@ -221,11 +225,13 @@ def _compared(build: Build, before: Build | None, hardware: Sequence[str], known
     return [compare(known.issues.values(), before or build, build, class_, known) for class_ in hardware]
 
 
-def _summary(build: Build, before: Build | None, compared: Sequence[Comparison], known: Known) -> ReleaseSummary:
+def _summary(
+    build: Build, before: Build | None, compared: Sequence[Comparison], known: Known, lacking: Sequence[str] = ()
+) -> ReleaseSummary:
     age, standings = known.age(build), tuple(map(_standing, compared))
     fixed, broken = _of_group(compared, Group.FIXED), _of_group(compared, Group.NEWLY_BROKEN)
     stays = [issue for issue, pairs in broken.items() if any(p.is_grave and not p.has_workaround for p in pairs)]
-    advice, because = advise(len(stays), age, standings)
+    advice, because = advise(len(stays), age, standings, lacking)
     return ReleaseSummary(
         release=build.build_id.release,
         build=build.id,
@@ -234,7 +240,7 @@ def _summary(build: Build, before: Build | None, compared: Sequence[Comparison],
         age=age,
         before=before.build_id.release if before else "",
         advice=advice,
-        headline=_headline(advice, because, standings, len(fixed), len(broken)),
+        headline=_headline(advice, because, standings, 0 if lacking else len(fixed), len(broken)),
         standings=standings,
         url=page_of_build(build),
     )
@@ -278,10 +284,14 @@ def _by_issue(pairs: Iterable[IssuePair]) -> Mapping[str, list[IssuePair]]:
     return grouped(pairs, lambda pair: pair.issue.id)
 
 
-def advise(stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStanding]) -> tuple[ReleaseAdvice, Message]:
+def advise(
+    stays: int, age: ReleaseAge | None, standings: Sequence[ReleaseStanding], lacking: Sequence[str] = ()
+) -> tuple[ReleaseAdvice, Message]:
     """The advice, and the number that decided it beside those of what is fixed and broken."""
     if stays:
         return ReleaseAdvice.STAY, Message("breaks_gravely", n=stays)
+    if lacking:
+        return ReleaseAdvice.WAIT, Message("packages_lacking_for_it", names=tuple(lacking))
     if age is None:
         return ReleaseAdvice.WAIT, Message("age_unknown")
     if age.days < SETTLED_DAYS:
