@@ -102,8 +102,9 @@ SAID_OTHERWISE: Mapping[str, str] = {
 """Words of the index, by other words for them."""
 
 _SAID_BESIDE = """
-a about an and any are at be bug bugs can do does for from i in install installed is issue issues it me my of on or
-pip please problem problems show than the there to torch pytorch use using version what when where which why with
+a about an and any are at be bug bugs but can do does for from had has have i if in install installed is issue issues
+it its me my of on or our pip please problem problems should show team than that the their there these they this those
+to torch pytorch use using version was we were what when where which why will with would you your
 """
 SAID_BESIDE = frozenset(_SAID_BESIDE.split())
 """Words of a question that name nothing."""

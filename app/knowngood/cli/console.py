@@ -1,5 +1,6 @@
 """How things look on a terminal: prices in words, a run as a progress display. No rules here."""
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -80,7 +81,7 @@ def print_sizes(console: Console, estimate: Estimate) -> None:
 
 def _troubles_in_words(troubles: Mapping[str, Trouble]) -> list[str]:
     """One line for all environments that the same thing is wrong with, and so many lines that they can be read."""
-    alike = grouped(troubles, lambda name: troubles[name].sentence.partition(":")[0])
+    alike = grouped(troubles, lambda name: re.sub(r"[\d.]+", "", troubles[name].sentence.partition(":")[0]))
     lines = [
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} cannot be made: "
         f"{troubles[names[0]].sentence}"

@@ -48,6 +48,9 @@ _NAMES: Mapping[str, str] = {
     cuda_class((12, 0)): "RTX 5050, RTX 5060, RTX 5060 Ti, RTX 5070, RTX 5070 Ti, RTX 5080, RTX 5090, RTX 5090 D, "
     "RTX Pro 6000, RTX Pro 6000 Blackwell, RTX Pro 5000, RTX Pro 4500, RTX Pro 4000, RTX Pro 2000",
     cuda_class((12, 1)): "GB10, DGX Spark, Spark",
+    "rocm": "rocm, HIP, AMD GPU",
+    "mps": "mps, Apple GPU, Apple Silicon, Metal",
+    "xpu": "xpu, Intel GPU, Intel Arc",
     "rocm-gfx908": "MI100",
     "rocm-gfx90a": "MI210, MI250, MI250X",
     "rocm-gfx942": "MI300, MI300A, MI300X, MI308X, MI325X, CDNA3",

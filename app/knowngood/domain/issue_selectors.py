@@ -171,10 +171,11 @@ def _require_ids(
     what: str, texts: Sequence[str], ids_by_text: Mapping[str, Sequence[str]], known: Iterable[str]
 ) -> set[str]:
     if unknown := _unknown({text: ids_by_text[text] for text in texts}):
-        near = _near(unknown, known)
+        names = sorted(known)
+        near = _near(unknown, names)
         raise BadRequest(
             _no_such(what, unknown)
-            + (f"; nearest: {', '.join(near)}" if near else f"; there are: {', '.join(sorted(known)[:20])}")
+            + (f"; nearest: {', '.join(near)}" if near else f"; there are {len(names)}: {', '.join(names[:3])}, ...")
         )
     return {id_ for ids in ids_by_text.values() for id_ in ids}
 

@@ -443,12 +443,10 @@ SENTENCES: Mapping[str, str] = {
     "only_variant": '"{build}" names no CUDA variant; taken as the only one in the catalogue, {found}',
     # Why a build is no candidate, what was assumed, and what becomes of workarounds.
     "where_you_are": "where you are: {said}",
-    "not_watched": "issues of these packages are not watched, because {said}: {packages}",
-    "packages_not_known": "the packages besides torch are not known: give the environment, say which it has, or "
-    "name the issues",
+    "not_watched": "not watched: issues of {packages}, because {said}",
+    "packages_not_known": "your packages are not known (give the environment, or name them)",
     "packages_lacking": "the environment does not have them",
-    "packages_not_asked_for": "the project does not ask for them by itself; whether its dependencies bring them is "
-    "not known",
+    "packages_not_asked_for": "the project does not ask for them by itself (whether its dependencies do is not known)",
     "other_python_listed": "is listed for Python {found} and not for {wanted}",
     "no_companion": "has no {package} that is built for it (PyPI, asked {asked})",
     "other_triton": "has Triton {found} in place of its own {wanted}; pin Triton to want that",

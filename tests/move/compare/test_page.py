@@ -241,6 +241,11 @@ def test_a_class_or_issue_nobody_knows_is_refused_by_name(client: TestClient) ->
     assert client.get(address(BAD.id, GOOD.id, issues="pytorch-1")).status_code == 422
 
 
+def test_the_two_builds_may_be_called_as_upgrades_call_them(client: TestClient) -> None:
+    named = values_of(client, "/compare?from=2.7.1&to=2.8.0")["page"]
+    assert (f"torch-{named.before.id}", f"torch-{named.after.id}") == (BAD.id, GOOD.id)
+
+
 def test_a_plus_and_a_space_mean_the_same(client: TestClient) -> None:
     assert client.get("/compare?a=torch-2.7.1+cu126&b=torch-2.8.0+cu128").status_code == 200
 

@@ -404,13 +404,13 @@ TORCHAO = replace(
 @pytest.mark.parametrize(
     ("asked", "is_watched", "note"),
     [
-        ("", False, "the packages besides torch are not known"),
+        ("", False, "your packages are not known"),
         ("&has=torchao", True, ""),
         ("&has=TorchAO,numpy", True, ""),
         ("&has=none", False, "the environment does not have them"),
         (f"&issues={TORCHAO.id},{MASK.id}", True, ""),
         ("&package=torchao", True, ""),
-        ("&component=Dynamo", False, "the packages besides torch are not known"),
+        ("&component=Dynamo", False, "your packages are not known"),
         (f"&issues={TORCHAO.id},{MASK.id}&has=none", False, "the environment does not have them"),
     ],
 )

@@ -43,7 +43,7 @@ from knowngood_workers.provision.resolver import Lock, read_lock
     "Say what to measure next, in order and with reasons; `run --next` does it.",
     option("--minutes", type=MINUTES, default=60, help="How many minutes it may take."),
     names("--hardware", "Hardware classes. Default: those of this machine."),
-    flag("--all", "in_full", help_="Print every job, not only the first eight."),
+    flag("--all", "in_full", help_="Print every job, not only the first six."),
     flag("--offline", help_="Do not ask the package index for sizes."),
     AS_JSON,
     example="next --minutes 30",
@@ -105,7 +105,7 @@ def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:
     return {"jobs": jobs, "minutes": round(sum(proposal.seconds for proposal in proposals) / 60, 1)}
 
 
-_SHOWN = 8
+_SHOWN = 6
 
 
 def _print(proposals: Sequence[ProposedJob], most: int | None) -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.builds.plain_names import plain_name
@@ -54,14 +54,21 @@ SORTING_WORDS = {
 
 @router.get("/compare")
 def compare(
-    context: Context, narrowed: Narrowed, a: Words = "", b: Words = "", sort: Sorting = Sorting.CHANGE
+    context: Context,
+    narrowed: Narrowed,
+    a: Words = "",
+    b: Words = "",
+    start: Annotated[Words, Query(alias="from")] = "",
+    to: Words = "",
+    sort: Sorting = Sorting.CHANGE,
 ) -> Response:
-    request = replace(narrowed, a=a, b=b)
+    """`from` and `to` are names of the two builds as well: `/upgrade` and releases call them so."""
+    request = replace(narrowed, a=a or start, b=b or to)
 
     def load(session: Session) -> tuple[Known, str, Collection[str], Comparison | None]:
         known = context.known(session)
         hardware = one_class(request.hardware, known.hardware)
-        compared = comparison_of(request, known, context.now) if a and b else None
+        compared = comparison_of(request, known, context.now) if request.a and request.b else None
         return known, hardware, load_measured_builds(session, hardware), compared
 
     return context.answer_in_turn(load, lambda loaded: _page(context, request, sort, *loaded))
