@@ -116,6 +116,9 @@ def claim(store: Store, issue: Issue, build: Build, class_: str) -> Claim:
         return Claim("not_applicable")
     if issue.requires.device == "any" and class_ != CPU:
         ground, rule = _on_the_cpu(store, issue, build), "device"
+        own = store.cells.get((issue.id, build.id, CPU))
+        if own is None or own.verdict not in ANSWERS:
+            ground, rule = _on_the_cpu_with_another_python(store, issue, build), "device_and_python"
     else:
         ground, rule = _on_another_python(store, issue, build, class_), "python"
     if ground is None:
@@ -148,6 +151,44 @@ def _on_the_cpu(store: Store, issue: Issue, build: Build) -> Cell | None:
     if ground is None or ground.verdict not in ANSWERS or lower_bound(*agreement_of_devices(store)) < 0.95:
         return None
     return ground
+
+
+def _on_the_cpu_with_another_python(store: Store, issue: Issue, build: Build) -> Cell | None:
+    """A rule of its own: the default Python of the CPU is asked first, then the oldest."""
+    if issue.requires.python or issue.is_smoke or build.id not in store.sound_builds:
+        return None
+    if lower_bound(*agreement_of_devices(store)) < 0.95:
+        return None
+    grounds = {
+        other.python: cell
+        for other in store.builds.values()
+        if is_same_wheel(build, other) and other.python != build.python
+        if (cell := store.cells.get((issue.id, other.id, CPU))) and cell.verdict in ANSWERS
+    }
+    if len({cell.verdict for cell in grounds.values()}) != 1:
+        return None
+    in_order = sorted(grounds, key=lambda python: (python != "3.11", Version(python)))
+    return next((grounds[one] for one in in_order if lower_bound(*_composed(store, one, build.python)) >= 0.95), None)
+
+
+def _composed(store: Store, on_cpu: str, on_gpu: str) -> tuple[int, int]:
+    """Pairs of the CPU on one Python with a GPU on another; none where they are of too few rows, builds or failures."""
+    if ("cpu " + on_cpu, "gpu " + on_gpu) not in store.rates:
+        pairs = [
+            (id_, build.id, cell.verdict, beside.verdict)
+            for (id_, build_id, class_), cell in store.cells.items()
+            if class_ != CPU and cell.verdict in ANSWERS and (build := store.builds.get(build_id))
+            if build.python == on_gpu and (issue := store.issues.get(id_)) and issue.requires.device == "any"
+            if not issue.requires.python and not issue.is_smoke
+            for twin in store.builds.values()
+            if twin.python == on_cpu != on_gpu and is_same_wheel(build, twin)
+            if (beside := store.cells.get((id_, twin.id, CPU))) and beside.verdict in ANSWERS
+        ]
+        rows, builds = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+        is_enough = len(rows) >= 40 and len(builds) >= 3 and sum(pair[2] in SEEN for pair in pairs) >= 40
+        agreed = sum(one == other for _, _, one, other in pairs)
+        store.rates["cpu " + on_cpu, "gpu " + on_gpu] = (agreed, len(pairs)) if is_enough else (0, 0)
+    return store.rates["cpu " + on_cpu, "gpu " + on_gpu]
 
 
 def agreement_of_devices(store: Store) -> tuple[int, int]:
@@ -846,7 +887,7 @@ def _classes_of(store: Store, issue: Issue, classes: Sequence[str]) -> Sequence[
 
 def _row(store: Store, issue: Issue, start: Build, build: Build, class_: str) -> Row:
     before, after = (claim(store, issue, one, class_) for one in (start, build))
-    return Row(issue, before, after, class_, applies(issue, build, class_) and after.rule != "device")
+    return Row(issue, before, after, class_, applies(issue, build, class_) and not after.rule.startswith("device"))
 
 
 def _rank(one: Candidate, enough: float) -> tuple[int, ...]:

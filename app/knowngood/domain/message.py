@@ -248,6 +248,10 @@ SENTENCES: Mapping[str, str] = {
     "by_python": "inferred from {ground} (these Pythons agreed in {n} of {m} cells): {said}",
     "by_device": "inferred from {ground} (independent of the device; agreed in {n} of {m} cells): {said}",
     "by_variant": "inferred from {ground}, another variant: {said}",
+    "by_device_and_python": "inferred from {ground} with another Python (independent of the device; agreed in {n} of "
+    "{m} cells): {said}",
+    "ground_of_device_and_python": "{ground} with another Python (independent of the device; agreed in {n} of {m} "
+    "cells)",
     "ground_of_python": "{ground} (these Pythons agreed in {n} of {m} cells)",
     "ground_of_device": "{ground} (independent of the device; agreed in {n} of {m} cells)",
     "nothing_measured": "nothing was measured here yet",

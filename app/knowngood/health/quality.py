@@ -124,6 +124,10 @@ class Quality:
         Agreement,
         Field(description="Agreement between the CPU and other classes, of issues that do not depend on the device"),
     ]
+    composed: Annotated[
+        tuple[PythonAgreement, ...],
+        Field(description="Agreement between the CPU with one Python and other classes with another, of these issues"),
+    ]
 
 
 def load_quality(session: Session, claims: Claims) -> Quality:
@@ -151,6 +155,15 @@ def load_quality(session: Session, claims: Claims) -> Quality:
         pythons=tuple(_pythons(claims)),
         devices=Agreement(
             RateBody.of(claims.device_agreement), claims.carries_to_gpus, _differing(claims.device_pairs)
+        ),
+        composed=tuple(
+            PythonAgreement(
+                RateBody.of(Rate(sum(cpu.verdict is gpu.verdict for cpu, gpu in pairs), len(pairs))),
+                claims.carries_to_gpus and holds(claims.composed_agreement.get(pythons, Rate(0, 0))),
+                _differing(pairs),
+                pythons,
+            )
+            for pythons, pairs in claims.composed_pairs.items()
         ),
     )
 

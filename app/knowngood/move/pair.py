@@ -15,7 +15,7 @@ from functools import cached_property
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Severity, environment_request
 from knowngood.domain.message import Message
-from knowngood.domain.verdicts.inference import DEVICE_RULE, own_reason
+from knowngood.domain.verdicts.inference import RULES_OF_CPU, own_reason
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import (
     FAILING_PROSPECTS,
@@ -349,7 +349,7 @@ class IssuePair:
     @property
     def is_of_cpu(self) -> bool:
         """Whether the answer after is the CPU's."""
-        return self.after.basis is not None and self.after.basis.rule == DEVICE_RULE
+        return self.after.basis is not None and self.after.basis.rule in RULES_OF_CPU
 
 
 def pair_of(issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> IssuePair:

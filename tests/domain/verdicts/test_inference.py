@@ -2,16 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowngood.domain.issue import CPU_PATH, Device, Requires
+from knowngood.domain.issue import CPU_PATH, Device, Issue, Requires
 from knowngood.domain.message import english
 from knowngood.domain.rate import Rate
-from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, inferred_reason, own_reason
+from knowngood.domain.verdicts.inference import (
+    DEVICE_AND_PYTHON_RULE,
+    DEVICE_RULE,
+    PYTHON_RULE,
+    ground_of,
+    holds,
+    inferred_reason,
+    own_reason,
+)
+from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.verdict import (
     NOT_RUN,
     Assurance,
@@ -210,11 +220,56 @@ def test_the_device_rule_is_on_only_where_its_pairs_agree_often_enough(agreed: i
     assert after.assurance is Assurance.NOT_KNOWN or before.assurance is Assurance.INFERRED
 
 
-def test_python_and_hardware_together_are_not_known() -> None:
-    row = any_device()
-    known = carrying(store([made(row.id, PLAIN, "x")], row))
+def composed(rows: int, wheels: int, failing: int, differing: int = 0) -> tuple[Issue, Known]:
+    """A row that fails on the CPU with Python 3.11, beside rows with an answer there and on a GPU with 3.12."""
+    row, others = any_device(), [any_device(f"both-{number}") for number in range(rows)]
+    cells = [made(row.id, PLAIN, "x")]
+    for number, (other, wheel) in enumerate(product(others, WHEELS[:wheels])):
+        letter, opposite = ("x", "o") if number < failing else ("o", "x")
+        cells.append(made(other.id, BUILDS[wheel, "3.11"], opposite if number < differing else letter))
+        cells.append(made(other.id, BUILDS[wheel, "3.12"], letter, GPU))
+    return row, carrying(store(cells, row, *others))
+
+
+def test_python_and_hardware_together_are_not_known_where_no_such_pair_was_measured() -> None:
+    row, known = composed(0, 0, 0)
     assert known.cell(row, NEW, HARDWARE).assurance is Assurance.INFERRED
     assert known.cell(row, NEW, GPU).verdict is Verdict.NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("rows", "wheels", "failing", "differing", "is_inferred"),
+    [
+        pytest.param(40, 3, 40, 0, True, id="enough of all"),
+        pytest.param(39, 4, 40, 0, False, id="too few rows"),
+        pytest.param(60, 2, 60, 0, False, id="too few builds"),
+        pytest.param(40, 3, 39, 0, False, id="too few failures"),
+        pytest.param(40, 3, 60, 1, True, id="one of 120 differs"),
+        pytest.param(40, 3, 60, 2, False, id="two of 120 differ"),
+    ],
+)
+def test_the_cpu_with_one_python_answers_for_a_gpu_with_another_where_just_such_pairs_agree(
+    rows: int, wheels: int, failing: int, differing: int, is_inferred: bool
+) -> None:
+    row, known = composed(rows, wheels, failing, differing)
+    claim, pairs = known.cell(row, NEW, GPU), rows * wheels
+    if is_inferred:
+        basis = Basis(DEVICE_AND_PYTHON_RULE, PLAIN.id, HARDWARE, pairs - differing, pairs)
+        assert (claim.verdict, claim.basis, ground_of(basis)) == (Verdict.AFFECTED, basis, HARDWARE)
+        said = f"(independent of the device; agreed in {pairs - differing} of {pairs} cells): 2 of 2"
+        assert english(claim.reason) == f"inferred from CPU with another Python {said}"
+    else:
+        assert (claim.verdict, claim.basis) == (Verdict.NOT_RUN, None)
+    assert known.cell(row, OLD, GPU).basis is None, "for which no such pair was measured"
+
+
+def test_the_cpu_with_another_python_stands_behind_the_cpu_with_the_same() -> None:
+    row, known = composed(40, 3, 40)
+    cells = {**known.cells, (row.id, NEW.id, HARDWARE): made(row.id, NEW, "o")}
+    own = carrying(replace(known, cells=cells)).cell(row, NEW, GPU)
+    assert (own.verdict, own.basis and own.basis.rule) == (Verdict.NOT_AFFECTED, DEVICE_RULE)
+    doubtful = {**known.cells, (row.id, OLD.id, HARDWARE): made(row.id, OLD, "o")}
+    assert carrying(replace(known, cells=doubtful)).cell(row, NEW, GPU).basis is None, "two Pythons that contradict"
 
 
 def test_other_cpu_rows_concern_the_cpu_path() -> None:

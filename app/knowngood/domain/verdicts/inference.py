@@ -1,7 +1,7 @@
 """Claims about (issue, build, hardware class): what was measured there, else what one written rule infers.
 
 Every sentence, number, colour and exit code of the product about a cell comes from here. A claim is a cell: what was
-measured stands as it is; where nothing was, another measured cell may stand in for it, by at most one of two rules, and
+measured stands as it is; where nothing was, another measured cell may stand in for it, by one rule at most, and
 the cell then names the rule and its ground (`basis`). Removing every ground of a claim makes it not known.
 Source: docs/decisions/015-claims-are-made-in-one-place.md, docs/decisions/016-inference-needs-measured-agreement.md.
 """
@@ -46,6 +46,9 @@ stands in for the other.
 """
 
 PYTHON_RULE, DEVICE_RULE, VARIANT_RULE = "python", "device", "variant"
+DEVICE_AND_PYTHON_RULE = "device_and_python"
+RULES_OF_CPU = frozenset({DEVICE_RULE, DEVICE_AND_PYTHON_RULE})
+_FEWEST_ROWS, _FEWEST_BUILDS, _FEWEST_FAILING = 40, 3, 40
 PYTHONS_DIFFER = "pythons_differ"
 
 
@@ -130,10 +133,26 @@ class Claims:
     def _inferred(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
         """At most one rule: a cell of the CPU class that itself would have to be inferred stands in for nothing."""
         if issue.requires.device is Device.ANY and hardware != CPU_CLASS:
-            is_served = serves(build, hardware, self.wheels) is not False
-            ground = self.answer_of_cpu(issue, build, hardware) if self.carries_to_gpus and is_served else None
-            return ground and _standing_in(IdentityKey(ground), build, hardware, DEVICE_RULE, self.device_agreement)
+            if serves(build, hardware, self.wheels) is False or not self.carries_to_gpus:
+                return None
+            if ground := self.answer_of_cpu(issue, build, hardware):
+                return _standing_in(IdentityKey(ground), build, hardware, DEVICE_RULE, self.device_agreement)
+            has_own = self._answers((issue.id, build.id, CPU_CLASS))
+            return None if has_own else self._from_cpu_of_another_python(issue, build, hardware)
         return self._from_another_python(issue, build, hardware)
+
+    def _from_cpu_of_another_python(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
+        """The CPU's answer on another Python of the wheel, where pairs of exactly that composition agree."""
+        if not self._may_stand_in(issue, build):
+            return None
+        grounds = [cell for other in self._wheels_alike(build) if (cell := self.answer_of_cpu(issue, other, hardware))]
+        if len({cell.verdict for cell in grounds}) > 1:
+            return None
+        for ground in grounds:
+            rate = self.composed_agreement.get((self.builds[ground.build].python, build.python), Rate(0, 0))
+            if holds(rate):
+                return _standing_in(IdentityKey(ground), build, hardware, DEVICE_AND_PYTHON_RULE, rate)
+        return None
 
     def answer_of_cpu(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
         """The measured cell of the CPU that may stand in for this one: of a row that names no device."""
@@ -268,6 +287,44 @@ class Claims:
         pairs = (((issue, build, CPU_CLASS), (issue, build, at)) for issue, build, at in keys)
         return tuple(pair for pair in pairs if all(map(self._answers, pair)))
 
+    @cached_property
+    def composed_agreement(self) -> Mapping[Pythons, Rate]:
+        """By the Python of the CPU and that of the GPU the share of pairs that agree: none of fewer than 40 rows, three
+        builds, and 40 pairs that fail.
+        """
+        return {pythons: self._agreeing(pairs) for pythons, pairs in self._composed.items() if self._is_telling(pairs)}
+
+    @cached_property
+    def composed_pairs(self) -> Mapping[Pythons, tuple[tuple[Cell, Cell], ...]]:
+        """All of them, the CPU's cell first."""
+        return {pythons: self._cells(pairs) for pythons, pairs in self._composed.items()}
+
+    @cached_property
+    def _composed(self) -> Mapping[Pythons, Sequence[Places]]:
+        """Of the rows that name neither device nor Python the pairs of a wheel that have an answer on the CPU with one
+        Python and on a GPU with another.
+        """
+        rows = {
+            issue.id
+            for issue in self.issues.values()
+            if issue.requires.device is Device.ANY and not issue.requires.python and not issue.is_smoke
+        }
+        on_gpu = sorted(
+            place for place in self.cells if place[0] in rows and place[2] != CPU_CLASS and place[1] in self.builds
+        )
+        pairs = (
+            ((issue, other.id, CPU_CLASS), (issue, build, at))
+            for issue, build, at in on_gpu
+            for other in self._wheels_alike(self.builds[build])
+        )
+        answered = (pair for pair in pairs if all(map(self._answers, pair)))
+        return grouped(answered, lambda pair: (self.builds[pair[0][1]].python, self.builds[pair[1][1]].python))
+
+    def _is_telling(self, pairs: Sequence[Places]) -> bool:
+        rows, builds, _ = ({place[at] for _, place in pairs} for at in range(3))
+        failing = sum(self._verdict(on_gpu) in FAILING for _, on_gpu in pairs)
+        return len(rows) >= _FEWEST_ROWS and len(builds) >= _FEWEST_BUILDS and failing >= _FEWEST_FAILING
+
     def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds that differ from this one in Python alone."""
         return tuple(
@@ -379,7 +436,7 @@ def _beside_flaky(same: IdentityKey[Cell], rates: tuple[tuple[str, FlakyRate], .
 
 def ground_of(basis: Basis) -> str:
     """The ground of an inferred claim, in a word: the other Python's build, or the CPU class."""
-    return basis.hardware if basis.rule == DEVICE_RULE else basis.build
+    return basis.hardware if basis.rule in RULES_OF_CPU else basis.build
 
 
 def own_reason(cell: Cell) -> Message:

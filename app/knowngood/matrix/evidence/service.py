@@ -11,7 +11,7 @@ from knowngood.domain.hardware_classes import whole_class
 from knowngood.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
 from knowngood.domain.measuring.machine import CPU_CLASS, Machine
 from knowngood.domain.message import Message, clauses, english, sentence
-from knowngood.domain.verdicts.inference import DEVICE_RULE
+from knowngood.domain.verdicts.inference import DEVICE_AND_PYTHON_RULE, PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.domain.verdicts.outcome import Outcome
@@ -164,11 +164,22 @@ def measured_sentence(evidence: CellEvidence) -> Message:
 
 def how_known(basis: Basis, language: Language = Language.ENGLISH) -> str:
     """`Inferred from Python 3.11 of the same wheel (these Pythons agreed in 149 of 150 cells)`."""
-    if basis.rule != DEVICE_RULE:
+    python = parse_build_id(basis.build).python
+    if basis.rule == PYTHON_RULE:
         return say(
             "Inferred from Python {python} of the same wheel (these Pythons agreed in {agreed} of {all} cells)",
             language,
-            python=parse_build_id(basis.build).python,
+            python=python,
+            agreed=basis.agreed,
+            all=basis.compared,
+        )
+    if basis.rule == DEVICE_AND_PYTHON_RULE:
+        return say(
+            "Inferred from {hardware} with Python {python}, as it does not depend on the device (these agreed in "
+            "{agreed} of {all} cells)",
+            language,
+            hardware=basis.hardware,
+            python=python,
             agreed=basis.agreed,
             all=basis.compared,
         )

@@ -24,7 +24,7 @@ from knowngood.domain.issue import (
 from knowngood.domain.measuring.job import PlannedArm
 from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, price_of
 from knowngood.domain.message import NOTHING, Message
-from knowngood.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
+from knowngood.domain.verdicts.inference import PYTHON_RULE, RULES_OF_CPU
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import Prospect, untried
 from knowngood.domain.verdicts.verdict import Cell, Verdict
@@ -200,7 +200,7 @@ class Candidate:
     @property
     def from_cpu(self) -> int:
         """The answers that are no part of `measured`, because they were run on the CPU."""
-        return self.answered_by[DEVICE_RULE]
+        return sum(self.answered_by[rule] for rule in RULES_OF_CPU)
 
     @property
     def coverage(self) -> float:
