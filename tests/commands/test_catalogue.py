@@ -43,8 +43,10 @@ def test_a_folder_that_is_named_goes_before_it(call: Call, own: Path, tmp_path: 
 )
 def test_a_draft_stops_nothing_but_is_spoken_of(call: Call, own: Path, asked: tuple[str, ...]) -> None:
     call(*DRAFT)
+    shutil.copytree(TOYS / "toy-passes-1", own / "ours-8", ignore=shutil.ignore_patterns("issue.toml"))
     done = call(*asked)
     assert done.code == 0, done.err
+    assert f"ours-8 is left out: `knowngood check {own}` says" in done.err
     assert f"ours-7 is left out: `knowngood check {own}` says what is still to be filled in" in done.err
     assert call("check", str(own)).code == 1
 

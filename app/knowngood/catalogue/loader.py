@@ -44,8 +44,8 @@ def read_catalogue(folders: Sequence[Path], *, with_drafts: bool = True) -> Cata
 
     All of them are one catalogue: an id stands in it once. What stands in another folder than the shipped one is a
     team's own, unless it is the shipped one word for word, as in a pack. Raises CatalogueProblems, which holds all that
-    is wrong. Without `with_drafts`, an issue that has places to fill in is left out: while somebody writes it, the
-    others can be measured and looked at.
+    is wrong. Without `with_drafts`, an issue that has places to fill in, or lacks a file, is left out: while somebody
+    writes it, the others can be measured and looked at.
     """
     problems: list[FileProblem] = []
     catalogue = read_what_is_sound(folders, problems, with_drafts=with_drafts)

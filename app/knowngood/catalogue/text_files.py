@@ -69,7 +69,7 @@ def read_text(file: Path) -> str:
     """The text of a file, with plain line ends. Raises CatalogueProblems."""
     try:
         if not file.is_file():
-            raise CatalogueProblems([FileProblem(file, 1, "is not there")])
+            raise CatalogueProblems([FileProblem(file, 1, "is not there", is_placeholder=True)])
         size = file.stat().st_size
         if size > FILE_BYTES:
             raise CatalogueProblems(
