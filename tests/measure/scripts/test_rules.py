@@ -14,6 +14,7 @@ from knowngood.measure.scripts.rules import (
     Tried,
     error_line,
     is_same_failure,
+    load_trouble,
     missing_runs,
     read_run,
     results_of,
@@ -273,3 +274,17 @@ def test_nothing_that_was_not_run_is_a_row() -> None:
     report = Report(SCRIPT, tuple(tried("", "X", "")))
     assert [row[0].label for row in report.rows] == ["2.2.0"]
     assert Result.NOT_RUN not in {result for _, result in report.rows}
+
+
+@pytest.mark.parametrize(
+    ("ending", "load", "is_told"),
+    [
+        (Ending.TIMED_OUT, 5.9, False),
+        (Ending.TIMED_OUT, 6.1, True),
+        (Ending.EXITED, 21.0, False),
+        (Ending.SIGNALLED, 21.0, False),
+    ],
+)
+def test_a_time_limit_reached_on_a_busy_machine_is_no_result(ending: Ending, load: float, is_told: bool) -> None:
+    trouble = load_trouble(ending, load, cores=2)
+    assert bool(trouble) is is_told

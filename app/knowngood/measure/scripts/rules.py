@@ -17,12 +17,14 @@ from knowngood.domain.measuring.planning import CONFIRMING, SETTLING
 from knowngood.domain.message import Message
 from knowngood.domain.observations import is_alike
 from knowngood.domain.verdicts.failure_text import without_source
-from knowngood.domain.verdicts.outcome import Ending, RunRecord, Trouble
+from knowngood.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
 from knowngood.domain.verdicts.verdict import Cell, Verdict
+from knowngood.domain.vocabulary import many
 from knowngood.environments.log_cleaning import read_paste
 from knowngood.measure.bisection.search import Point, Search
 
 LINE_CHARACTERS, OUTPUT_CHARACTERS, _ALIKE = 400, 20_000, 0.9
+_MOST_OF_ITS_OWN = 3  # processes that want a core, for each core
 
 _NOISE = re.compile(r"\S+:\d+: \w*Warning: |[IWE]\d{4} \d\d:\d\d:\d\d|\[W\d+[- ]")
 _WRAPPER = re.compile(
@@ -150,6 +152,19 @@ def is_same_failure(run: Run, other: Run) -> bool:
         return (run.ending, run.signal) == (other.ending, other.signal)
     (kind, *words), (other_kind, *others) = (likeness(each.line).split() or [""] for each in (run, other))
     return (run.ending, kind) == (other.ending, other_kind) and SequenceMatcher(None, words, others).ratio() >= _ALIKE
+
+
+def load_trouble(ending: Ending, load: float, cores: int) -> Trouble | None:
+    """Say that a time limit was reached because others used the machine: the script alone, with the compilers that it
+    starts, asks for no more than two or three times the cores.
+    """
+    if ending is not Ending.TIMED_OUT or load <= _MOST_OF_ITS_OWN * cores:
+        return None
+    return Trouble(
+        TroubleCode.HARNESS,
+        f"timed out while {load:.0f} processes shared {many(cores, 'core')}, which says nothing of the script; "
+        "run it again when the machine is quieter, or with a longer --timeout",
+    )
 
 
 def is_same_output(run: Run, other: Run) -> bool:

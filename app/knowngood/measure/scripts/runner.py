@@ -5,6 +5,7 @@ packages and time limit is not run again.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,10 +33,10 @@ from knowngood.domain.measuring.job import (
 )
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.measuring.planning import PlannedJob
-from knowngood.domain.verdicts.outcome import Ending, Trouble, TroubleCode
+from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.domain.vocabulary import many
 from knowngood.measure.jobs import Work, transport
-from knowngood.measure.scripts.rules import Run, Tried, read_run
+from knowngood.measure.scripts.rules import Run, Tried, load_trouble, read_run
 from knowngood_workers.common.files import read_json, write_whole
 from knowngood_workers.dispatch.local_transport import AgentLost
 
@@ -156,8 +157,9 @@ class Runner:
 
     def _with(self, tried: Tried, event: ArmFinished) -> Tried:
         record = event.record
-        if record.trouble or record.ending is Ending.NOT_STARTED:
-            return Tried(tried.build, tried.runs, tried.imported, record.trouble)
+        trouble = record.trouble or load_trouble(record.ending, os.getloadavg()[0], os.cpu_count() or 1)
+        if trouble:
+            return Tried(tried.build, tried.runs, tried.imported, trouble)
         run = read_run(record, event.log, self.script.text, tried.build)
         tried = Tried(tried.build, (*tried.runs, run), tried.imported, tried.trouble)
         kept = {
