@@ -309,18 +309,20 @@ def test_packages_follow_the_release_of_torch() -> None:
 
 def test_a_price_counts_what_was_timed_and_says_what_was_guessed() -> None:
     jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], KnownAttempts(), PlanRequest())
-    one = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=1)
-    two = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=2)
+    one, two, on_gpu = (
+        price_of([replace(jobs[0], hardware=class_)], {(ISSUE.id, BASELINE, "default"): 100.0}, at_once=at_once)
+        for class_, at_once in ((HARDWARE, {}), (HARDWARE, {HARDWARE: 2}), ("cuda-sm_90", {HARDWARE: 2}))
+    )
     assert (one.cells, one.arms, one.jobs, one.guessed) == (1, 3, 1, 2)
-    assert one.seconds > two.seconds > 50
+    assert on_gpu.seconds == one.seconds > two.seconds > 50
 
 
 def test_an_environment_is_paid_for_once_and_not_where_it_is_ready() -> None:
     (job,) = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], KnownAttempts(), PlanRequest())
     both = [job, replace(job, hardware="cpu-aarch64")]
-    price = price_of(both, {}, slots=1, environment_s=1000.0)
+    price = price_of(both, {}, at_once={}, environment_s=1000.0)
     assert (price.jobs, price.environments, price.cells, price.seconds) == (2, 1, 2, 1000.0 + 6 * GUESS_S)
-    assert price_of(both, {}, slots=1, environment_s=1000.0, ready=1).seconds == 6 * GUESS_S
+    assert price_of(both, {}, at_once={}, environment_s=1000.0, ready=1).seconds == 6 * GUESS_S
 
 
 def answered(verdicts: Mapping[tuple[str, str], Verdict]) -> KnownAttempts:

@@ -176,7 +176,7 @@ def scenes(draw: st.DrawFn) -> SchedulingState:
         watched=watched,
         durations=draw(DURATIONS),
         now=NOON + timedelta(days=days),
-        slots=draw(st.integers(1, 4)),
+        at_once={HARDWARE: draw(st.integers(1, 4))},
         environment_s=draw(st.sampled_from([0.2, 20.0, 300.0])),
     )
 

@@ -13,6 +13,7 @@ import pytest
 from knowngood.domain.measuring.isolation import Isolation
 from knowngood.domain.measuring.machine import CPU_CLASS, Gpu, Machine
 from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood_workers.agent.agent import arms_at_once
 from knowngood_workers.agent.doctor import (
     State,
     check_compiler,
@@ -182,15 +183,17 @@ def test_what_ran_with_another_vector_isa_than_its_class_proves_nothing(
     assert (trouble is None) is not bool(sentence)
 
 
-def test_a_machine_is_one_line_for_a_person_and_its_digest_has_not_changed() -> None:
+def test_a_machine_is_one_line_has_an_arm_on_each_gpu_and_keeps_its_digest() -> None:
     """Evidence refers to machines by digest."""
     cards = (Gpu(0, "NVIDIA H100", (9, 0), 1), Gpu(1, "NVIDIA H100", (9, 0), 1), Gpu(2, "NVIDIA L4", (8, 9), 1))
+    host = replace(MACHINE, gpus=cards)
     assert MACHINE.in_words("2 cores") == "cpu, 2 cores, avx2, g++"
-    assert (
-        replace(MACHINE, gpus=cards).in_words("2 cores")
-        == "cpu, 2 cores, avx2, g++, 2 x NVIDIA H100, NVIDIA L4, driver 550.1"
+    assert host.in_words("2 cores") == "cpu, 2 cores, avx2, g++, 2 x NVIDIA H100, NVIDIA L4, driver 550.1"
+    assert (host.hardware, *(arms_at_once(host, slots) for slots in (2, 5))) == (
+        ("cpu-x86_64", "cuda-sm_89", "cuda-sm_90"),
+        {"cpu-x86_64": 1, "cuda-sm_89": 1, "cuda-sm_90": 2},
+        {"cpu-x86_64": 2, "cuda-sm_89": 1, "cuda-sm_90": 2},
     )
-    assert replace(MACHINE, gpus=cards).hardware == ("cpu-x86_64", "cuda-sm_89", "cuda-sm_90")
     assert MACHINE.digest == "b43faf9114465863333f79f464ba76c3"
 
 

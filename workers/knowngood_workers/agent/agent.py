@@ -13,6 +13,7 @@ import queue
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,7 @@ from knowngood.domain.measuring.job import (
     JobStarted,
     Provisioning,
 )
-from knowngood.domain.measuring.machine import Machine
+from knowngood.domain.measuring.machine import CPU_CLASS, Machine
 from knowngood.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
 from knowngood.serialization import codec
 from knowngood.serialization.bounds import LONGEST_SAYING
@@ -119,6 +120,13 @@ class WorkerConfig:
         return self.root / "scratch"
 
 
+def arms_at_once(machine: Machine, slots: int) -> Mapping[str, int]:
+    """How many arms run side by side there, by hardware class: one on each GPU; on the CPU as many as there are slots,
+    less one for each GPU, whose arms compile on the CPU too.
+    """
+    return {CPU_CLASS: max(1, slots - len(machine.gpus)), **Counter(gpu.hardware for gpu in machine.gpus)}
+
+
 def run_job(spec: JobSpec, worker_config: WorkerConfig, is_cancelled: Callable[[], bool]) -> Iterator[Event]:
     """Do the job, yielding events as they happen; the last is JobEnded.
 
@@ -171,12 +179,8 @@ class _Job:
 
     @property
     def _parallel_arms(self) -> int:
-        """How many arms run side by side: one on each GPU of the class; on the CPU class as many as there are slots,
-        less one for each GPU of the host, whose arms compile on the CPU too.
-        """
-        if self._needs_gpu:
-            return len(self._gpus)
-        return max(1, self._config.slots - len(self._machine.gpus))
+        """How many arms run side by side: of the host's GPUs those that jobs may use."""
+        return len(self._gpus) if self._needs_gpu else arms_at_once(self._machine, self._config.slots)[CPU_CLASS]
 
     def run(self) -> None:
         """The outer loop of the job: whatever goes wrong in here is the job's problem, told in its last word."""

@@ -9,7 +9,7 @@ from math import ceil
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.grouping import grouped
-from knowngood.domain.hardware_classes import with_isa_classes
+from knowngood.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.domain.issue import (
     BASELINE,
     BOUNDS,
@@ -396,7 +396,9 @@ def is_failing(verdict: Verdict) -> bool | None:
 
 @dataclass(frozen=True)
 class Price:
-    """The time that a plan takes. `seconds` is wall time on `slots` slots; `guessed` of the `arms` were never timed."""
+    """The time that a plan takes. `seconds` is wall time, one hardware class after another; `guessed` of the `arms`
+    were never timed.
+    """
 
     jobs: int
     arms: int
@@ -419,20 +421,25 @@ def price_of(
     planned: Sequence[PlannedJob],
     durations: Mapping[tuple[str, str, str], float],
     *,
-    slots: int,
+    at_once: Mapping[str, int],
     environment_s: float = ENVIRONMENT_S,
     ready: int = 0,
 ) -> Price:
-    """How long `planned` will take. `durations` are seconds of earlier attempts by (issue, arm, variant),
-    `environment_s` those of making one environment, and so many environments are `ready`.
+    """How long `planned` will take. `durations` are seconds of earlier attempts by (issue, arm, variant), `at_once`
+    how many arms of a hardware class run side by side (else one), `environment_s` the seconds of making one
+    environment, and so many environments are `ready`.
     """
     keys = [(arm.issue, arm.arm, arm.variant) for job in planned for arm in job.arms]
-    work = sum(durations.get(key, GUESS_S) for key in keys)
+    beside = (at_once.get(whole_class(job.hardware), 1) for job in planned for _ in job.arms)
     environments = len({job.request for job in planned})
     return Price(
         jobs=len(planned),
         arms=len(keys),
-        seconds=round(work / max(slots, 1) + environment_s * (environments - ready), 1),
+        seconds=round(
+            sum(durations.get(key, GUESS_S) / n for key, n in zip(keys, beside, strict=True))
+            + environment_s * (environments - ready),
+            1,
+        ),
         guessed=sum(1 for key in keys if key not in durations),
         cells=len({(arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms}),
         environments=environments,

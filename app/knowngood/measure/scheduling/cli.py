@@ -33,6 +33,7 @@ from knowngood.store.knowledge.model import Recorded
 from knowngood.store.knowledge.snapshot import recorded_with_shipped
 from knowngood.store.queries import load_builds, load_durations, load_issues, load_known_attempts
 from knowngood.store.watch_lists import load_watch_lists
+from knowngood_workers.agent.agent import arms_at_once
 from knowngood_workers.host.machine_info import describe_machine
 from knowngood_workers.provision.download_estimate import Estimate
 from knowngood_workers.provision.provisioner import Provisioner
@@ -82,7 +83,7 @@ def proposed(
             waiting=load_waiting_cells(s),
             durations=load_durations(s),
             environment_s=load_environment_s(s) or ENVIRONMENT_S,
-            slots=settings.slots,
+            at_once=arms_at_once(describe_machine(), settings.slots),
         )
     return propose(scheduling_state, None if minutes is None else minutes * 60)
 
@@ -146,7 +147,13 @@ def appraise(
     pairs = [(job.build, job.request) for job in planned]
     estimate = provisioner.estimate(pairs, stored)
     environment_s = known.environment_s or ENVIRONMENT_S
-    price = price_of(planned, known.durations, slots=settings.slots, environment_s=environment_s, ready=estimate.ready)
+    price = price_of(
+        planned,
+        known.durations,
+        at_once=arms_at_once(describe_machine(), settings.slots),
+        environment_s=environment_s,
+        ready=estimate.ready,
+    )
     on_price(price, estimate)
     if asks and estimate.is_open:
         troubles = provisioner.look_up(pairs, stored, seconds=SIZES_S, on_asked=on_asked)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.grouping import grouped
-from knowngood.domain.hardware_classes import with_isa_classes
+from knowngood.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.domain.issue import EnvironmentRequest, Issue, environment_request, is_asked_on
 from knowngood.domain.issue_selectors import WatchList, is_all, meant_by, names_of, watched_issues
 from knowngood.domain.measuring.job import PlannedArm
@@ -63,7 +63,7 @@ class SchedulingState:
 
     `builds` are those known, in release order: intervals are looked for among them. `watched` names the lists that
     watch an issue on a class; `waiting` are cells that are queued or being measured already. `durations` are seconds of
-    earlier attempts by (issue, arm, variant); `slots` arms run side by side.
+    earlier attempts by (issue, arm, variant); `at_once` arms of a class run side by side (else one).
     """
 
     issues: tuple[Issue, ...]
@@ -75,7 +75,7 @@ class SchedulingState:
     waiting: Collection[CellPlace] = ()
     durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     environment_s: float = ENVIRONMENT_S
-    slots: int = 1
+    at_once: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,14 @@ def _jobs(scheduling_state: SchedulingState) -> Iterator[ProposedJob]:
     for key, pending in groups.items():
         class_, request, *_ = key
         dues = tuple(sorted(pending, key=lambda cell: (-cell.value, cell.issue)))
-        seconds = sum(cell.seconds for cell in dues) / max(scheduling_state.slots, 1) + scheduling_state.environment_s
+        seconds = sum(cell.seconds for cell in dues) / scheduling_state.at_once.get(whole_class(class_), 1)
         job = PlannedJob(builds[request], class_, request, tuple(arm for cell in dues for arm in cell.arms))
         yield ProposedJob(
-            job, dues, tuple(sorted(lists[key])), sum(cell.value for cell in dues), max(seconds, REUSED_S)
+            job,
+            dues,
+            tuple(sorted(lists[key])),
+            sum(cell.value for cell in dues),
+            max(seconds + scheduling_state.environment_s, REUSED_S),
         )
 
 

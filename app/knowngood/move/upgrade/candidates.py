@@ -313,7 +313,7 @@ def _measurement(
     """The jobs as they are typed, with their price, one after another: `run --where-affected` begins with these."""
     by_environment = grouped(jobs, lambda job: (job.hardware, job.request)).values()
     together = [replace(alike[0], arms=tuple(arm for job in alike for arm in job.arms)) for alike in by_environment]
-    price = price_of(together, question.durations, slots=1, environment_s=question.environment_s)
+    price = price_of(together, question.durations, at_once={}, environment_s=question.environment_s)
     builds = dict.fromkeys(job.build.id for job in sorted(jobs, key=lambda job: job.build.build_id))
     classes = sorted({job.hardware for job in jobs})
     commands = tuple(
