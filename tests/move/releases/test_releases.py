@@ -150,6 +150,12 @@ def test_the_page_has_the_numbers_of_its_twin_and_of_compare(client: TestClient)
     assert 'href="/feeds/lines/2.8.atom"' in text
 
 
+def test_the_constraints_of_its_environment_are_one_link_away_where_there_are_any(client: TestClient) -> None:
+    (address,) = re.findall(r'href="(/constraints/[^"]*)"', client.get("/releases/2.7.1").text)
+    assert "torch==2.7.1  # measured together" in client.get(address).text
+    assert "/constraints/" not in client.get(f"/releases/{MISMATCHED.id.replace('+', '%2B')}").text
+
+
 def test_a_count_is_that_of_the_cells_that_it_leads_to(client: TestClient) -> None:
     text = client.get("/releases/2.7.1").text
     links = re.findall(r'<a href="/(matrix\?[^"]*status[^"]*)">(\d+)</a>', text)

@@ -38,7 +38,7 @@ from knowngood.web.app_state import StaticSite
 from knowngood.web.auth.principal import AccessPolicy
 from knowngood.web.html.i18n import Language
 from knowngood.web.html.templates import read_assets
-from knowngood.web.urls import SITE_DATA, SITE_SEARCH, issue_address
+from knowngood.web.urls import SITE_DATA, SITE_SEARCH, constraints_address, issue_address
 
 _MARK = "knowngood-site.txt"
 _MARKED = "Made by `knowngood site`, which puts a new site in the place of this folder.\n"
@@ -89,6 +89,7 @@ def _shared(known: Known) -> Mapping[str, str]:
             for issue in known.issues.values()
             if issue.script
         },
+        **{constraints_address(id_): f"constraints/{id_}.txt" for id_ in _constraints(known)},
         **{address: address.lstrip("/") for address in (SITE_DATA, SITE_SEARCH)},
     }
 

@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.history import is_release
+from knowngood.environments.wheels.locks import shipped_locks
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.matrix.lookups import find_build
 from knowngood.move.releases.api import ReleaseQuery
@@ -18,7 +19,7 @@ from knowngood.move.releases.service import load_release
 from knowngood.move.upgrade.constraints import Constraints, companions_of
 from knowngood.web.html.grid import Choice
 from knowngood.web.request_context import Context, RequestContext
-from knowngood.web.urls import API, page_of_build, release_address
+from knowngood.web.urls import API, constraints_address, page_of_build, release_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -68,6 +69,7 @@ def _page(
             Choice(other, release_address(name, **{**asked, "from": other}), other == answer.before) for other in others
         ],
         settled=next(settled, None),
+        constraints=constraints_address(build.id) if build.id in shipped_locks() else "",
         json_address=f"{API}{release_address(name, **asked)}",
     )
 
