@@ -375,6 +375,7 @@ SENTENCES: Mapping[str, str] = {
     "resolves_to_nothing": "for {where} these packages cannot be installed together with any torch: {said}",
     "cap_idle": "no release of {name} is above it; the newest is {found}",
     "cap_other": "torch and Triton are measured here, and not what is built on them; {name} asks for torch{specifier}",
+    "cap_holds": "it holds torch back: {name}, the newest that it allows, asks for torch{specifier}",
     "cap_unknown": "nothing is known here of {name}",
     "cap_conda": "conda's builds are not those that were measured",
     "cap_marker": "it holds where {marker}; what is measured is Linux x86-64 with Python 3.11",

@@ -44,6 +44,13 @@ def passes_up_to(minor: int) -> Callable[[Build], str]:
         pytest.param("triton<3.4", fails_from("9"), "removable", "after 2.7.1", id="Triton, by the torch it is of"),
         pytest.param("torchvision<0.20", fails_from("9"), "not_measured", "torch and Triton are", id="another package"),
         pytest.param(
+            "torchvision<0.24",
+            fails_from("9"),
+            "not_measured",
+            "it holds torch back: torchvision 0.23.0, the newest that it allows, asks for torch==2.8.0; torch and",
+            id="another package that goes with one torch",
+        ),
+        pytest.param(
             "torch<2.9; sys_platform == 'win32'", fails_from("9"), "not_measured", "it holds where", id="Windows"
         ),
         pytest.param("torch<2.9; nonsense", fails_from("9"), "not_measured", "it holds where", id="no marker"),

@@ -21,7 +21,7 @@ from knowngood.domain.threads import Thread, ThreadIndex, thread_named
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import FAILING_PROSPECTS, Prospect, remedy_of
-from knowngood.environments.wheels.refusals import release_to_move_to
+from knowngood.environments.wheels.refusals import release_to_move_to, torch_bounds
 from knowngood.environments.wheels.table import WheelTable, holds_on_linux
 from knowngood.move.caps.bounds import Declared
 from knowngood.move.upgrade.candidates import LEAST, Tally
@@ -178,10 +178,18 @@ class Judge:
         if declared.package not in _OF_BUILD or not releases:
             asked = releases[-1].specifier("torch", DEFAULT_PYTHON) if releases else None
             name = f"{declared.package} {releases[-1].version}" if releases else declared.package
-            return _open("cap_other" if asked else "cap_unknown", settle, name=name, specifier=str(asked))
+            other = Message("cap_other" if asked else "cap_unknown", name=name, specifier=str(asked))
+            return Cap(CapStatus.NOT_MEASURED, clauses([*self._holding(declared), other]), (settle,))
         if declared.is_conda:
             return _open("cap_conda", settle)
         return None if _holds(declared.marker) else _open("cap_marker", settle, marker=Quoted(declared.marker))
+
+    def _holding(self, declared: Declared) -> Iterator[Message]:
+        """Whether torch is held back too, as by torchvision<0.24."""
+        releases = ((declared.package, each.version) for each in self.table.releases(declared.package))
+        allowed = {one: str(version) for one, version in releases if version in declared.specifier}
+        for package, specifier in torch_bounds(allowed, DEFAULT_PYTHON, self.table).items():
+            yield Message("cap_holds", name=f"{package} {allowed[package]}", specifier=specifier)
 
     def _by_builds(self, declared: Declared, bound: str, reason: tuple[str, Named], beside: Sequence[Declared]) -> Cap:
         release_of, above = _OF_BUILD[declared.package], _above(declared, bound, self.table)
