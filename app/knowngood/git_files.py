@@ -3,6 +3,7 @@ imports the standard library alone, as what asks for it does.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,9 @@ from knowngood.domain.errors import BadRequest
 
 _TIMEOUT_S = 60
 _MOST_BYTES = 24_000_000
+_MADE_ANEW = re.compile(
+    r"(?:^|/)(?:\.git|\.?venv|\.tox|\.nox|__pycache__|node_modules|[^/]+\.egg-info|site-packages)(?:/|$)"
+)
 _READING_ALONE = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 
@@ -26,6 +30,18 @@ def file_at(revision: str, path: Path, option: str) -> bytes | None:
     if int(entry[3]) > _MOST_BYTES:
         raise BadRequest(f"{path} has {int(entry[3]):,} bytes at {revision}; at most {_MOST_BYTES:,} are read")
     return ask_git(option, *folder, "cat-file", "blob", entry[2].decode())
+
+
+def files_in(folder: Path, option: str) -> list[str]:
+    """The files that git knows or would add, by their paths in the folder; where that is in no git, or there is none,
+    all but what is made anew in any case.
+    """
+    try:
+        listed = os.fsdecode(ask_git(option, "-C", str(folder), "ls-files", "-coz", "--exclude-standard")).split("\0")
+    except BadRequest:
+        every = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+        listed = [name for name in every if not _MADE_ANEW.search(name)]
+    return sorted(name for name in {*listed} - {""} if (folder / name).is_file())
 
 
 def refuse_flag(revision: str, option: str) -> None:

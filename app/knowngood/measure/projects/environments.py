@@ -20,7 +20,7 @@ from packaging.version import Version
 from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import digest
 from knowngood.environments.service import stated_in
-from knowngood.git_files import ask_git
+from knowngood.git_files import ask_git, files_in
 from knowngood.measure.projects.rules import COUPLED, conflicting, moved_requirements
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
@@ -33,7 +33,6 @@ BUILT = ("pyproject.toml", "setup.py")
 """Files that a project is built by; uv reads in it what the project itself asks."""
 LOCKS = ("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt", *BUILT)
 """Files that state the environment, the most exact first."""
-_LEFT_OUT = re.compile(r"(?:^|/)(?:\.git|\.?venv|\.tox|\.nox|__pycache__|node_modules|[^/]+\.egg-info)(?:/|$)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _BLOCK = "[[packages]]\n"
 _IMPORT_S = 600
@@ -70,12 +69,7 @@ class Checkout:
 def read_checkout(folder: Path) -> Checkout:
     if not folder.is_dir():
         raise BadRequest(f"{folder} is no folder; name the project's checkout")
-    try:
-        listed = ask_git(GIT, "-C", str(folder), "ls-files", "-coz", "--exclude-standard").decode().split("\0")
-    except BadRequest:  # it is in no git, or there is none
-        every = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
-        listed = [name for name in every if not _LEFT_OUT.search(name)]
-    files = tuple(sorted(name for name in {*listed} - {""} if (folder / name).is_file()))
+    files = tuple(files_in(folder, GIT))
     if not files:
         raise BadRequest(f"{folder} has no files; name the project's checkout")
     return Checkout(folder, files)

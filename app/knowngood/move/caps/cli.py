@@ -45,7 +45,7 @@ from knowngood.gate.renderers.common import one_line, wrapped
 from knowngood.gate.renderers.json import dumped
 from knowngood.gate.renderers.markdown import escaped
 from knowngood.gate.renderers.text import fitting
-from knowngood.git_files import ask_git
+from knowngood.git_files import ask_git, files_in
 from knowngood.move.caps.bounds import FILES, Declared, find_declared
 from knowngood.move.caps.rules import PAIRED, Cap, CapStatus, Judge, Origin, held_back
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
@@ -105,50 +105,35 @@ def caps(
         question = read_upgrade(replace(request, start=start.id), ground.knowledge, recorded_here(ground))
         return advise(question, known)
 
-    declared, root = declared_in(Path(folder), {*table.packages, *PAIRED})
+    declared = list(declared_in(Path(folder), {*table.packages, *PAIRED}))
     classes = tuple(class_named(name, known.hardware) for name in hardware) or known.hardware
     judge = Judge(known, table, ThreadIndex(known.issues.values()), advice, classes)
-    found = [*judge.caps(declared, _origins(root, declared)), *(_dependencies(deps, table) if deps else ())]
+    found = [*judge.caps(declared, _origins(Path(folder), declared)), *(_dependencies(deps, table) if deps else ())]
     shown = [cap for cap in found if not removable or cap.status is CapStatus.REMOVABLE]
     shown.sort(key=lambda cap: list(CapStatus).index(cap.status))
-    form = "json" if as_json else form
-    texts = {"json": dumped, "markdown": _markdown, "text": _text}
-    sys.stdout.write(texts[form](shown))
+    write = dumped if as_json else {"json": dumped, "markdown": _markdown, "text": _text}[form]
+    sys.stdout.write(write(shown))
     return Exit.FINDING if any(cap.status in failing for cap in found) else Exit.OK
 
 
 # -- the project -------------------------------------------------------------------------------------------------------
 
 
-def declared_in(folder: Path, packages: set[str]) -> tuple[list[Declared], Path | None]:
-    """The requirements in the files of a checkout, by their paths in it, and its root; in those of a folder where it is
-    none (None).
-    """
-    root: Path | None = None
-    with suppress(BadRequest):
-        root = Path(ask_git(_GIT, "-C", str(folder), "rev-parse", "--show-toplevel").decode().rstrip("\n"))
-    if root:
-        listed = ask_git(_GIT, "-C", str(folder), "ls-files", "-z", "--full-name").decode(errors="replace").split("\0")
-    else:
-        listed = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-        listed = [path for path in listed if "site-packages/" not in path]
-    paths = islice((path for path in sorted(listed) if FILES.fullmatch(path)), _MOST_FILES)
-    return [one for path in paths for one in _read(root or folder, path, packages)], root
+def declared_in(folder: Path, packages: set[str]) -> Iterator[Declared]:
+    """The requirements in the files of a project, by their paths in it."""
+    for name in islice(filter(FILES.fullmatch, files_in(folder, _GIT)), _MOST_FILES):
+        with suppress(OSError):  # it went meanwhile
+            if (folder / name).stat().st_size <= _MOST_BYTES:
+                yield from find_declared(name, (folder / name).read_text("utf-8", "replace"), packages)
 
 
-def _read(root: Path, path: str, packages: set[str]) -> Iterator[Declared]:
-    file = root / path
-    with suppress(OSError):  # a link to nowhere, or a file that went
-        if file.is_file() and file.stat().st_size <= _MOST_BYTES:
-            yield from find_declared(path, file.read_text(encoding="utf-8", errors="replace"), packages)
-
-
-def _origins(root: Path | None, declared: Sequence[Declared]) -> Mapping[tuple[str, int], Origin]:
+def _origins(folder: Path, declared: Sequence[Declared]) -> Mapping[tuple[str, int], Origin]:
     """The commits that lines with a bound are from; none of a file that is not in one yet."""
-    if root is None:
+    git = (_GIT, "-C", str(folder))
+    try:
+        is_shallow = ask_git(*git, "rev-parse", "--is-shallow-repository").strip() == b"true"
+    except BadRequest:  # it is in no git, or there is none
         return {}
-    git = (_GIT, "-C", str(root))
-    is_shallow = ask_git(*git, "rev-parse", "--is-shallow-repository").strip() == b"true"
 
     @cache
     def origin(commit: str, is_last: bool) -> Origin:  # noqa: FBT001 - as git says it
@@ -194,19 +179,12 @@ def _dependencies(lock: Path, table: WheelTable) -> Iterator[Cap]:
 
 # -- as text -----------------------------------------------------------------------------------------------------------
 
-_COUNTED = {
-    CapStatus.REMOVABLE: ("has no known reason", "have no known reason"),
-    CapStatus.NEEDED: ("is still needed", "are still needed"),
-    CapStatus.NOT_MEASURED: ("was not measured", "were not measured"),
-    CapStatus.DEPENDENCY: ("is not yours and holds torch back", "are not yours and hold torch back"),
-    CapStatus.IDLE: ("keeps nothing out", "keep nothing out"),
-}
-_STATUSES = {
-    CapStatus.REMOVABLE: "no known reason",
-    CapStatus.NEEDED: "still needed",
-    CapStatus.NOT_MEASURED: "not measured",
-    CapStatus.DEPENDENCY: "not yours",
-    CapStatus.IDLE: "keeps nothing out",
+_WORDS = {
+    CapStatus.REMOVABLE: ("no known reason", "has no known reason", "have no known reason"),
+    CapStatus.NEEDED: ("still needed", "is still needed", "are still needed"),
+    CapStatus.NOT_MEASURED: ("not measured", "was not measured", "were not measured"),
+    CapStatus.DEPENDENCY: ("not yours", "is not yours and holds torch back", "are not yours and hold torch back"),
+    CapStatus.IDLE: ("keeps nothing out", "keeps nothing out", "keep nothing out"),
 }
 
 
@@ -214,7 +192,7 @@ def _summary(found: Sequence[Cap]) -> str:
     if not found:
         return "No bound on torch, Triton, or what is built on them."
     counts = Counter(cap.status for cap in found)
-    parts = [f"{counts[status]} {forms[counts[status] > 1]}" for status, forms in _COUNTED.items() if counts[status]]
+    parts = [f"{n} {_WORDS[status][1 + (n > 1)]}" for status in _WORDS if (n := counts[status])]
     packages = dict.fromkeys("torch" if cap.status is CapStatus.DEPENDENCY else cap.package for cap in found)
     return f"{len(found)} bound{'s' * (len(found) > 1)} on {', '.join(packages)}: {', '.join(parts)}."
 
@@ -231,7 +209,7 @@ def _origin(cap: Cap) -> str:
 def _verdict(cap: Cap) -> str:
     to = {CapStatus.REMOVABLE: "can move to" if cap.to else "can go", CapStatus.NEEDED: "could become"}.get(cap.status)
     end = f"; {to} {cap.to}".rstrip() if to and (cap.to or cap.status is CapStatus.REMOVABLE) else ""
-    return f"{_STATUSES[cap.status]}: {english(cap.said)}{end}"
+    return f"{_WORDS[cap.status][0]}: {english(cap.said)}{end}"
 
 
 def _text(found: Sequence[Cap]) -> str:
