@@ -707,6 +707,7 @@ SENTENCES: Mapping[str, str] = {
     "is_an_error": "This is an error: it is compared with the signatures of all issues",
     "environment_is": "Your environment is {build}",
     "unreadable_query": "This is no query that can be read: {fault}",
+    "matrix_of_on": "The matrix of {query} on {on}",
     "matrix_of": "The matrix of {query}",
     "matrix_on": "The matrix on {on}",
     "class_unmeasured_matrix": "Nobody has measured {hardware} here yet: the matrix shows other hardware.",

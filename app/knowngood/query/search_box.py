@@ -39,7 +39,7 @@ EXAMPLE_MEANINGS = {
     "bmm stride": "both words stand in the id, the title or the component",
     "component:inductor silent:yes": "wrong numbers without an error, in any Inductor component",
     "status:affected build:>=2.8": "fails on some build from 2.8 on; only these columns are shown",
-    "status:affected cure:none": "fails somewhere, and no workaround is known to help there",
+    "status:affected workaround:none": "fails somewhere, and no workaround is known to help there",
     "status:affected upstream:closed": "closed upstream, and fails on some build",
     "(build:2.7 status:affected) (build:2.8 status:not_affected)": "fails on 2.7 and passes on 2.8",
     "build:2.6..2.8 age:>90d -severity:low": "an answer older than 90 days among these columns, and not minor",

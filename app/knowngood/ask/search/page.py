@@ -44,7 +44,7 @@ EXAMPLE_WORDS: Mapping[str, str] = {
     "2.5.1 H100 flex_attention": "some of them together",
     "2.7.1 -> 2.8.0": "what changed between two builds",
     "NoValidChoicesError": "words of a title, a message or a description",
-    "status:affected cure:none": "a query of the matrix",
+    "status:affected workaround:none": "a query of the matrix",
 }
 
 

@@ -238,7 +238,7 @@ class _Question:
     def _query_hit(self, query: str, class_: str, issues: Sequence[str] = (), words: str = "") -> Hit:
         """The part of the matrix that a query selects, or of it these `issues`, which the `words` found."""
         on = f" on {class_}" if class_ else ""
-        title = Message("matrix_of", query=query + on) if query else Message("matrix_on", on=class_)
+        title = Message(f"matrix_of{'_on' * bool(class_)}" if query else "matrix_on", query=query, on=class_)
         shown = self._shown(class_)
         remark = Message("class_unmeasured_matrix", hardware=class_) if class_ and not shown else NOTHING
         url = matrix_address(q=query, issues=",".join(issues), hardware=shown)

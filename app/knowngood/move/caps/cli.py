@@ -179,7 +179,7 @@ def _dependencies(lock: Path, table: WheelTable) -> Iterator[Cap]:
 
 # -- as text -----------------------------------------------------------------------------------------------------------
 
-_WORDS = {
+_SAID = {
     CapStatus.REMOVABLE: ("no known reason", "has no known reason", "have no known reason"),
     CapStatus.NEEDED: ("still needed", "is still needed", "are still needed"),
     CapStatus.NOT_MEASURED: ("not measured", "was not measured", "were not measured"),
@@ -192,7 +192,7 @@ def _summary(found: Sequence[Cap]) -> str:
     if not found:
         return "No bound on torch, Triton, or what is built on them."
     counts = Counter(cap.status for cap in found)
-    parts = [f"{n} {_WORDS[status][1 + (n > 1)]}" for status in _WORDS if (n := counts[status])]
+    parts = [f"{n} {_SAID[status][1 + (n > 1)]}" for status in _SAID if (n := counts[status])]
     packages = dict.fromkeys("torch" if cap.status is CapStatus.DEPENDENCY else cap.package for cap in found)
     return f"{len(found)} bound{'s' * (len(found) > 1)} on {', '.join(packages)}: {', '.join(parts)}."
 
@@ -209,7 +209,7 @@ def _origin(cap: Cap) -> str:
 def _verdict(cap: Cap) -> str:
     to = {CapStatus.REMOVABLE: "can move to" if cap.to else "can go", CapStatus.NEEDED: "could become"}.get(cap.status)
     end = f"; {to} {cap.to}".rstrip() if to and (cap.to or cap.status is CapStatus.REMOVABLE) else ""
-    return f"{_WORDS[cap.status][0]}: {english(cap.said)}{end}"
+    return f"{_SAID[cap.status][0]}: {english(cap.said)}{end}"
 
 
 def _text(found: Sequence[Cap]) -> str:
