@@ -165,12 +165,15 @@ def test_environments_that_the_same_thing_is_wrong_with_share_a_line() -> None:
         "torch-2.6.0+cu126": Trouble(TroubleCode.INDEX_UNREACHABLE, "it cannot be reached: after 4 s"),
         "torch-2.7.1+cu126": Trouble(TroubleCode.INDEX_UNREACHABLE, "it cannot be reached: after 5 s"),
         "torch-2.6.0+cu124 with einops==9": Trouble(TroubleCode.NO_BUILD, "no such build with einops==9: Because"),
+        "torch-2.7.1+cu126 with einops==9.1": Trouble(TroubleCode.NO_BUILD, "no such build with einops==9.1: Because"),
     }
     assert sizes(troubles=troubles)[2:] == [
         "torch-2.6.0+cu126 and 1 more cannot be made: it cannot be reached: after 4 s",
-        "torch-2.6.0+cu124 with einops==9 cannot be made: no such build with einops==9: Because",
+        "torch-2.6.0+cu124 with einops==9 and 1 more cannot be made: no such build with einops==9: Because",
     ]
-    many = {f"torch-2.{n}.0": Trouble(TroubleCode.NO_BUILD, f"no such build with x=={n}: Because") for n in range(12)}
+    many = {
+        f"torch-2.{n}.0": Trouble(TroubleCode.NO_BUILD, f"no such build with {chr(97 + n)}: Because") for n in range(12)
+    }
     assert sizes(troubles=many)[-1] == "and 2 other reasons (--json has them all)"
 
 

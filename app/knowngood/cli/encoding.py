@@ -14,8 +14,8 @@ from io import TextIOWrapper
 
 _STAND_INS = str.maketrans("✓✕≠·⊘□∆°½…–—→×“”‘’↑↻", "+x!.0_^*-.-->x\"\"''M@")  # noqa: RUF001 - these are the ones that ASCII lacks
 _NAME = "knowngood.stand_in"
-SCREEN = 25
-"""The lines that an answer has at most unless all of it is asked for."""
+SCREEN = 24
+"""The lines that an answer has at most unless all of it is asked for; one more says what answered."""
 
 # Runners end lines at more signs than \n, skip blanks, and compare as a language does, which passes over the unseen.
 _UNSEEN = "\0-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"

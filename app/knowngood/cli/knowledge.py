@@ -7,8 +7,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from knowngood.cli.trust import trusted_keys
 from knowngood.data_dir import is_bare
@@ -87,7 +90,7 @@ def _of_snapshot(snapshot: str, keys: Sequence[str], *, quietly: bool = False) -
     listed = "" if signed.knowledge.known.listed else "; it lists no wheels, and those that this release lists count"
     origin = f"answered from {snapshot}, a snapshot of {signed.made_at:%Y-%m-%d}{f', {age}' if age else ''}{listed}"
     for line in () if quietly else (remark, origin):
-        sys.stderr.write(f"knowngood: {line}\n" if line else "")
+        _say_last(line)
     return Ground(signed.knowledge, signed, has_store=False)
 
 
@@ -159,7 +162,16 @@ def _of_files(settings: "Settings", now: datetime) -> Knowledge:
 
 def _tell(snapshot: Snapshot, now: datetime, why: str = _NO_STORE) -> None:
     age = age_in_words(snapshot.made_at, now)
-    sys.stderr.write(
-        f"knowngood: answered from the results of {snapshot.made_at:%Y-%m-%d} that come with this release; "
-        f"{why}{f'. They are {age}' if age else ''}\n"
+    _say_last(
+        f"answered from the results of {snapshot.made_at:%Y-%m-%d} that come with this release; "
+        f"{why}{f'. They are {age}' if age else ''}"
     )
+
+
+def _say_last(line: str) -> None:
+    """On standard error once the command is through: the first line that people see is the answer."""
+    context, say = click.get_current_context(silent=True), partial(sys.stderr.write, f"knowngood: {line}\n")
+    if line and context:
+        context.call_on_close(say)
+    elif line:
+        say()

@@ -28,7 +28,7 @@ from knowngood.matrix.schemas import (
 )
 from knowngood.web.json_body import Body
 
-SCHEMA_VERSION = "1.4.0"
+SCHEMA_VERSION = "1.5.0"
 """Raised with every change of the schema, and told in FORMAT.md."""
 
 FORMAT = Path(__file__).with_name("FORMAT.md")
