@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from knowngood.cli.trust import trusted_keys
 from knowngood.data_dir import is_bare
 from knowngood.domain.errors import BadSnapshot
@@ -170,8 +168,7 @@ def _tell(snapshot: Snapshot, now: datetime, why: str = _NO_STORE) -> None:
 
 def _say_last(line: str) -> None:
     """On standard error once the command is through: the first line that people see is the answer."""
-    context, say = click.get_current_context(silent=True), partial(sys.stderr.write, f"knowngood: {line}\n")
-    if line and context:
-        context.call_on_close(say)
-    elif line:
-        say()
+    from click import get_current_context  # the library, which is asked quietly, imports no command line
+
+    if line:
+        get_current_context().call_on_close(partial(sys.stderr.write, f"knowngood: {line}\n"))

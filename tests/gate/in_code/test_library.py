@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knowngood.domain.verdicts.verdict import FAILING
+from knowngood.domain.verdicts.verdict import EXCESSES, FAILING
 from knowngood.environments.resolve import resolve_build
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.gate.decision import Decision
@@ -53,10 +53,12 @@ def test_every_answer_agrees_with_the_gates_own_door(knowledge: Knowledge) -> No
 def test_of_two_classes_the_worst_decides_as_in_the_gate(knowledge: Knowledge, build: str) -> None:
     environment = resolve_build(build, knowledge.known.build_names, knowledge.tested, shipped_wheels())
     decisions = {Decision.BLOCK: True, Decision.PASS: False}
+    exceeding = {cell.issue for cell in knowledge.known.cells.values() if cell.verdict in EXCESSES}
+    blocking = AttachedFile('bigger = "block"\nmore_work = "block"\n', "knowngood.toml")
     for issue in knowledge.known.issues.values():
         if issue.requires.package:
             continue
-        policy = AttachedFile('bigger = "block"\nmore_work = "block"\n', "knowngood.toml")
+        policy = blocking if issue.id in exceeding else AttachedFile("")  # a file is read in a process of its own
         asked = GateRequest(build=build, issues=(issue.id,), hardware=("cuda-sm_90", "cpu-x86_64"), policy=policy)
         ruling = rule(asked, knowledge, knowledge.known.as_of)
         found = worst_of(findings_of([issue], environment, ("cuda-sm_90", "cpu-x86_64"), knowledge))
