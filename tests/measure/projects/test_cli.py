@@ -2,13 +2,16 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
 from knowngood.domain.issue import digest
+from knowngood.measure.projects.environments import versions_in
 from tests.given_toys import Installation, make_installation
 from tests.make_wheels import make_torch, make_wheel, make_wheels
 
@@ -186,6 +189,87 @@ def test_a_crash_or_no_test_at_all_is_never_ok(home: Installation, tmp_path: Pat
     told = home.command(*ask, "tests/test_b.py")
     assert told.returncode == 3, told.stdout + told.stderr
     assert told.stdout.startswith("Cannot say: the tests could not be run on torch 0.0.2: no test was collected")
+
+
+_LOCKED_BY = {  # what the tool itself writes; Poetry's is a real one, cut down
+    "uv.lock": ("lock",),
+    "pylock.toml": ("pip", "compile", "pyproject.toml", "--format", "pylock.toml", "-o", "pylock.toml"),
+    "requirements.txt": ("pip", "compile", "pyproject.toml", "--generate-hashes", "-o", "requirements.txt"),
+    "poetry.lock": (),
+}
+_POETRY = """\
+[[package]]
+name = "{name}"
+version = "{version}"
+description = ""
+optional = false
+python-versions = ">=3.9"
+groups = ["main"]
+markers = "platform_system == \\"{system}\\""
+files = []
+
+"""
+
+
+@pytest.mark.parametrize("lock", _LOCKED_BY)
+def test_each_kind_of_lock_is_taken_as_it_stands(home: Installation, tmp_path: Path, lock: str) -> None:
+    (folder := tmp_path / "p").mkdir()
+    about = '[project]\nname = "toy"\nversion = "1"\nrequires-python = ">=3.9"\n'
+    (folder / "pyproject.toml").write_text(f'{about}dependencies = ["torch<0.0.3", "mini-extra"]\n', encoding="utf-8")
+    packages = [("torch", "0.0.2", "Linux"), ("mini-extra", "1.0", "Linux"), ("colorama", "0.4.6", "Windows")]
+    packages += [("nvidia-cublas", version, "Linux") for version in ("13.1.1.3", "13.10.0.20")]
+    blocks = [_POETRY.format(name=name, version=version, system=system) for name, version, system in packages]
+    metadata = '[metadata]\nlock-version = "2.1"\npython-versions = ">=3.9"\ncontent-hash = ""\n'
+    (folder / "poetry.lock").write_text("".join((*blocks, metadata)), encoding="utf-8")
+    if how := _LOCKED_BY[lock]:
+        links = ("--no-index", "--find-links", home.environment["PIP_FIND_LINKS"], "--python", sys.executable)
+        subprocess.run([find_uv_bin(), *how, "-q", *links], cwd=folder, check=True)
+    ask = ("try-bump", "--project", str(folder), "--lock", lock, "--to", "0.0.4", "--dry-run")
+    told = home.command(*ask, KNOWNGOOD_DATA_DIR=str(tmp_path / "data"))
+    assert (told.returncode, told.stderr[:16]) == (0, "2 environments: "), told.stderr
+    locks = {file.read_text(encoding="utf-8") for file in (tmp_path / "data" / "bumps").glob("*/*.pylock")}
+    found = sorted((versions["torch"], versions["mini-extra"]) for versions in map(versions_in, locks))
+    assert found == [("0.0.2", "1.0"), ("0.0.4", "1.0")]
+
+
+def test_a_repository_and_a_folder_of_a_pylock_stay_what_they_are(home: Installation, tmp_path: Path) -> None:
+    own, folder = tmp_path / "own", project(tmp_path / "p", "")
+    for place, name in ((own, "own"), (folder / "part", "part")):
+        place.mkdir()
+        (place / "pyproject.toml").write_text(f'[project]\nname = "{name}"\nversion = "3"\n', encoding="utf-8")
+    git(own, "init", "-q")
+    git(own, "add", ".")
+    git(own, "commit", "-q", "-m", "one")
+    commit = subprocess.run(["git", "-C", own, "rev-parse", "HEAD"], check=True, capture_output=True).stdout.decode()
+    (folder / "pylock.toml").write_text(
+        'lock-version = "1.0"\ncreated-by = "toy"\n'
+        '[[packages]]\nname = "torch"\nversion = "0.0.2"\n[[packages.wheels]]\n'
+        'url = "https://example.org/torch-0.0.2-py3-none-any.whl"\nhashes = {sha256 = "00"}\n'
+        f'[[packages]]\nname = "own"\n[packages.vcs]\ntype = "git"\nurl = "file://{own}"\n'
+        f'commit-id = "{commit.strip()}"\n'
+        '[[packages]]\nname = "part"\n[packages.directory]\npath = "part"\neditable = true\n',
+        encoding="utf-8",
+    )
+    told = home.command(
+        "try-bump", "--project", str(folder), "--to", "0.0.4", "--dry-run", KNOWNGOOD_DATA_DIR=str(tmp_path / "data")
+    )
+    assert told.returncode == 0, told.stderr
+    locks = {file.read_text(encoding="utf-8") for file in (tmp_path / "data" / "bumps").glob("*/*.pylock")}
+    assert sorted(versions_in(lock)["torch"] for lock in locks) == ["0.0.2", "0.0.4"]
+    for lock in locks:
+        assert f'commit-id = "{commit.strip()}"' in lock
+        assert 'directory = { path = "part", editable = true }' in lock
+
+
+def test_a_repository_in_a_lock_that_is_not_exact_is_refused(home: Installation, tmp_path: Path) -> None:
+    (folder := tmp_path / "p").mkdir()
+    git = '[package.source]\ntype = "git"\nurl = "https://example.org/own.git"\nreference = "main"\n\n'
+    blocks = [_POETRY.format(name=name, version="0.0.2", system="Linux") for name in ("torch", "own")]
+    (folder / "poetry.lock").write_text(f'{"".join(blocks)}{git}[metadata]\nlock-version = "2.1"\n', encoding="utf-8")
+    told = home.command("try-bump", "--project", str(folder), "--to", "0.0.4")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "poetry.lock has own from git+" in told.stderr
+    assert "export it as requirements.txt" in told.stderr
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from knowngood.measure.scripts.rules import Run
 PASSED, FAILED = Run(Ending.EXITED, 0, "", "", "", 1.0), Run(Ending.EXITED, 1, "", "", "", 1.0)
 OUTCOMES = {".": Outcome.PASSED, "X": Outcome.FAILED, "s": Outcome.SKIPPED}
 STEADY = "t::steady"
+NONE, LATE = "exit 4, no results written", "no results written in 9 s; --timeout gives it longer"
 
 
 def side(*runs: str, ids: str = "a", steady: str = ".") -> tuple[SuiteRun, ...]:
@@ -127,10 +128,16 @@ def test_other_words_of_what_fails_on_both_are_told() -> None:
         (Run(Ending.EXITED, 2, "", "", "", 1), ".", False, "exit 2 though no test failed"),
         (Run(Ending.EXITED, 5, "", "", "", 1), "", True, "no test was collected"),
         (Run(Ending.EXITED, 0, "", "", "", 1), "", True, "no test was collected"),
-        (Run(Ending.EXITED, 4, "", "no --cov", "", 1), "", True, "exit 4, no results written (no --cov)"),
+        (Run(Ending.EXITED, 4, "", "no --cov", "", 1), "", True, f"{NONE} (no --cov)"),
         (Run(Ending.SIGNALLED, None, "SIGSEGV", "", "", 1), "", True, "SIGSEGV, no results written"),
         (Run(Ending.SIGNALLED, None, "SIGSEGV", "", "", 1), ".", True, "SIGSEGV, no results written"),
-        (Run(Ending.TIMED_OUT, None, "", "", "", 1), "", False, "timed out, no results written"),
+        (
+            Run(Ending.EXITED, 4, "", "== no tests ==", "ERROR: no x\n== no tests ==", 1),
+            "",
+            True,
+            f"{NONE} (ERROR: no x)",
+        ),
+        (Run(Ending.TIMED_OUT, None, "", "", "", 9), "", False, f"timed out, {LATE}"),
     ],
 )
 def test_a_run_counts_only_where_it_came_to_its_end(end: Run, outcomes: str, is_pytest: bool, problem: str) -> None:

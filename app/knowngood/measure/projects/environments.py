@@ -7,7 +7,8 @@ import json
 import re
 import shutil
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +22,7 @@ from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import digest
 from knowngood.environments.service import stated_in
 from knowngood.git_files import ask_git, files_in
-from knowngood.measure.projects.rules import COUPLED, conflicting, moved_requirements
+from knowngood.measure.projects.rules import BROUGHT, COUPLED, conflicting, moved_requirements
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
 from knowngood_workers.provision.download_estimate import UNPACKED, find_cached
@@ -34,6 +35,9 @@ BUILT = ("pyproject.toml", "setup.py")
 LOCKS = ("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt", *BUILT)
 """Files that state the environment, the most exact first."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
+_OWN_SOURCES = ("vcs", "archive", "directory")
+"""The keys in pylock.toml of a package that is from no index."""
+
 _BLOCK = "[[packages]]\n"
 _IMPORT_S = 600
 _PYLOCK = "pylock.knowngood.toml"
@@ -96,8 +100,25 @@ class Locker:
             return self._compile([line for line in lines if not line.startswith("warning")], ())
         if path.name in BUILT or re.fullmatch(r".*requirements.*\.(?:txt|in)", path.name):
             return self._compile((), (name, *named))
-        stated = stated_in(path.read_bytes(), path.name, self.python, (*self.extras, *self.groups))
-        return self._compile([f"{pin.name}=={pin.version}" for pin in stated.pins if pin.version], ())
+        return self._compile([*self._pins_of(path)], ())
+
+    def _pins_of(self, lock: Path) -> Iterator[str]:
+        """The requirements that a lock of another tool states for this Python; repositories and folders stay such."""
+        content = lock.read_bytes()
+        listed = packages_in(content.decode()) if lock.suffix == ".toml" else []
+        own = {each["name"]: _requirement(each) for each in listed if each.keys() & {*_OWN_SOURCES}}
+        pins = stated_in(content, lock.name, self.python, (*self.extras, *self.groups)).pins
+        counts = Counter(pin.name for pin in pins)
+        for pin in pins:
+            place = pin.origin or pin.index
+            if pin.name not in own and (pin.origin or place.startswith("conda:")):
+                raise BadRequest(
+                    f"{lock.name} has {pin.name} from {place}; export it as requirements.txt, and name that with --lock"
+                )
+            # Poetry locks two versions for Linux, one of them for processors that its marker does not name.
+            is_open = counts[pin.name] > 1 and BROUGHT.fullmatch(pin.name)
+            if pin.name in own or (pin.version and not is_open):
+                yield own.get(pin.name, f"{pin.name}=={pin.version}")
 
     @property
     def python(self) -> str:
@@ -151,7 +172,7 @@ def packages_in(lock: str) -> list[dict[str, Any]]:
 
 def versions_in(lock: str) -> dict[str, str]:
     """Of all that comes from an index. Raises BadRequest where torch does not."""
-    listed = (each for each in packages_in(lock) if not each.keys() & {"vcs", "archive", "directory"})
+    listed = (each for each in packages_in(lock) if not each.keys() & {*_OWN_SOURCES})
     versions = {str(each["name"]): str(each["version"]) for each in listed}
     if "torch" not in versions:
         raise BadRequest(
@@ -161,13 +182,15 @@ def versions_in(lock: str) -> dict[str, str]:
 
 
 def _requirement(package: dict[str, Any]) -> str:
-    """Exactly that, for uv; a folder is part of the project, and comes with it."""
+    """Exactly that, for uv."""
     if "vcs" in package:
         vcs = package["vcs"]
         return f"{package['name']} @ {vcs['type']}+{vcs['url']}@{vcs['commit-id']}"
     if "archive" in package:
         return f"{package['name']} @ {package['archive'].get('url') or package['archive']['path']}"
-    return "" if "directory" in package else f"{package['name']}==={package['version']}"
+    if "directory" in package:
+        return f"-e ./{package['directory']['path']}"
+    return f"{package['name']}==={package['version']}"
 
 
 def size_of(locks: Iterable[str], cache: Path) -> tuple[int, int]:
@@ -192,7 +215,9 @@ def make_environment(checkout: Checkout, folder: Path, locker: Locker, lock: str
         run("venv", "-q", "--python", str(locker.interpreter), str(folder))
         checkout.copy(project)
         pins, torch = folder / "pins.txt", folder / "torch.txt"  # tests do not see the first, which may name hosts
-        pins.write_text("\n".join(map(_requirement, packages_in(lock))), encoding="utf-8")
+        pins.write_text(
+            "\n".join(_requirement(each) for each in packages_in(lock) if "directory" not in each), encoding="utf-8"
+        )
         torch.write_text(f"torch=={versions_in(lock)['torch']}\n", encoding="utf-8")
         how = ("-q", "--no-deps", "--python", str(python), "--build-constraints", str(torch))
         run("pip", "install", *how, *_index(versions_in(lock)["torch"]), "-r", str(pins))

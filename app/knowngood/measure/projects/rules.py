@@ -52,10 +52,12 @@ Side = Sequence[SuiteRun]
 def problem_of(end: Run, outcomes: Mapping[str, Outcome], *, is_pytest: bool) -> str:
     """Say why a run that ended so tells nothing of its tests; empty where it does."""
     if end.ending is not Ending.EXITED or (end.exit_code or 0) < 0:
-        return f"{end.how}, no results written"
+        more = f" in {end.seconds:.0f} s; --timeout gives it longer" if end.ending is Ending.TIMED_OUT else ""
+        return f"{end.how}, no results written{more}"
     if not outcomes and is_pytest:
         is_none = end.exit_code in {0, _NONE_COLLECTED}
-        return "no test was collected" if is_none else f"{end.how}, no results written ({end.line})"
+        said = (line for line in end.output.splitlines() if line.startswith("ERROR"))  # pytest's last line says nothing
+        return "no test was collected" if is_none else f"{end.how}, no results written ({next(said, end.line)})"
     if Outcome.FAILED not in outcomes.values() and end.fails:
         return f"{end.how} though no test failed"
     if is_pytest and end.exit_code not in _FINISHED:
@@ -189,7 +191,9 @@ def words_of(side: Side, id_: str) -> str:
 
 COUPLED = frozenset({"torchvision", "torchaudio", "torchtext", "torchcodec", "torchao"})
 """Made for one release of torch each, whether or not their metadata says so."""
-_BROUGHT = re.compile(r"(?:nvidia|cuda)-.*|pytorch-triton|triton")
+BROUGHT = re.compile(r"(?:nvidia|cuda)-.*|pytorch-triton|triton")
+"""Names of what torch asks for itself, most of it exactly."""
+
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*?)(?:\[[^\]]*\])?\s?[=<>~!]=?=?\d")
 
 
@@ -198,7 +202,7 @@ def moved_requirements(pins: Mapping[str, str], torch: str, freed: frozenset[str
     only ever go the way of torch, lest a resolver flee to an ancient version that asks for nothing.
     """
     way = ">=" if Version(torch) >= Version(pins["torch"]) else "<="
-    kept = {name: pin for name, pin in pins.items() if name != "torch" and not _BROUGHT.fullmatch(name)}
+    kept = {name: pin for name, pin in pins.items() if name != "torch" and not BROUGHT.fullmatch(name)}
     return [f"{name}{way if name in freed else '=='}{pin}" for name, pin in kept.items()]
 
 

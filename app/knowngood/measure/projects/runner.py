@@ -157,6 +157,9 @@ class Bench:
             self.lost[lock] = (_lost(f"its environment cannot be made: {failed}"),)
             return
         build, script = build_in(environment, self.builds), self.suite.script(only)
+        if self.suite.hardware.startswith("cuda-") and build.cuda is None:  # its tests of GPUs would all be skipped
+            self.lost[lock] = (_lost(f"--gpu asks for CUDA, and torch {build.torch} is built without it"),)
+            return
         work = replace(self.work, adopted={build.id: environment.python})
         for event in events_of(work, script.job(build, count), self.stop):
             match event:
