@@ -14,8 +14,9 @@ from uv import find_uv_bin
 from knowngood.catalogue_digest import SHIPPED
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import UnknownBuild
-from knowngood.environments.wheels.locks import constraints_of, shipped_locks
+from knowngood.environments.wheels.locks import constraints_of, locked_name, shipped_locks
 from knowngood.environments.wheels.table import shipped_wheels
+from knowngood.move.releases.rules import ReleaseLine
 from knowngood.store.knowledge.snapshot import read_shipped
 from tests.commands.given import Call
 
@@ -59,6 +60,9 @@ def test_a_version_alone_is_its_build_with_the_usual_python() -> None:
     build = KNOWN.builds["torch-2.13.0+cu130"]
     assert text_of(build.wheel) == text_of(build)
     assert "Python 3.11 on" in text_of(build)
+    release = ReleaseLine(KNOWN).find("2.13")
+    assert release is not None
+    assert locked_name(release) == "torch-2.13.0+cu130", "as the page of a release knows it"
     assert "Python 3.12 on" in text_of(KNOWN.builds["torch-2.13.0+cu130~py312"])
 
 

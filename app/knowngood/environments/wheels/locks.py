@@ -24,16 +24,23 @@ def shipped_locks() -> Mapping[str, tuple[str, str]]:
     return {build: (digest, packages) for build, digest, packages in lines}
 
 
+def locked_name(build: Build) -> str:
+    """The build, of a wheel with the usual Python if it can be, of which an environment comes with this release; empty
+    where none does.
+    """
+    own, locks = str(build.build_id), shipped_locks()
+    same = (id_ for id_ in locks if parse_build_id(id_).apart_from_python == build.build_id.apart_from_python)
+    return own if own in locks else "" if build.python else next(same, "")
+
+
 def constraints_of(build: Build, names: BuildNames, table: WheelTable) -> str:
     """The file, the same for the same build and table: a line for a package, whose comment says how it is known.
 
     Raises UnknownBuild, with the nearest, for a build of which no environment comes with this release.
     """
-    locks = shipped_locks()
-    same = [id_ for id_ in locks if parse_build_id(id_).apart_from_python == build.build_id.apart_from_python]
-    found = str(build.build_id) if build.python or str(build.build_id) in same else next(iter(same), "")
-    if found not in locks:
-        near = names.nearest(build.build_id.version, python=build.python, among=locks)
+    found = locked_name(build)
+    if not found:
+        near = names.nearest(build.build_id.version, python=build.python, among=shipped_locks())
         raise UnknownBuild(f'no environment of "{build.id}" was resolved and measured here', near)
     return "\n".join([*_head(found), *sorted(_lines(found, table)), ""])
 

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.verdicts.history import is_release
-from knowngood.environments.wheels.locks import shipped_locks
+from knowngood.environments.wheels.locks import locked_name
 from knowngood.environments.wheels.table import shipped_wheels
 from knowngood.matrix.lookups import find_build
 from knowngood.move.releases.api import ReleaseQuery
@@ -69,7 +69,7 @@ def _page(
             Choice(other, release_address(name, **{**asked, "from": other}), other == answer.before) for other in others
         ],
         settled=next(settled, None),
-        constraints=constraints_address(build.id) if build.id in shipped_locks() else "",
+        constraints=constraints_address(locked) if (locked := locked_name(build)) else "",
         json_address=f"{API}{release_address(name, **asked)}",
     )
 
