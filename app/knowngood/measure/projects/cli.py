@@ -46,7 +46,7 @@ from knowngood.measure.projects.environments import (
     versions_in,
 )
 from knowngood.measure.projects.report import Report, Target, as_body, lines_of, markdown_of
-from knowngood.measure.projects.rules import Answer, Change, words_of
+from knowngood.measure.projects.rules import Answer
 from knowngood.measure.projects.runner import ENVIRONMENTS, Bench, Suite
 from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import reading
@@ -199,7 +199,9 @@ def _locks(bench: Bench, name: str, to: Sequence[str], before: str, old: Locker 
         except InstallerFailed as failed:
             if failed.fault is not Fault.UNSATISFIABLE or (failed.is_doubtful and "torch" not in str(failed)):
                 raise _as_error(failed) from None
-            return Target(torch, refusal=_refusal(torch, bench.locker.python, str(failed)))
+            why = find_wheel("torch", torch, bench.locker.python, "linux", shipped_wheels())
+            known = f"{english(why.why)}. " if why.exists is False else ""
+            return Target(torch, refusal=f"{known}{failed}")
 
     try:
         locked = kept("as locked", lambda: bench.locker.as_locked(name))
@@ -217,12 +219,6 @@ def _as_error(failed: InstallerFailed) -> Exception:
     if failed.fault is Fault.UNSATISFIABLE:
         return NotTested(f"the project's own environment cannot be resolved: {failed}")
     return IndexUnusable(f"uv could not resolve: {failed}")
-
-
-def _refusal(torch: str, python: str, words: str) -> str:
-    """The resolver's own, and what the table of wheels knows of it."""
-    answer = find_wheel("torch", torch, python, "linux", shipped_wheels())
-    return f"{english(answer.why)}. {words}" if answer.exists is False else words
 
 
 def _tell_price(bench: Bench, todo: Sequence[str]) -> None:
@@ -243,9 +239,6 @@ def _tell_price(bench: Bench, todo: Sequence[str]) -> None:
 
 def _explained(target: Target, builds: Sequence[Build], python: str, ground: Ground) -> Target:
     """With what is known of each new failure."""
-    found = target.comparison
-    if found is None:
-        return target
     build = next((each.id for each in builds if each.requirement == target.torch and each.python == python), "")
-    texts = {id_: words_of(found.target, id_) or id_ for id_ in found.ids(Change.NEWLY_FAILING)}
-    return replace(target, explained={id_: explain_here(words, build, ground) for id_, words in texts.items()})
+    explained = {id_: explain_here(words or id_, build, ground) for id_, words in target.new_failures.items()}
+    return replace(target, explained=explained)

@@ -46,6 +46,12 @@ class Target:
     def answer(self) -> Answer:
         return self.comparison.answer if self.comparison else Answer.NOT_YET
 
+    @property
+    def new_failures(self) -> dict[str, str]:
+        """Their words, by id."""
+        found = self.comparison
+        return {id_: words_of(found.target, id_) for id_ in found.ids(Change.NEWLY_FAILING)} if found else {}
+
 
 @dataclass(frozen=True)
 class Report:
@@ -120,7 +126,7 @@ def _block(target: Target, found: Comparison, id_: str) -> Iterator[str]:
     }
     yield f"{one_line(id_)}    {how[found.changes[id_]]}"
     if id_ in target.explained:
-        words = error_line(words_of(found.target, id_).splitlines())
+        words = error_line(target.new_failures[id_].splitlines())
         yield from wrapped(one_line(words[:300]), "    ", "    ")
         yield from (f"  {line}" for line in _meaning(target.explained[id_]))
 
@@ -199,7 +205,6 @@ def _target_body(report: Report, target: Target) -> dict[str, Any]:
     body |= {"refusal": target.refusal, "packages": after, "moved": moves(versions_in(report.base), after)[0]}
     if found is None:
         return body
-    new = {id_: failures(found.target, id_) for id_ in found.ids(Change.NEWLY_FAILING)}
     return {
         **body,
         "changes": {change.value: list(found.ids(change)) for change in Change},
@@ -207,12 +212,11 @@ def _target_body(report: Report, target: Target) -> dict[str, Any]:
         "new_failures": [
             {
                 "id": id_,
-                "fails": fails,
-                "runs": runs,
-                "text": words_of(found.target, id_),
+                **dict(zip(("fails", "runs"), failures(found.target, id_), strict=True)),
+                "text": words,
                 "explanation": target.explained.get(id_),
             }
-            for id_, (fails, runs) in new.items()
+            for id_, words in target.new_failures.items()
         ],
         "seconds": [run.end.seconds for side in (found.base, found.target) for run in side],
     }
