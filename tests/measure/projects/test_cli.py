@@ -275,7 +275,7 @@ def test_a_repository_in_a_lock_that_is_not_exact_is_refused(home: Installation,
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--project", "/nonexistent"), "is no folder; name the project's checkout"),
+        (("--project", "/nonexistent"), "Directory '/nonexistent' does not exist"),
         (("--lock", "poetry.lock"), "poetry.lock states no environment; name a file of the project"),
         (("--from-diff", "--to", "0.0.4"), "--from-diff compares two locks"),
         (("--to", "next"), "next"),

@@ -102,7 +102,7 @@ def test_a_dependency_that_holds_torch_back_is_not_yours(project: Path, command:
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
-        (Path.exists, "--deps uv.lock cannot be read"),
+        (Path.exists, "File 'uv.lock' does not exist"),
         (lambda lock: lock.write_text(locked(torchvision="0.23.0")), "--deps uv.lock states no torch"),
         (lambda lock: lock.write_text("["), "uv.lock"),
     ],

@@ -57,6 +57,7 @@ from knowngood_workers.host.interpreters import find_interpreter
 from knowngood_workers.provision.provisioner import choose_cache
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
 
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 CODES = {Answer.OK: Exit.OK, Answer.NOT_YET: Exit.FINDING, Answer.CANNOT_SAY: Exit.INSUFFICIENT}
 
 
@@ -69,7 +70,7 @@ CODES = {Answer.OK: Exit.OK, Answer.NOT_YET: Exit.FINDING, Answer.CANNOT_SAY: Ex
     text("--from", "The torch to compare with. Default: the one that is locked.", "RELEASE", "before"),
     flag("--from-diff", help_="Compare the lock as it is with the one at the merge base of --base."),
     text("--base", "With --from-diff: the branch to be merged into.", "REVISION", default="origin/main"),
-    text("--project", "The checkout.", "FOLDER", default="."),
+    option("--project", type=_FOLDER, metavar="FOLDER", default=Path(), help="The checkout."),
     text("--lock", f"The file in it that states its environment. Default: the first of {', '.join(LOCKS)}.", "FILE"),
     text("--command", "How the tests are run; {junit} is where results are looked for.", default="python -m pytest"),
     names("--with", "Packages that the tests need besides.", "packages"),
@@ -92,7 +93,7 @@ def try_bump(
     before: str,
     from_diff: bool,
     base: str,
-    project: str,
+    project: Path,
     lock: str,
     command: str,
     packages: Sequence[str],
@@ -115,7 +116,7 @@ def try_bump(
     if gpu and len(own) == 1:
         raise BadRequest("--gpu: no GPU is to be seen here; without it the CPU is used")
     suite = Suite(command, tuple(tests), own[int(gpu)], timeout, network)
-    checkout = read_checkout(Path(project))
+    checkout = read_checkout(project)
     lock = lock or next((name for name in LOCKS if name in checkout.files), "")
     if lock not in checkout.files:
         raise BadRequest(f"{lock or project} states no environment; name a file of the project with --lock")

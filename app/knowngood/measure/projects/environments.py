@@ -71,8 +71,6 @@ class Checkout:
 
 
 def read_checkout(folder: Path) -> Checkout:
-    if not folder.is_dir():
-        raise BadRequest(f"{folder} is no folder; name the project's checkout")
     files = tuple(files_in(folder, GIT))
     if not files:
         raise BadRequest(f"{folder} has no files; name the project's checkout")

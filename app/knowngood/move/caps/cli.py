@@ -21,10 +21,10 @@ from knowngood.cli.options import (
     ANY_SIGNER,
     AS_FORMAT_JSON,
     COMPONENT,
+    FILE_HERE,
     FORMS,
     ISSUES,
     PACKAGE,
-    PATH,
     PUBLIC_KEY,
     SNAPSHOT_FILE,
     WATCH,
@@ -64,7 +64,9 @@ _GIT = "caps"
     "constraints in uv.lock, and Dockerfiles. An exact version is no bound. Without --hardware every measured class "
     "counts. Ends with 0; with --fail-on, 1 if there is such a bound.",
     argument("folder", "The project; this folder unless said.", default=".", type=click.Path(exists=True)),
-    option("--deps", type=PATH, metavar="LOCK", help="A lock file: also the dependencies in it that hold torch back."),
+    option(
+        "--deps", type=FILE_HERE, metavar="LOCK", help="A lock file: also the dependencies in it that hold torch back."
+    ),
     flag("--removable", help_="Only what can go."),
     names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100."),
     WATCH,
@@ -156,11 +158,7 @@ def _origins(folder: Path, declared: Sequence[Declared]) -> Mapping[tuple[str, i
 
 def _dependencies(lock: Path, table: WheelTable) -> Iterator[Cap]:
     """By the table of wheels; by installed metadata for what it does not have, where that very version is installed."""
-    try:
-        content = lock.read_bytes()
-    except OSError as error:
-        raise BadRequest(f"--deps {lock} cannot be read: {error.strerror}") from None
-    stated = stated_in(content, lock.name)
+    stated = stated_in(lock.read_bytes(), lock.name)
     packages = {pin.name: pin.version for pin in stated.pins if pin.version and pin.name != "torch"}
     torch = next((pin.version for pin in stated.all_of("torch") if pin.version), "")
     if not torch:
