@@ -64,9 +64,7 @@ _GIT = "caps"
     "constraints in uv.lock, and Dockerfiles. An exact version is no bound. Without --hardware every measured class "
     "counts. Ends with 0; with --fail-on, 1 if there is such a bound.",
     argument("folder", "The project; this folder unless said.", default=".", type=click.Path(exists=True)),
-    option(
-        "--deps", type=FILE_HERE, metavar="LOCK", help="A lock file: also the dependencies in it that hold torch back."
-    ),
+    option("--deps", type=FILE_HERE, metavar="LOCK", help="A lock file: also what in it holds torch back."),
     flag("--removable", help_="Only what can go."),
     names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100."),
     WATCH,
