@@ -12,6 +12,7 @@ from knowngood.domain.message import english
 from knowngood.environments.resolve import index_of_variant, variant_of
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, read_requirement
 from knowngood.environments.wheels.table import shipped_claims, shipped_wheels, variants_of
+from knowngood.gate.renderers.common import wrapped
 from tests.commands.given import Call
 from tests.web.soundness import faults
 
@@ -172,7 +173,7 @@ def test_the_cuda_of_each_default_wheel_is_among_the_variants_that_sources_list_
             ],
         ),
         (("torch==2.6.0+cu126",), 3, ["By a claim:", f"  claimed by {PAGE}, read on 2026-11-29"]),
-        (("torch", "--gpu", "MI300"), 3, [f"Not known: {ROCM}."]),
+        (("torch", "--gpu", "MI300"), 3, wrapped(f"Not known: {ROCM}.")),
         (("flash-attn",), 3, ["  flash-attn       pip install flash-attn --no-build-isolation   (claim)"]),
     ],
 )

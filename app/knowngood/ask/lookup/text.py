@@ -106,7 +106,7 @@ def _left(issue: Issue) -> Iterator[str]:
 
 def _thread(link: Link) -> str:
     """A state is upstream's word of one day."""
-    seen = f" upstream, looked at on {link.seen}" if link.seen else ""
+    seen = f", looked at on {link.seen}" if link.seen else ""
     return one_line(link.url) + (f" ({link.state}{seen})" if link.state else " (its state was not looked up)")
 
 

@@ -20,6 +20,7 @@ from knowngood.domain.message import english
 from knowngood.environments.resolve import index_of_variant
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
 from knowngood.environments.wheels.table import shipped_claims, shipped_wheels
+from knowngood.gate.renderers.common import wrapped
 from knowngood.gate.renderers.json import as_json as write_value
 
 _BACKENDS = index_of_variant("")
@@ -88,7 +89,7 @@ _FIRST = {True: "Yes", False: "No", None: "Not known"}
 
 def _lines(answer: WheelAnswer) -> Iterator[str]:
     glibc = f" (glibc {answer.glibc} or newer)" if answer.glibc else ""
-    yield f"{_FIRST[answer.exists]}: {english(answer.why)}{glibc}."
+    yield from wrapped(f"{_FIRST[answer.exists]}: {english(answer.why)}{glibc}.")
     if answer.exists:
         yield f"    pip install {answer.package}=={answer.release}"
     if answer.changes:
@@ -101,7 +102,8 @@ def _lines(answer: WheelAnswer) -> Iterator[str]:
         yield from (f"  claimed by {source}, read on {read_on}" for source in sources)
     if answer.notes:
         yield ""
-    yield from (f"{english(note)}." for note in answer.notes)
+    for note in answer.notes:
+        yield from wrapped(f"{english(note)}.")
     if answer.pythons:
         yield ""
         yield f"Wheels of {answer.package} {answer.release}, {answer.released}:"

@@ -23,6 +23,7 @@ from knowngood.domain.errors import BadRequest
 from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.domain.vocabulary import many
+from knowngood.gate.renderers.common import wrapped
 from knowngood.measure.jobs import Work
 from knowngood.measure.scheduling.priority import ProposedJob, SchedulingState, propose, watched_by
 from knowngood.settings import Settings, read_settings
@@ -114,9 +115,8 @@ def _print(proposals: Sequence[ProposedJob], most: int | None) -> None:
     click.echo(f"{many(len(proposals), 'job')} worth running next, {in_words(seconds)}: knowngood run --next")
     for number, proposal in enumerate(proposals[:most], 1):
         cells = f"{len(proposal.due)} cell{'s' if len(proposal.due) > 1 else ''}, {in_words(proposal.seconds)}"
-        click.echo(
-            f"{number:3} {proposal.job.request.name} on {proposal.job.hardware} ({cells})\n    {proposal.reason}"
-        )
+        click.echo(f"{number:3} {proposal.job.request.name} on {proposal.job.hardware} ({cells})")
+        click.echo("\n".join(wrapped(proposal.reason, "    ", "    ")))
     if proposals[most:] and most:
         click.echo(f"{len(proposals) - most} more: --all")
 

@@ -45,6 +45,7 @@ from knowngood.web.urls import cell_address, issue_address
 # Of these the number is enough: `compare` names them.
 _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
 _ROWS = 4  # of the table on a screen
+_SNIPPET_ROOM = 4  # lines of a title and its snippet
 
 
 def upgrade_text(advice: UpgradeAdvice, *, in_full: bool = True) -> str:
@@ -79,7 +80,12 @@ def _issues_of(advice: UpgradeAdvice, candidate: Candidate, room: int | None) ->
         why = f"{candidate.build.in_words}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}"
         yield from wrapped(why, later="  ")
     for tally, items in sections(candidate).items():
-        blocks = [] if tally in _COUNTED_ONLY else [list(line_in_short(item, is_broken=item.fails)) for item in items]
+        has_room = room is None or room > _SNIPPET_ROOM
+        blocks = (
+            []
+            if tally in _COUNTED_ONLY
+            else [list(line_in_short(item, is_broken=item.fails and has_room)) for item in items]
+        )
         lines, n = fitting(blocks, room or len(blocks) * SCREEN)
         if room is None or tally is Tally.LOST:
             some = f", {n} shown" if blocks[n:] else ""
@@ -91,10 +97,13 @@ def _issues_of(advice: UpgradeAdvice, candidate: Candidate, room: int | None) ->
 
 def _columns(candidates: Sequence[Candidate], *, is_narrow: bool = False) -> Iterator[str]:
     """A table with a candidate a row; a narrow one leaves out what is counted elsewhere."""
-    heads = ["build", *COLUMN_WORDS.values(), MEASURED_WORDS, REPORTED_WORDS]
+    reported = REPORTED_WORDS.partition(" ")[0] if is_narrow else REPORTED_WORDS
+    heads = ["build", *COLUMN_WORDS.values(), MEASURED_WORDS, reported]
+    pythons = {candidate.build.python for candidate in candidates}
+    of_all = f", Python {next(iter(pythons))}" if is_narrow and len(pythons) == 1 else ""
     rows = [
         [
-            candidate.build.in_words.removeprefix("torch "),
+            candidate.build.in_words.removeprefix("torch ").replace(of_all, "", int(bool(of_all))),
             *figures(candidate, untried="{n}?", eased="{n}'"),
             english(measured(candidate)),
             str(candidate.age.reported) if candidate.age else "?",
