@@ -41,6 +41,7 @@ TABLE = {
         "try-bump": ("knowngood.measure.projects.cli", "Run your project's tests with another torch."),
         "bisect": ("knowngood.measure.bisection.cli", "Find the build that broke an issue, or fixed it."),
         "next": ("knowngood.measure.scheduling.cli", "Say what is worth measuring next, and why."),
+        "costs": ("knowngood.measure.costs", "Measure the time that workarounds take."),
         "recheck": ("knowngood.measure.run", "Measure a random sample of answered cells again."),
         "pack": ("knowngood.measure.pack", "Pack builds and issues for a machine without network."),
         "doctor": ("knowngood.health.worker", "Say whether this machine can measure."),

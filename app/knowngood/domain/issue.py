@@ -85,6 +85,9 @@ class Comparison(StrEnum):
 CONTROL = "control"
 BASELINE = "baseline"
 
+COSTS = "costs."
+"""Followed by the id of a workaround: the arm whose attempts time it beside the baseline. No verdict rests on them."""
+
 PROBES = ("dynamo_graph", "inductor_cpp", "inductor_triton", "triton_launch", "xla_compile", "export", "eager")
 OPERATOR_PROBE = "operator:"  # followed by ns::name
 
@@ -450,6 +453,11 @@ def binding(arm: Arm, variant: Variant, request: EnvironmentRequest) -> str:
         "environment": request.digest,
     }
     return digest(json.dumps(ran, sort_keys=True))
+
+
+def cost_binding(issue: Issue, workaround: str, variant: Variant, request: EnvironmentRequest) -> str:
+    """The same of a workaround's time, which counts for as long as neither side of it is edited."""
+    return digest(" ".join(binding(issue.arm(arm), variant, request) for arm in (BASELINE, workaround)))
 
 
 def inapplicable(issue: Issue, build: Build, hardware: str) -> Message | None:

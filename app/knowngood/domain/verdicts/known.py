@@ -16,9 +16,10 @@ from knowngood.domain.identity_key import remember, remembered
 from knowngood.domain.issue import Device, Issue, Requires, default_device, unmet
 from knowngood.domain.issue_selectors import Names, names_of
 from knowngood.domain.measuring.machine import CPU_CLASS
-from knowngood.domain.message import Message, aside, clauses
+from knowngood.domain.message import NOTHING, Message, aside, clauses
 from knowngood.domain.verdicts.history import Fix, History, first_fix, history_of, listed, releases_of
 from knowngood.domain.verdicts.inference import Claims
+from knowngood.domain.verdicts.paired_time import TimedCost
 from knowngood.domain.verdicts.verdict import FAILING, Cell, CellPlace, Verdict, WorkaroundVerdict
 
 _NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
@@ -32,7 +33,8 @@ class Known:
     once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
     known but what was measured: of a past moment the evidence of the rules is not at hand. `flaky` and `verdicts` are
     as in `Claims`. `wheels` are the lists of architectures that were read, by torch's version (`2.6.0+cu124`). `listed`
-    is the table of the public index as the text of its file (empty: the one that comes with this release).
+    is the table of the public index as the text of its file (empty: the one that comes with this release). `costs` are
+    the times that workarounds take, by issue and workaround, each measured on one build.
     """
 
     issues: Mapping[str, Issue]
@@ -45,11 +47,17 @@ class Known:
     verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
     wheels: Mapping[str, WheelCode] = field(default_factory=dict)
     listed: str = field(default="", repr=False)
+    costs: Mapping[str, Mapping[str, TimedCost]] = field(default_factory=dict)
 
     @cached_property
     def tested(self) -> frozenset[str]:
         """The builds that have any cell."""
         return frozenset(build for _, build, _ in self.cells)
+
+    def cost_in_words(self, issue: str, workaround: str) -> Message:
+        """The time that a workaround takes, on the one build where it was measured; nothing where it was not."""
+        cost = self.costs.get(issue, {}).get(workaround)
+        return cost.in_words if cost else NOTHING
 
     @cached_property
     def names(self) -> Names:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from knowngood.domain.builds.build import Build, difference
 from knowngood.domain.issue import (
     BASELINE,
+    COSTS,
     OPERATOR_PROBE,
     Issue,
     Signature,
@@ -206,6 +207,7 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
     """
     return (
         _never_measured(record)
+        or _timed(arm)
         or _wrong_environment(record, issue, build)
         or _returned(record, issue, arm, hardware)
         or _trouble(record)
@@ -237,6 +239,10 @@ def _never_measured(record: RunRecord) -> Judgement | None:
             return Judgement(Outcome.ENV_ERROR, quoted(record.trouble.sentence))
         return Judgement(Outcome.HARNESS_ERROR, Message("not_started"))
     return None
+
+
+def _timed(arm: str) -> Judgement | None:
+    return Judgement(Outcome.PASS, Message("timed")) if arm.startswith(COSTS) else None
 
 
 def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgement | None:

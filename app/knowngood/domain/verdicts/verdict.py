@@ -19,6 +19,7 @@ from knowngood.domain.issue import (
     BASELINE,
     BOUNDS,
     CONTROL,
+    COSTS,
     Issue,
     SignatureKind,
     arm_inapplicable,
@@ -320,7 +321,7 @@ def derive_cell(
     if absent:
         cell = Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
         return replace(cell, superseded=superseded, voided=voided)
-    made = _in_stable_order(judged)
+    made = _in_stable_order(attempt for attempt in judged if not attempt.arm.startswith(COSTS))
     served = [attempt for attempt in made if not attempt.unserved]
     differences = tuple(_differences(issue, served))
     amounts = _amounts(issue, served)

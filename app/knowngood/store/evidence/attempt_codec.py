@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import Issue, binding, digest, environment_request, variants_of
+from knowngood.domain.issue import (
+    BASELINE,
+    CONTROL,
+    COSTS,
+    Issue,
+    binding,
+    cost_binding,
+    digest,
+    environment_request,
+    variants_of,
+)
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.message import Message
 from knowngood.domain.timed_search import Searched
@@ -119,10 +129,15 @@ def log_digest(log: str) -> str:
 def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
     """The bindings, by (arm, variant), that a result must have to count today."""
     request = environment_request(issue, build)
-    return {
+    ran = {
         (arm.id, variant.id): binding(arm, variant, request)
         for arm in issue.arms
         for variant in variants_of(issue, arm.id)
+    }
+    return ran | {
+        (COSTS + arm, variant.id): cost_binding(issue, arm, variant, request)
+        for arm in {arm for arm, _ in ran} - {BASELINE, CONTROL}
+        for variant in variants_of(issue, arm)
     }
 
 
@@ -190,7 +205,7 @@ def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searche
 
     Of all that counts, what looking for the signature came to is kept; of the rest, somebody may have to look now.
     """
-    if attempt.arm not in {arm.id for arm in issue.arms}:
+    if attempt.arm.removeprefix(COSTS) not in {arm.id for arm in issue.arms}:
         return Judgement(Outcome.NOT_APPLICABLE, Message("no_longer_an_arm", name=attempt.arm))
     judged = classify(
         attempt.record, issue, attempt.arm, build, log, searched, hardware=attempt.hardware, limit_s=_SHOWN_LIMIT_S

@@ -10,12 +10,15 @@ import sqlalchemy as sa
 
 from knowngood.domain.builds.architectures import WheelCode
 from knowngood.domain.hardware_classes import whole_classes
-from knowngood.domain.issue import Issue
+from knowngood.domain.issue import COSTS, Issue
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.outcome import Outcome
+from knowngood.domain.verdicts.paired_time import TimedCost, cost_of
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict
+from knowngood.serialization import codec
 from knowngood.store import unreadable
 from knowngood.store.engine import Session
-from knowngood.store.evidence import documents
+from knowngood.store.evidence import attempt_codec, documents
 from knowngood.store.evidence.changes import load_cells_at
 from knowngood.store.knowledge.model import Knowledge, LazyCells
 from knowngood.store.queries import (
@@ -24,7 +27,7 @@ from knowngood.store.queries import (
     load_issues,
     load_readable_builds,
 )
-from knowngood.store.tables import attempts, cells, environments, issues
+from knowngood.store.tables import attempts, cells, environments, issues, machines
 from knowngood.store.watch_lists import load_watch_lists
 
 
@@ -74,6 +77,7 @@ def load_knowledge(
         flaky=flaky,
         verdicts=verdicts,
         wheels=wheels,
+        costs=load_costs(s, known_issues),
     )
     if before is not None and before.knowledge.known.builds == known.builds:
         revised = {id_ for id_ in revisions if before.revisions.get(id_) != revisions[id_]}
@@ -189,3 +193,25 @@ def load_wheel_code(s: Session) -> dict[str, WheelCode]:
         for torch, lists in sorted(codes.items())
         if len({code.architectures for code in lists}) == 1
     }
+
+
+# What workarounds were measured to cost.
+
+
+def load_costs(s: Session, wanted: Collection[str]) -> dict[str, dict[str, TimedCost]]:
+    """The newest cost of each workaround, by issue and workaround, as long as neither side of it was edited since."""
+    a = attempts.c
+    of_costs = (a.issue.in_(sorted(wanted)), a.arm > COSTS, a.arm < f"{COSTS}~")
+    counted = (sa.text("counts_as <> 'env_error'"), a.counts_as == Outcome.PASS.value)  # the first is the index's own
+    query = sa.select(attempts, machines.c.doc).join(machines, machines.c.digest == a.machine, isouter=True)
+    rows = s.execute(query.where(*of_costs, *counted).order_by(a.finished_at, a.id)).mappings()
+    costs: dict[str, dict[str, TimedCost]] = defaultdict(dict)
+    for issue, cost in unreadable.readable("attempts", ((row["id"], row) for row in rows), _cost):
+        if cost:
+            costs[issue][cost.workaround] = cost
+    return dict(costs)
+
+
+def _cost(row: sa.RowMapping) -> tuple[str, TimedCost | None]:
+    machine = codec.MACHINE.validate_json(row["doc"]) if row["doc"] else None
+    return row["issue"], cost_of(attempt_codec.parse_attempt(row), machine)

@@ -109,6 +109,10 @@ def together(own: Knowledge, other: Knowledge) -> Knowledge:
         as_of=own.known.as_of,
         flaky=_flaky(own.known, other.known, cells),
         wheels={**other.known.wheels, **own.known.wheels},
+        costs={
+            id_: {**(other.known.costs.get(id_, {}) if id_ in alike else {}), **own.known.costs.get(id_, {})}
+            for id_ in {*other.known.costs, *own.known.costs}
+        },
     )
     return Knowledge(known, frozenset(build for _, build, _ in cells), {**other.lists, **own.lists})
 

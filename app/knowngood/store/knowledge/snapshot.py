@@ -32,6 +32,7 @@ from knowngood.domain.issue import Issue, SignatureKind
 from knowngood.domain.issue_selectors import WatchList
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.paired_time import TimedCost
 from knowngood.domain.verdicts.verdict import Cell, CellPlace, Verdict, is_flaky
 from knowngood.serialization.by_type import read_value
 from knowngood.store.knowledge.model import Knowledge, LazyCells, Recorded, recorded_together
@@ -192,6 +193,11 @@ def _body(knowledge: Knowledge) -> dict[str, Any]:
         "wheels": [known.wheels[torch] for torch in sorted(known.wheels)],
         "lists": list(knowledge.lists.values()),
         **({"listed": known.listed} if known.listed else {}),
+        **(
+            {"costs": {issue: list(found.values()) for issue, found in sorted(known.costs.items())}}
+            if known.costs
+            else {}
+        ),
     }
 
 
@@ -225,9 +231,13 @@ def _beside(recorded: Recorded) -> dict[str, Any]:
 
 
 def _fields(value: Any) -> Any:  # noqa: ANN401 - a domain value: what JSON has no word for
-    """A date as ISO 8601 has it, any other domain value as its fields."""
+    """A date as ISO 8601 has it (a time to its second: what comes after that cannot be packed), any other domain value
+    as its fields.
+    """
     return (
-        value.isoformat()
+        value.isoformat(timespec="seconds")
+        if isinstance(value, datetime)
+        else value.isoformat()
         if isinstance(value, date)
         else {field.name: getattr(value, field.name) for field in fields(value)}
     )
@@ -278,6 +288,10 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime, version: int) -> Knowle
         flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
         wheels={code["torch"]: read_value(WheelCode, code) for code in body.get("wheels", ())},
         listed=body.get("listed", ""),
+        costs={
+            issue: {cost["workaround"]: read_value(TimedCost, cost) for cost in found}
+            for issue, found in body.get("costs", {}).items()
+        },
         verdicts={place: _VERDICTS[row[_KNOWN_AT_ONCE - 1]] for place, row in cells.items()},
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}
