@@ -15,6 +15,8 @@ from knowngood.domain.issue import Issue, Packages, Requires, Variant, Workaroun
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.claims import ClaimStanding, doubts_about, held_claims
 from knowngood.domain.verdicts.history import FailingSpan, History, Release
+from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.paired_time import Says, TimedCost
 from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import (
     Assurance,
@@ -246,9 +248,20 @@ class HeldClaimBody(Body, json_schema_serialization_defaults_required=True):
     held: list[ClaimStandingBody]
 
 
+@fields_of(TimedCost)
+class TimedCostBody(Body):
+    """The time that a workaround takes beside the same code without it, each on the one build where it was measured.
+    `sentence` says it; `says` is `cannot_say` where the intervals leave that open.
+    """
+
+    says: Says = read_from("compared", "says")
+    sentence: English = read_from("in_words")
+
+
 class IssueDetailBody(IssueBody):
     """`cells` are the measured ones, of every build and hardware class."""
 
+    costs: list[TimedCostBody]
     history: list[HistoryBody]
     held_claims: list[HeldClaimBody]
     cells: list[CellBody]
@@ -263,11 +276,12 @@ def issues_body(issues: Iterable[Issue], next_: str | None = None) -> IssuesBody
 
 
 def issue_detail(
-    issue: Issue, histories: Mapping[str, History], cells: Iterable[Cell], builds: Mapping[str, Build], now: datetime
+    issue: Issue, histories: Mapping[str, History], cells: Iterable[Cell], knowledge: Known, now: datetime
 ) -> IssueDetailBody:
-    known = [(builds[cell.build], cell) for cell in cells if cell.build in builds]
+    known = [(knowledge.builds[cell.build], cell) for cell in cells if cell.build in knowledge.builds]
     return IssueDetailBody(
         **vars(issue_body(issue)),
+        costs=[TimedCostBody.of(cost) for cost in knowledge.costs.get(issue.id, {}).values()],
         held_claims=held_claim_bodies(issue, known),
         history=history_bodies(issue, histories),
         cells=[cell_body(cell, build, now) for build, cell in known],

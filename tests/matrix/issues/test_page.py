@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,9 +19,11 @@ from knowngood.domain.verdicts.status import status_of
 from knowngood.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.store.engine import Engine
-from knowngood.web.urls import MATRIX, feed_address
+from knowngood.web.urls import API, MATRIX, feed_address, issue_address
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
+from tests.store.given import given_results, given_run
+from tests.store.knowledge import test_costs as costs
 from tests.web import given
 from tests.web.asking import client_of, page_at
 from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, ISSUES, MASK, MISMATCHED, NEW, OLD, Asked
@@ -400,3 +403,14 @@ def test_a_number_of_two_issues_names_both(own: TestClient, own_engine: Engine) 
     answer = own.get("/i/151290")
     assert answer.status_code == 404
     assert 'href="/issues/vision-151290"' in answer.text
+
+
+def test_the_time_of_a_workaround_stands_beside_it(own: TestClient, own_engine: Engine, tmp_path: Path) -> None:
+    given_run(own_engine, [costs.ISSUE], [costs.BUILD])
+    given_results(own_engine, Outcome.MATCH)
+    costs.take_in(own_engine, tmp_path, costs.timed("clone", 1.12))
+    said = "costs 12 % of time (12 to 12; 10 pairs of calls of compiled code, torch 2.6.0, AMD EPYC, "
+    assert said in own.get(issue_address(costs.ISSUE.id)).text
+    (cost,) = own.get(f"{API}{issue_address(costs.ISSUE.id)}").json()["costs"]
+    assert cost["sentence"].startswith(said)
+    assert (cost["workaround"], cost["says"], cost["compared"]["cost"]["pairs"]) == ("clone", "costs", 10)

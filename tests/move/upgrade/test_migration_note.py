@@ -13,6 +13,7 @@ from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import Issue, Link, LinkKind, Workaround
 from knowngood.domain.message import english, quoted
 from knowngood.domain.verdicts.inference import PYTHON_RULE
+from knowngood.domain.verdicts.paired_time import TimedCost, compared
 from knowngood.domain.verdicts.verdict import Basis, Cell, VariantFinding, Verdict
 from knowngood.gate.renderers.common import one_line
 from knowngood.move.upgrade.candidates import Candidate, UpgradeQuestion
@@ -276,3 +277,25 @@ def test_whatever_words_a_catalogue_holds_the_note_keeps_its_shape(text: str) ->
 def test_a_terminal_is_told_nothing_but_words(text: str) -> None:
     told = upgrade_text(advice_on([hostile(text)], {"a": (PASSES, FAILS)}, a={"eager": "e"}))
     assert all(one_line(line) == " ".join(line.split()) for line in told.split("\n"))
+
+
+def test_a_workaround_to_add_says_what_time_it_takes() -> None:
+    advice = advice_on([make_issue("b")], {"b": (PASSES, FAILS)}, b={"aot_eager": "e"})
+    cost = TimedCost(
+        "aot_eager",
+        TORCH_26.id,
+        "cpu-x86_64",
+        "default",
+        "calls",
+        "Xeon",
+        2,
+        NOON,
+        1,
+        1.12,
+        2,
+        3,
+        compared([(1, 1.12, 1)] * 10),
+    )
+    costing = replace(advice, costs={"b": {"aot_eager": cost}})
+    said = [note_of(one) for one in (advice, costing)]
+    assert ["costs 12 % of time" in note for note in said] == [False, True]

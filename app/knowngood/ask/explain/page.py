@@ -171,6 +171,6 @@ def _helped(
     if shown := match.cures_on:
         cell = known.cell(issue, known.builds[shown.build], shown.hardware)
     is_sure = match.strength is Strength.SURE
-    workarounds = workarounds_of(issue, known.builds[cell.build], cell, context) if is_sure else ()
+    workarounds = workarounds_of(issue, cell, known, context) if is_sure else ()
     title = workarounds[0].title if workarounds else ""
     return workarounds, Message(match.to_do.key, **{**match.to_do.values, "workaround": title})

@@ -216,7 +216,7 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
 
     cells = known.stored(answer.issue.id)
     return {
-        **issue_detail(answer.issue, answer.histories, cells, known.builds, now).model_dump(mode="json"),
+        **issue_detail(answer.issue, answer.histories, cells, known, now).model_dump(mode="json"),
         "here": answer.ruling,
         "is_example": answer.is_example,
         "elsewhere": [

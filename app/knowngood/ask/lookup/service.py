@@ -4,7 +4,7 @@ is no second rule for it.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, cast
@@ -21,6 +21,7 @@ from knowngood.domain.message import NOTHING, Message, english
 from knowngood.domain.verdicts.history import History
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import telling_build, telling_class
+from knowngood.domain.verdicts.paired_time import TimedCost
 from knowngood.domain.verdicts.verdict import EXCESSES, Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import StatusLabel
 from knowngood.environments.resolve import ResolvedBuild
@@ -36,13 +37,15 @@ from knowngood.store.knowledge.model import Knowledge
 @dataclass(frozen=True)
 class IssueAnswer:
     """An issue, its history by measured class, and what it does on one environment: `ruling` has the reasons. Where
-    nobody named an environment `is_example`: the build is then the newest that is affected.
+    nobody named an environment `is_example`: the build is then the newest that is affected. `costs` are the times that
+    its workarounds take, as far as they were measured.
     """
 
     issue: Issue
     histories: Mapping[str, History]
     ruling: Ruling
     is_example: bool
+    costs: Mapping[str, TimedCost] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def answer_issue(issue: Issue, wanted: GateRequest | None, knowledge: Knowledge,
     histories = {class_: known.history(issue.id, class_) for class_ in sorted(classes)}
     request = wanted or GateRequest(build=_example(issue, known))
     ruling = decide(read_question(replace(request, issues=(issue.id,)), knowledge, now))
-    return IssueAnswer(issue, histories, ruling, is_example=wanted is None)
+    return IssueAnswer(issue, histories, ruling, wanted is None, known.costs.get(issue.id, {}))
 
 
 def _example(issue: Issue, known: Known) -> str:

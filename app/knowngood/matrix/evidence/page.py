@@ -91,7 +91,7 @@ def cell_page(
     issue, build, cell, telling = evidence.issue, evidence.build, evidence.cell, evidence.telling
     subject = _subject(evidence)
     costs = costs_on(issue, cell, timed_of(evidence.supporting))
-    workarounds = workarounds_of(issue, build, cell, context, costs)
+    workarounds = workarounds_of(issue, cell, evidence.known, context, costs)
     return {
         "evidence": evidence,
         "word": whole_word(cell, issue, evidence.known, context.language),

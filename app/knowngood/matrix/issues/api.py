@@ -113,7 +113,7 @@ def issue(context: Context, issue: str) -> Response:
         histories = {
             hardware: known.history(row.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
         }
-        return context.json(issue_detail(row, histories, measured, known.builds, context.now))
+        return context.json(issue_detail(row, histories, measured, known, context.now))
 
     return context.answer(
         lambda session: (find_issue(session, issue), context.known(session)), lambda loaded: show(*loaded)

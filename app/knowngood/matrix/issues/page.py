@@ -153,7 +153,7 @@ def issue_page(
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     releases = choose_columns(builds.values(), {measured_cell.build for measured_cell in cells}, Columns.RELEASES)
     offered = choose_columns(builds.values(), {measured_cell.build for measured_cell in cells}, Columns.ALL)
-    workarounds, works_on = workarounds_of(issue, build, cell, context, costs), helped_elsewhere(issue, cell, known)
+    workarounds, works_on = workarounds_of(issue, cell, known, context, costs), helped_elsewhere(issue, cell, known)
     strips = _strips(context, issue, releases, measured or (hardware,), cells, known)
 
     def address_of(order: str) -> str:

@@ -7,7 +7,8 @@ from markupsafe import Markup
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import BASELINE, Issue, Workaround, arm_inapplicable, variants_of
-from knowngood.domain.message import Message
+from knowngood.domain.message import NOTHING, Message
+from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.status import usefulness
 from knowngood.domain.verdicts.verdict import (
     FAILING,
@@ -29,7 +30,8 @@ class WorkaroundView:
 
     `variants` say with which it helps, with which it fails, and with which nobody knows; none where the issue has but
     one. `runs` is the least number of passes with one of them, `ground` the build on which they were made where the
-    answer is inferred. `cost` is None where nothing comparable was measured, or nobody looked.
+    answer is inferred. `cost` is None where nothing comparable was measured, or nobody looked; `time` says what calls
+    with it take beside calls without it, on one build, where that was measured.
     """
 
     id: str
@@ -45,6 +47,7 @@ class WorkaroundView:
     runs: int = 0
     ground: str = ""
     cost: Cost | None = None
+    time: Message = NOTHING
     is_decoy: bool = False
 
 
@@ -56,13 +59,13 @@ def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, C
 
 
 def workarounds_of(
-    issue: Issue, build: Build, cell: Cell, context: RequestContext, costs: Mapping[str, Cost] | None = None
+    issue: Issue, cell: Cell, known: Known, context: RequestContext, costs: Mapping[str, Cost] | None = None
 ) -> tuple[WorkaroundView, ...]:
     """Every workaround that can be tried on this build, with what was measured of it on this cell.
 
     The recommended one is the first.
     """
-    took = costs or {}
+    took, build = costs or {}, known.builds[cell.build]
     pairs = [
         (workaround, finding)
         for workaround in issue.workarounds
@@ -84,6 +87,7 @@ def workarounds_of(
             runs=finding.runs,
             ground=finding.ground or (cell.basis.build if cell.basis and finding.runs else ""),
             cost=took.get(workaround.id),
+            time=known.cost_in_words(issue.id, workaround.id),
             is_decoy=workaround.is_decoy,
         )
         for place, (workaround, finding) in enumerate(pairs, start=1)

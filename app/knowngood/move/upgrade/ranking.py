@@ -14,7 +14,7 @@ Source: docs/decisions/019-an-upgrade-is-recommended-on-what-passes.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from packaging.version import Version
@@ -33,6 +33,7 @@ from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.known import Known
+from knowngood.domain.verdicts.paired_time import TimedCost
 from knowngood.domain.verdicts.status import Prospect
 from knowngood.domain.verdicts.verdict import Verdict
 from knowngood.move.compare.comparison import RANKS
@@ -66,7 +67,7 @@ class UpgradeAdvice:
     """The answer. `base` is the build one is on, as a candidate like the others; `candidates` stand best first. Of all
     `newer` builds, in the order of releases, the others are `left_out`. `why` are the parts of one sentence, or one of
     its own. `find_out` is what a "cannot say" would take. `beside` says how many of the answers are the CPU's, which do
-    not count here, and what turns outside of what is watched.
+    not count here, and what turns outside of what is watched. `costs` are those of `Known`.
     """
 
     base: Candidate
@@ -83,6 +84,7 @@ class UpgradeAdvice:
     as_of: datetime
     notes: tuple[Message, ...] = ()
     beside: tuple[Message, ...] = ()
+    costs: Mapping[str, Mapping[str, TimedCost]] = field(default_factory=dict)
 
     @property
     def start(self) -> Build:
@@ -202,6 +204,7 @@ def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
         as_of=known.as_of,
         notes=question.notes,
         beside=(*_on_cpu_alone(best, known), *_turned_outside(best, question, known)),
+        costs=known.costs,
     )
 
 

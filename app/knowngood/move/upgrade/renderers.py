@@ -159,7 +159,7 @@ def migration_note(
     to_run = [f"To find out what is not known there (about {missing.minutes} min):", _shell(missing.commands)]
     below = [*(to_run if missing.commands else []), foot]
     room = LONGEST - _joined([*blocks, *below]).count("\n")
-    return _joined([*blocks, *_workarounds(candidate, base, room), *below])
+    return _joined([*blocks, *_workarounds(advice, candidate, base, room), *below])
 
 
 def _shell(commands: Iterable[str]) -> str:
@@ -262,12 +262,14 @@ _STEPS = {
 }
 
 
-def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
+def _workarounds(advice: UpgradeAdvice, candidate: Candidate, base: str, room: int) -> list[str]:
     """Workarounds to add, keep and take out. `room` is how many lines there are for all of it: snippets are folded in
     for as long as they fit.
     """
     groups = steps(candidate)
-    entries = {_STEPS[name]: [_render_step(step, base) for step in group] for name, group in groups.items() if group}
+    entries = {
+        _STEPS[name]: [_render_step(step, advice, base) for step in group] for name, group in groups.items() if group
+    }
     room -= sum(len(lines) + 3 for lines in entries.values())
     for name in ("add", "keep"):
         for place, step in enumerate(groups[name]):
@@ -279,8 +281,10 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
     return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in entries.items()]
 
 
-def _render_step(step: WorkaroundStep, base: str) -> str:
-    parts = [step.workaround.trade_off, step.helps.rests_on] if step.helps else [english(step.why)]
+def _render_step(step: WorkaroundStep, advice: UpgradeAdvice, base: str) -> str:
+    cost = advice.costs.get(step.item.issue.id, {}).get(step.workaround.id)
+    costs = english(cost.in_words) if cost else ""
+    parts = [step.workaround.trade_off, costs, step.helps.rests_on] if step.helps else [english(step.why)]
     note = "; ".join(escaped(part.rstrip(".")) for part in parts if part)
     title = link(step.item.issue.title, address(base, issue_address(step.item.issue.id)))
     return f"- **{escaped(step.workaround.title)}**{f' ({note})' if note else ''}, for: {title}"
