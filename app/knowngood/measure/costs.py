@@ -127,12 +127,16 @@ class Host:
     machine: str
 
 
+def _timed_ones(issue: Issue, build: Build, only: Sequence[str]) -> Sequence[str]:
+    """The workarounds to time: those of `only`, where it names any, that are no decoys and apply to the build."""
+    ids = (one.id for one in issue.workarounds if not one.is_decoy and (one.id in only or not only))
+    return [id_ for id_ in ids if arm_inapplicable(issue.arm(id_), build) is None]
+
+
 def costs_in(issue: Issue, hardware: str, host: Host, lane: Lane) -> Iterator[tuple[str, Attempt | NoTime]]:
     """Each workaround of an issue with its evidence, or why there is none."""
     device = default_device(issue, hardware)
-    for workaround in (one.id for one in issue.workarounds if not one.is_decoy):
-        if arm_inapplicable(issue.arm(workaround), host.build) or (lane.only and workaround not in lane.only):
-            continue
+    for workaround in _timed_ones(issue, host.build, lane.only):
         found: Attempt | NoTime = NoTime("no variant is run with it")
         for variant in variants_of(issue, BASELINE):
             if variant in variants_of(issue, workaround) and not isinstance(found, Attempt):
@@ -202,7 +206,7 @@ def costs(
         if inapplicable(issue, build, class_) is None
     ]
     lane = tuple(_core(core) for core in cores) or tuple(sorted(os.sched_getaffinity(0))[:2])
-    n = sum(len(issue.workarounds) for issue, _ in wanted)
+    n = sum(len(_timed_ones(issue, build, only)) for issue, _ in wanted)
     least, most = (n * STEP * 3 * _A_PROCESS_S[0] // 60, n * MOST * 3 * _A_PROCESS_S[1] // 60)
     err.print(f"{n} workarounds, {3 * STEP} to {3 * MOST} processes each: {least} to {most} min", highlight=False)
     if dry_run:
