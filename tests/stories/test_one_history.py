@@ -128,6 +128,7 @@ def test_json(client: TestClient) -> None:
         {
             "first_bad": "0.0.1",
             "last_bad": "0.0.1",
+            "does": "fails",
             "broke_in": None,
             "fixed_in": "(0.0.1, 0.0.3]",
             "before": [],

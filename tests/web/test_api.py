@@ -149,6 +149,7 @@ def test_issues_and_builds_are_listed_and_told_one_by_one(client: TestClient) ->
                 {
                     "first_bad": "2.7.1",
                     "last_bad": "2.7.1",
+                    "does": "fails",
                     "broke_in": "(2.5.1, 2.7.1]",
                     "fixed_in": "(2.7.1, 2.8.0]",
                     "before": [],

@@ -170,5 +170,8 @@ def _say_last(line: str) -> None:
     """On standard error once the command is through: the first line that people see is the answer."""
     from click import get_current_context  # the library, which is asked quietly, imports no command line
 
-    if line:
-        get_current_context().call_on_close(partial(sys.stderr.write, f"knowngood: {line}\n"))
+    context, say = get_current_context(silent=True), partial(sys.stderr.write, f"knowngood: {line}\n" if line else "")
+    if context:
+        context.call_on_close(say)
+    else:  # the Action's comment, for which nobody waits
+        say()

@@ -1,8 +1,10 @@
 """The root of our exceptions. Each says what was found, what was expected and what to do."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from knowngood.domain.message import Message, english
+if TYPE_CHECKING:
+    from knowngood.domain.message import Message
 
 
 class KnownGoodError(Exception):
@@ -44,11 +46,13 @@ class BadBundle(KnownGoodError):
 class BadEnvironment(KnownGoodError):
     """A lock file or list of packages that cannot be read; `why` says where, what was expected and what to do."""
 
-    def __init__(self, why: Message) -> None:
+    def __init__(self, why: "Message") -> None:
         super().__init__(why)
         self.why = why
 
     def __str__(self) -> str:
+        from knowngood.domain.message import english  # noqa: PLC0415 - the library is imported without it
+
         return english(self.why)
 
 
