@@ -94,6 +94,9 @@ def test_ways_to_end_other_than_an_exception(home: Installation, tmp_path: Path)
         assert (build["result"], len(build["runs"])) == ("fails", 1)
         assert how in home.command("try", str(tmp_path / name), "--builds", "0.0.2", "--timeout", "4").stdout
         assert line in build["runs"][0]["output"]
+    (tmp_path / "hangs.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    told = home.command("try", str(tmp_path / "hangs.py"), "--builds", "0.0.2", "--timeout", "4")
+    assert "timed out" in told.stdout, "as a result, or as the reason why a busy machine has none"
 
 
 def test_a_time_limit_is_a_failure_unless_others_used_the_machine(home: Installation, tmp_path: Path) -> None:
