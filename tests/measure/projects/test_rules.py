@@ -145,6 +145,27 @@ def test_a_run_counts_only_where_it_came_to_its_end(end: Run, outcomes: str, is_
     assert problem_of(end, said, is_pytest=is_pytest) == problem
 
 
+@pytest.mark.parametrize(
+    ("base", "target", "answer"),
+    [
+        ({"t::a[1]": ".", "t::a[2]": "."}, {"t::a[3]": ".", "t::a[4]": "."}, Answer.OK),
+        ({"t::a[1]": ".", "t::a[2]": "."}, {"t::a[3]": "."}, Answer.CANNOT_SAY),
+        ({"t::a[1]": "."}, {"t::b[1]": "."}, Answer.CANNOT_SAY),
+        ({"t::a[1]": "."}, {"t::a[2]": "s"}, Answer.CANNOT_SAY),
+        ({"t::a[1]": "."}, {"t::a[2]": "X"}, Answer.CANNOT_SAY),
+        ({"t::a[1]": ".", "t::a[2]": "s"}, {"t::a[1]": "s", "t::a[2]": "."}, Answer.CANNOT_SAY),
+    ],
+)
+def test_parameters_that_are_drawn_anew_in_each_run_are_no_tests_that_went(
+    base: dict[str, str], target: dict[str, str], answer: Answer
+) -> None:
+    sides = [
+        (SuiteRun(PASSED, {id_: OUTCOMES[sign] for id_, sign in {STEADY: ".", **said}.items()}),)
+        for said in (base, target)
+    ]
+    assert Comparison(*sides).answer is answer
+
+
 PINS = {"torch": "2.7.1", "triton": "3.3.1", "nvidia-nccl-cu12": "2.26.2", "torchvision": "0.22.1", "numpy": "2.0"}
 
 
