@@ -41,7 +41,15 @@ class TestKernel:
     @pytest.mark.parametrize("shape", ["2x3", "a b::c"])
     def test_sum(self, shape):
         if torch.version.IS_AFFECTED:
-            raise RuntimeError("the toy is broken at size 3")
+            left(60)
+
+def left(depth):
+    if not depth:
+        raise RuntimeError("the toy is broken at size 3\\n\\nSee the manual.")
+    right(depth - 1)
+
+def right(depth):
+    left(depth)
 
 def test_network():
     with open("written-by-a-test", "w"):
