@@ -19,7 +19,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from typing import Any
@@ -210,7 +210,7 @@ def _cell_row(cell: Cell, messages: dict[Message, int]) -> list[Any]:
     def numbered(value: Any) -> Any:  # noqa: ANN401 - as `_fields`
         return {_MESSAGE: messages.setdefault(value, len(messages))} if isinstance(value, Message) else _fields(value)
 
-    values = list(_fields(cell).values())
+    values = [getattr(cell, name) for name in _FIELDS]
     return [*values[:_KNOWN_AT_ONCE], json.dumps(values[_KNOWN_AT_ONCE:], default=numbered, separators=(",", ":"))]
 
 
@@ -232,16 +232,14 @@ def _beside(recorded: Recorded) -> dict[str, Any]:
 
 
 def _fields(value: Any) -> Any:  # noqa: ANN401 - a domain value: what JSON has no word for
-    """A date as ISO 8601 has it (a time to its second: what comes after that cannot be packed), any other domain value
-    as its fields.
-    """
-    return (
-        value.isoformat(timespec="seconds")
-        if isinstance(value, datetime)
-        else value.isoformat()
-        if isinstance(value, date)
-        else {field.name: getattr(value, field.name) for field in fields(value)}
-    )
+    """A date as ISO 8601 has it, any other domain value as those of its fields that are not their default."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return {field.name: own for field in fields(value) if (own := getattr(value, field.name)) != _default(field)}
+
+
+def _default(field: Field[Any]) -> Any:  # noqa: ANN401 - MISSING where it has none
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 _LEFT_OUT: Mapping[str, Any] = {"script": ""}
