@@ -152,7 +152,7 @@ def _rest(found: Comparison) -> Iterator[str]:
         more = f" and {len(ids) - _NAMED} more" if ids[_NAMED:] else ""
         yield f"{_COUNTED[change]}: {', '.join(map(one_line, ids[:_NAMED]))}{more}" if ids else ""
     if found.otherwise:
-        yield f"{many(len(found.otherwise), 'test')} that fail on both fail otherwise now, which may hide a new failure"
+        yield f"fail on both, otherwise now, which may hide a new failure: {len(found.otherwise)}"
 
 
 def _moved(report: Report, target: Target) -> str:
