@@ -7,7 +7,7 @@ commands   what --help, the gate, matrix, upgrade, compare and hygiene take of t
 fleet      jobs a minute with 1, 2, 4 and 8 workers on arms that sleep; what the dispatcher takes for an arm
 history    pages and the gate over 10,000 attempts beside 1,000,000 behind the same cells
 amounts    how often amounts make an issue of nothing, and miss one: A/A and injected, in real processes
-time       how often `costs` makes a difference of nothing, and misses one: A/A and injected, in real processes
+timing     how often `costs` makes a difference of nothing, and misses one: A/A and injected, in real processes
 ingest     results a second from bundles, beside the same rows written bare
 scheduling which of 100,000 queued jobs is next, beside 3,000 of them and beside a bare commit
 provision  a second environment of a cached torch, beside bare `uv pip sync` of the same lock
@@ -52,7 +52,7 @@ KNOWN = {
     "scheduling": scheduling.run,
     "site": site.run,
     "suite": suite.run,
-    "time": timing.run,
+    "timing": timing.run,
 }
 
 for name in sys.argv[1:] or KNOWN:

@@ -13,6 +13,7 @@ LONG = {"browser", "commands", "gate", "pages"}  # each 20 to 35 s of a processo
 OF_REAL_BUILDS = {
     "amounts": "runs on a whole torch",
     "suite": "measures a whole torch",
+    "timing": "runs on a whole torch",
     "provision": "installs a whole torch",
 }
 NAMES = sorted(
