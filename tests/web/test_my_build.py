@@ -87,6 +87,7 @@ def test_an_empty_form_forgets_it(reader: TestClient) -> None:
         ({"build": "\x01"}, "names no build", ""),
         ({"hardware": "abacus"}, "no hardware is called", ""),
         ({"build": "2.7.1", "packages": "torchvision ../etc"}, '"../etc" is no package', ""),
+        ({"packages": " ".join(f"p{n}" for n in range(41))}, '"p40" is no package, or beyond the forty', ""),
     ],
 )
 def test_what_names_no_build_is_told_and_kept_nowhere(

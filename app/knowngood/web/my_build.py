@@ -20,7 +20,7 @@ BUILD_PARAMETER, HARDWARE_PARAMETER = "mine", "gpu"
 
 YEAR_S = 365 * 24 * 3600
 
-_LONGEST, _MOST_PACKAGES = 100, 12
+_LONGEST, _MOST_PACKAGES = 100, 40
 _PACKAGE = re.compile(r"([a-z0-9][a-z0-9-]{0,60})(?:==([\w.+!-]{1,60}))?")
 
 

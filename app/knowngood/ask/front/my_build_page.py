@@ -61,7 +61,7 @@ def _chosen(form: Mapping[str, str], known: Known) -> MyBuild:
     packages = read_packages(" ".join(words))
     if lost := [word for word in words if word not in packages]:
         raise NoSuchBuild(
-            quoted(f'"{lost[0][:60]}" is no package, or beyond the twelve that are kept; write xformers==0.0.31.post1')
+            quoted(f'"{lost[0][:60]}" is no package, or beyond the forty that are kept; write xformers==0.0.31.post1')
         )
     return MyBuild(_named(build, known) if build else "", hardware, packages)
 

@@ -80,12 +80,8 @@ def _issues_of(advice: UpgradeAdvice, candidate: Candidate, room: int | None) ->
         why = f"{candidate.build.in_words}: {RATING_WORDS[candidate.rating]}; {english(candidate.why)}"
         yield from wrapped(why, later="  ")
     for tally, items in sections(candidate).items():
-        has_room = room is None or room > _SNIPPET_ROOM
-        blocks = (
-            []
-            if tally in _COUNTED_ONLY
-            else [list(line_in_short(item, is_broken=item.fails and has_room)) for item in items]
-        )
+        has_room, told = room is None or room > _SNIPPET_ROOM, () if tally in _COUNTED_ONLY else items
+        blocks = [list(line_in_short(item, is_broken=item.fails and has_room)) for item in told]
         lines, n = fitting(blocks, room or len(blocks) * SCREEN)
         if room is None or tally is Tally.LOST:
             some = f", {n} shown" if blocks[n:] else ""
