@@ -34,8 +34,8 @@ def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/")
 
 @router.post(MY_BUILD)
 def choose(request: Request, context: Context, form: Form) -> Response:
-    """Keep what was chosen as cookies and lead back; what is empty is forgotten. No other site
-    may choose for its readers.
+    """Keep what was chosen as cookies and lead back; what is empty is forgotten. No other site may choose for its
+    readers.
     """
     if is_from_elsewhere(request):
         raise NotAllowed("this form was sent by a page of another site; open /my-build and choose there")
