@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowngood.domain.issue import BASELINE, CONTROL, Issue, Variant
+from knowngood.domain.issue import BASELINE, BOUNDS, CONTROL, Issue, Signature, SignatureKind, Variant
 from knowngood.domain.message import quoted
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.false_changes import (
@@ -27,8 +27,14 @@ from knowngood.domain.verdicts.verdict import Cell, Judged, Verdict
 from tests.make import HARDWARE, make_build, make_issue, make_judged
 
 ISSUE = make_issue()
+BIGGER = make_issue(
+    "toy-3",
+    signature=Signature(SignatureKind.BIGGER),
+    observed={"peak_bytes": BOUNDS[SignatureKind.BIGGER]},
+    silent=False,
+)
 TWO = make_issue("toy-2", variants=(Variant("n1", ""), Variant("n2", "")))
-ISSUES = {issue.id: issue for issue in (ISSUE, TWO)}
+ISSUES = {issue.id: issue for issue in (ISSUE, TWO, BIGGER)}
 BUILD = make_build()
 PASS, MATCH, OTHER = Outcome.PASS, Outcome.MATCH, Outcome.OTHER_FAILURE
 TIMEOUT, ENV, ABSENT = Outcome.TIMEOUT, Outcome.ENV_ERROR, Outcome.NOT_APPLICABLE
@@ -87,6 +93,14 @@ def test_where_anything_changed_between_it_is_no_pair(change: dict[str, Any]) ->
     controls = [trial(PASS, CONTROL), trial(PASS, CONTROL, 2, **{k: v for k, v in change.items() if k != "binding"})]
     assert pairs(*controls, trial(MATCH), trial(PASS, n=2, **change)) == ()
     assert len(pairs(*controls, trial(MATCH), trial(PASS, n=2))) == 1
+
+
+def test_two_attempts_of_a_row_of_amounts_are_held_against_the_later_ones() -> None:
+    """One of them says nothing there, so that it is no answer that could change."""
+    control = trial(PASS, CONTROL, issue=BIGGER)
+    assert pairs(control, *trials([PASS] * 3, issue=BIGGER)) == ()
+    (pair,) = pairs(control, *trials([PASS] * 4, issue=BIGGER))
+    assert (pair.first, pair.later, pair.times) == (Verdict.NOT_AFFECTED, Verdict.NOT_AFFECTED, 2)
 
 
 def test_a_control_that_fails_the_second_time_is_a_change() -> None:

@@ -2,9 +2,10 @@
 
 An A/A pass asks one build the same thing again on the same machine, where nothing changed but the hour. No attempt is
 marked as part of a pass: whatever was measured more than once says something. Of the attempts of one (cell, variant)
-with the same binding, machine and lock, the one with the lowest ordinal is the first pass and all others together are
-the later one; infrastructure trouble, which is asked again anyway, belongs to neither. A *false change* is a pair whose
-passes, each judged by itself as if there were no other, give different verdicts.
+with the same binding, machine and lock, the one with the lowest ordinal is the first pass (of a row of amounts, where
+one attempt says nothing, the two lowest) and all others together are the later one; infrastructure trouble, which is
+asked again anyway, belongs to neither. A *false change* is a pair whose passes, each judged by itself as if there were
+no other, give different verdicts.
 
 The rate is rather too high than too low. A first pass is one attempt, a later one may be nine; and cells are repeated
 where a verdict changes along the releases or is mixed (`run --confirm`), which `recheck` makes up for by chance.
@@ -17,11 +18,12 @@ from enum import StrEnum
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
-from knowngood.domain.issue import BASELINE, CONTROL, Issue
+from knowngood.domain.issue import BASELINE, BOUNDS, CONTROL, Issue
 from knowngood.domain.message import Message
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import (
+    AGREEING,
     CONCLUSIVE,
     INFRASTRUCTURE,
     Cell,
@@ -84,14 +86,17 @@ def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple
 
 def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
     """Yield the pairs of one cell, one machine and one lock."""
-    repeated = [(variant, group) for (variant, _), group in _of_arm(trials, BASELINE).items() if len(group) > 1]
+    least = AGREEING if issue.signature.kind in BOUNDS else 1
+    repeated = [
+        (variant, group) for (variant, _), group in _of_arm(trials, BASELINE).items() if len(group) >= 2 * least
+    ]
     if not repeated:
         return
     controls = [_passes(group) for group in _of_arm(trials, CONTROL).values()]
     before = [trial.judged for first, _ in controls for trial in first]
     after = [trial.judged for first, later in controls for trial in later or first]
     for variant, group in repeated:
-        first, later = _passes(group)
+        first, later = _passes(group, least)
         verdicts = (_verdict(issue, variant, first, before), _verdict(issue, variant, later, after))
         if CONCLUSIVE.isdisjoint(verdicts):
             continue
@@ -108,9 +113,9 @@ def _of_arm(trials: Iterable[Trial], arm: str) -> dict[tuple[str, str], list[Tri
     )
 
 
-def _passes(trials: Sequence[Trial]) -> tuple[Sequence[Trial], Sequence[Trial]]:
+def _passes(trials: Sequence[Trial], least: int = 1) -> tuple[Sequence[Trial], Sequence[Trial]]:
     in_order = sorted(trials, key=lambda trial: (trial.ordinal, trial.judged.measured_at, trial.judged.attempt))
-    return in_order[:1], in_order[1:]
+    return in_order[:least], in_order[least:]
 
 
 def _verdict(issue: Issue, variant: str, baseline: Sequence[Trial], control: Sequence[Judged]) -> Verdict:
