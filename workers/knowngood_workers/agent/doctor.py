@@ -165,11 +165,9 @@ def check_registry(index: Index, environ: Mapping[str, str] = os.environ) -> Che
     """Resolve one small package, as provisioning would, with a cache of its own so that nothing remembered counts."""
     sources = ", ".join(index.sources)
     with tempfile.TemporaryDirectory(prefix="knowngood-") as folder:
-        wanted = Path(folder) / "requirements.in"
-        wanted.write_text("packaging\n", encoding="utf-8")
         installer = Installer(Path(folder) / "cache", given_index=index, environ=environ)
         try:
-            installer.run("pip", "compile", "-q", "--no-header", "--only-binary", ":all:", str(wanted))
+            installer.lock(Path(folder), ["packaging"], "--only-binary", ":all:")
         except InstallerFailed as failed:
             reason = "cannot be reached" if failed.fault is Fault.UNREACHABLE else "does not serve packages"
             advice = "check network, proxy, certificates and credentials, or pip's and uv's index settings"

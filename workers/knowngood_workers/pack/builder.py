@@ -232,16 +232,13 @@ def _resolve(wanted: PackRequest, resolver: Resolver, tell: Tell) -> tuple[dict[
 
 def _resolve_worker(wanted: PackRequest, installer: Installer, platform: str, scratch: Path) -> Lock:
     """The lock of the worker's own dependencies there, in the versions that it has here."""
-    requirements, here, target = scratch / "worker.in", scratch / "here.txt", scratch / "pylock.toml"
-    requirements.write_text("\n".join(_requirements()), encoding="utf-8")
+    here = scratch / "here.txt"
     here.write_text("\n".join(f"{package.name}=={package.version}" for package in distributions()), encoding="utf-8")
-    options = ("-q", "--no-header", "--format", "pylock.toml", "--only-binary", ":all:", "-c", str(here))
     world = ("--python-version", wanted.python, "--python-platform", platform)
     try:
-        installer.run("pip", "compile", str(requirements), "-o", str(target), *options, *world)
+        return read_lock(installer.lock(scratch, _requirements(), "--only-binary", ":all:", "-c", str(here), *world))
     except InstallerFailed as failed:
         raise BadPack(f"the worker cannot be packed for Python {wanted.python}: {failed}") from failed
-    return read_lock(target.read_text(encoding="utf-8"))
 
 
 def _catalogue_files(folders: Sequence[Path]) -> list[tuple[str, bytes]]:

@@ -279,32 +279,24 @@ class _Compilation:
     platform: str
 
     def compile(self, requirements: tuple[str, ...], *more: str) -> str:
-        source = self.folder / "requirements.in"
-        source.write_text("\n".join(requirements), encoding="utf-8")
-        target = self.folder / "pylock.toml"
-        target.unlink(missing_ok=True)
         options = (*self._world(), *self._exempt(), *self._overrides(), *more)
-        self.installer.run("pip", "compile", str(source), "-o", str(target), *options, observer=self.observer)
-        return target.read_text(encoding="utf-8")
+        return self.installer.lock(self.folder, requirements, *options, observer=self.observer)
 
     def _world(self) -> tuple[str, ...]:
         """The machine and the date that are resolved for. A bare date would mean midnight of this host's time zone."""
-        options = ("-q", "--no-header", "--format", "pylock.toml", "--only-binary", ":all:")
-        target = (
-            "--python",
-            str(self.python),
-            "--python-version",
-            self.build.python,
-            "--python-platform",
-            self.platform,
+        return (
+            "--only-binary=:all:",
+            f"--python={self.python}",
+            f"--python-version={self.build.python}",
+            f"--python-platform={self.platform}",
+            f"--exclude-newer={self.build.as_of.isoformat()}T23:59:59Z",
+            *backend_of(self.build, self.installer.index.wheel_folders),
         )
-        backend = backend_of(self.build, self.installer.index.wheel_folders)
-        return (*options, *target, *backend, "--exclude-newer", f"{self.build.as_of.isoformat()}T23:59:59Z")
 
     def _exempt(self) -> tuple[str, ...]:
         """A package asked for by exact version is wanted whatever its date: its version says more than the date."""
-        names = sorted({_name_of(name) for name in self.request.pins})
-        return tuple(option for name in names for option in ("--exclude-newer-package", f"{name}=false"))
+        names = {_name_of(name) for name in self.request.pins}
+        return tuple(f"--exclude-newer-package={name}=false" for name in sorted(names))
 
     def _overrides(self) -> tuple[str, ...]:
         if not self.build.is_mismatched or self.build.triton is None:

@@ -10,7 +10,7 @@ import re
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -189,6 +189,17 @@ class Installer:
         if ran.returncode != 0:
             raise self._failed(ran.stdout)
         return ran.stdout
+
+    def lock(
+        self, folder: Path, requirements: Iterable[str], *options: str, observer: ProcessObserver | None = None
+    ) -> str:
+        """The pylock.toml of what these requirements come to; `folder` is written to. Raises as `run` does."""
+        wanted, found = folder / "knowngood.in", folder / "pylock.knowngood.toml"
+        wanted.write_text("\n".join(requirements), encoding="utf-8")
+        found.unlink(missing_ok=True)  # uv would prefer what it holds
+        how = ("-o", str(found), "-q", "--no-header", "--format", "pylock.toml", *options)
+        self.run("pip", "compile", str(wanted), *how, observer=observer)
+        return found.read_text(encoding="utf-8")
 
     def _failed(self, output: str) -> InstallerFailed:
         fault, is_doubtful = classify_failure(output)

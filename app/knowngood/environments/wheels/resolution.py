@@ -31,7 +31,7 @@ RESOLUTION_S = 120
 """The longest that one dry resolution may take; a second is usual (2026-11-29)."""
 
 _OF_TORCH = re.compile(r"torch|triton|cuda-.*|nvidia-.*")  # they move with it
-_TORCH = re.compile(r"^torch==(\S+)", re.MULTILINE)
+_TORCH = re.compile(r'^name = "torch"\nversion = "(.*)"', re.MULTILINE)
 _HOLDS = re.compile(r"([\w.-]+?)(?:[=<>!~]=?\S*)? depends? on torch([=<>!~]\S*?)(?=,? |\.?$)")
 
 
@@ -67,13 +67,10 @@ def torch_beside(packages: Mapping[str, str], python: str, platform: str) -> Mes
 
 def _resolve(scratch: Path, python: str, platform: str, *requirements: str) -> tuple[str, str]:
     """The version of torch among what these resolve to, or why they do not. Raises IndexUnusable."""
-    source = scratch / "requirements.in"
-    source.write_text("\n".join(requirements), encoding="utf-8")
-    options = ("-q", "--no-header", "--no-annotate", "--only-binary", ":all:", "--python", sys.executable)
-    target = ("--python-version", python, "--python-platform", TRIPLES[platform])
-    installer = Installer(choose_cache(scratch, os.environ), scratch)
+    installer, target = Installer(choose_cache(scratch, os.environ), scratch), ("--python-platform", TRIPLES[platform])
+    options = ("--only-binary", ":all:", "--python", sys.executable, "--python-version", python, *target)
     try:
-        output = installer.run("pip", "compile", str(source), *options, *target, observer=patient())
+        output = installer.lock(scratch, requirements, *options, observer=patient())
     except InstallerFailed as failed:
         if failed.fault is Fault.UNSATISFIABLE:
             return "", str(failed)

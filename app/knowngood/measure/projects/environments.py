@@ -40,7 +40,6 @@ _OWN_SOURCES = ("vcs", "archive", "directory")
 
 _BLOCK = "[[packages]]\n"
 _IMPORT_S = 600
-_PYLOCK = "pylock.knowngood.toml"
 
 
 @dataclass(frozen=True)
@@ -140,14 +139,9 @@ class Locker:
                 freed |= more
 
     def _compile(self, requirements: Sequence[str], more: Sequence[str]) -> str:
-        wanted, lock = self.source / "knowngood.in", self.source / _PYLOCK
-        wanted.write_text("\n".join((*requirements, *self.packages, "")), encoding="utf-8")
-        lock.unlink(missing_ok=True)
         torch = next((line for line in requirements if re.match(r"torch\s*=", line)), "")
-        how = ["-q", "--no-header", "--format", "pylock.toml", "--python", str(self.interpreter), *_index(torch)]
-        place = ("--directory", str(self.source))
-        self.installer.run("pip", "compile", *place, wanted.name, *more, "-o", lock.name, *how)
-        return lock.read_text(encoding="utf-8")
+        how = ("--directory", str(self.source), "--python", str(self.interpreter), *_index(torch))
+        return self.installer.lock(self.source, (*requirements, *self.packages), *more, *how)
 
 
 def _torch(release: str, before: str) -> str:
