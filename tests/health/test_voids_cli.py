@@ -177,7 +177,7 @@ def test_what_is_not_taken_is_said_and_ends_in_a_code(
     with serving(server, rules) as address:
         asked = address
         if what == "revoked":
-            sentence = "takes nothing with this token"
+            sentence = "lets nobody in without the right KNOWNGOOD_TOKEN"
             with unit_of_work(server) as s:
                 revoke_token(s, "gpu-host-1", by=Actor("ops"), now=NOW)
         elif what == "damaged":

@@ -143,7 +143,7 @@ def test_nothing_of_the_workspace_is_run(first_step: Step, server: str, has_vari
     folder, done = first_step(server, has_variables)
     assert not (folder / "ran").exists(), (folder / "ran").read_text()
     assert done.returncode == (4 if server else 1), done.stdout + done.stderr
-    assert ("http://127.0.0.1:9 cannot be asked" if server else "pytorch-151290 blocks") in done.stdout + done.stderr
+    assert ("http://127.0.0.1:9 cannot be reached" if server else "pytorch-151290 blocks") in done.stdout + done.stderr
 
 
 @pytest.mark.soak

@@ -3,10 +3,12 @@
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from email.message import Message
+from functools import partial
 from http.client import HTTPException
-from urllib.error import HTTPError, URLError
+from typing import TypeVar
+from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
@@ -22,11 +24,11 @@ from knowngood.domain.errors import BadRequest, KnownGoodError, ServerUnusable
 from knowngood.gate.asking import CODES, Answer
 
 _TIMEOUT_S = 30
-_TRIES = 4
-_MOST_WAIT_S = 10
-BUSY = frozenset({429, 502, 503, 504})
-NOT_LET_IN = frozenset({401, 403})
+_WAITS_S = (0.5, 1.0, 1.5)
+_BUSY = frozenset({429, 502, 503, 504})
+_NOT_LET_IN = frozenset({401, 403})
 _CLIENT_ERRORS = range(400, 500)
+_Answered = TypeVar("_Answered")
 
 
 opener = OpenerDirector()
@@ -37,7 +39,7 @@ for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler
 
 def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str], *, advisory: bool) -> Answer:
     """Raises BadRequest where the server does not understand the question, and ServerUnusable."""
-    _refuse_address(address)
+    refuse_address(address)
     body = json.dumps(fields).encode()
     how = "&advisory=true" if advisory else ""
     answers = {form: _ask(f"{address.rstrip('/')}/api/v1/gate?format={form}{how}", body) for form in forms}
@@ -55,7 +57,7 @@ def note_from_server(address: str, build: str, to: str, issues: Sequence[str], h
     return _ask(f"{address.rstrip('/')}/upgrade.md?{query}")[1]
 
 
-def _refuse_address(address: str) -> None:
+def refuse_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.username is not None or parts.password is not None:
         raise BadRequest("--server takes no name and password in the address; send a token in KNOWNGOOD_TOKEN")
@@ -65,21 +67,33 @@ def _refuse_address(address: str) -> None:
 
 def _ask(address: str, body: bytes | None = None) -> tuple[str, str]:
     """The decision that the answer's head tells, if any, and the answer."""
-    for left in reversed(range(_TRIES)):
+    return patiently(address, partial(_send, address, body), _WAITS_S, hopeless=TimeoutError)
+
+
+def patiently(
+    address: str,
+    send: Callable[[], _Answered],
+    waits_s: Iterable[float],
+    *,
+    most_s: float = 10,
+    on_wait: Callable[[float], None] = lambda _: None,
+    refuse: Callable[[str], KnownGoodError] = BadRequest,
+    hopeless: type[Exception] | tuple[()] = (),
+) -> _Answered:
+    """The answer, after as many tries as there are waits between them; a busy server may ask for another wait, up to
+    `most_s`. Raises ServerUnusable, and what `refuse` makes of a server's reason not to take what was sent.
+    """
+    left = iter(waits_s)
+    while True:
         try:
-            return _send(address, body)
-        except HTTPError as error:
-            if left and error.code in BUSY:
-                time.sleep(asked_wait_s(error.headers, 0.5 * (_TRIES - left)))
-                continue
-            raise _refusal(address, error) from None
-        except (URLError, HTTPException, OSError) as error:
-            if left and not isinstance(error, TimeoutError):
-                time.sleep(0.2 * (_TRIES - left))
-                continue
-            reason = getattr(error, "reason", error)
-            raise ServerUnusable(f"{place_of(address)} cannot be asked: {reason}") from None
-    raise ServerUnusable(f"{place_of(address)} is too busy")
+            return send()
+        except (HTTPException, OSError) as error:
+            wait_s, code = next(left, None), getattr(error, "code", None)
+            if wait_s is None or code not in {None, *_BUSY} or isinstance(error, hopeless):
+                raise _refusal(address, error, refuse) from None
+            wait_s = asked_wait_s(error.headers, wait_s, most_s) if isinstance(error, HTTPError) else wait_s
+        on_wait(wait_s)
+        time.sleep(wait_s)
 
 
 def _send(address: str, body: bytes | None) -> tuple[str, str]:
@@ -93,24 +107,27 @@ def _send(address: str, body: bytes | None) -> tuple[str, str]:
         return answer.headers.get("Knowngood-Decision", ""), answer.read().decode()
 
 
-def asked_wait_s(headers: Message, otherwise: float, most: float = _MOST_WAIT_S) -> float:
+def asked_wait_s(headers: Message, otherwise: float, most: float) -> float:
     """The seconds that a server asks to be left alone, `most` at most; `otherwise` where it does not say."""
     seconds = headers.get("Retry-After", "")
     return min(float(seconds) if seconds.isdigit() else otherwise, most)
 
 
-def _refusal(address: str, error: HTTPError) -> KnownGoodError:
-    detail = detail_of(error)
-    if error.code in NOT_LET_IN:
-        return ServerUnusable(f"{place_of(address)} lets nobody ask without the right KNOWNGOOD_TOKEN: {detail}")
+def _refusal(address: str, error: Exception, refuse: Callable[[str], KnownGoodError]) -> KnownGoodError:
+    place = place_of(address)
+    if not isinstance(error, HTTPError):
+        return ServerUnusable(f"{place} cannot be reached: {getattr(error, 'reason', error)}")
+    detail = _detail_of(error)
+    if error.code in _NOT_LET_IN:
+        return ServerUnusable(f"{place} lets nobody in without the right KNOWNGOOD_TOKEN: {detail}")
     if target := error.headers.get("Location", ""):
-        return ServerUnusable(f"{place_of(address)} sends elsewhere ({target}); name that place with --server")
+        return ServerUnusable(f"{place} sends elsewhere ({target}); name that place with --server")
     if error.code in _CLIENT_ERRORS and error.headers.get_content_type() == "application/problem+json":
-        return BadRequest(detail)
-    return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
+        return refuse(detail)
+    return ServerUnusable(f"{place} answers {error.code}: {detail}")
 
 
-def detail_of(error: HTTPError) -> str:
+def _detail_of(error: HTTPError) -> str:
     """The detail of a problem, and for anything else the status in words."""
     try:
         return str(json.loads(error.read(100_000))["detail"])

@@ -9,14 +9,11 @@ that came in in part it takes the rest.
 import json
 import os
 import sys
-import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from http.client import HTTPException
+from functools import partial
 from pathlib import Path
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
 from urllib.request import Request
 
 import click
@@ -27,11 +24,11 @@ from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
 from knowngood.cli.options import BUILDS, FILE, FILE_HERE, HARDWARE, ISSUES, PATH, argument, flag, option, text
 from knowngood.cli.output import err, out, whole_file
-from knowngood.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
+from knowngood.domain.errors import BadBundle, BadRequest, ServerUnusable
 from knowngood.domain.hardware_names import measured_classes
 from knowngood.domain.verdicts.matrix import Columns, choose_columns, complete, stale_cells
 from knowngood.domain.vocabulary import many
-from knowngood.gate.from_server import BUSY, NOT_LET_IN, asked_wait_s, detail_of, opener, place_of
+from knowngood.gate.from_server import opener, patiently, place_of, refuse_address
 from knowngood.settings import read_settings
 from knowngood.share.exports.extract import Extract
 from knowngood.share.exports.formats import WRITERS, Format
@@ -105,7 +102,6 @@ def write_bundle(
 _TIMEOUT_S = 600  # a large bundle is answered when it is stored
 _FIRST_WAIT_S = 2.0
 _MOST_WAIT_S = 60.0
-_NOT_TAKEN = frozenset({413, 422})
 
 
 @command(
@@ -126,7 +122,8 @@ _NOT_TAKEN = frozenset({413, 422})
     example="push --server https://knowngood.example.org results.jsonl.gz",
 )
 def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int) -> Exit:
-    address = _address(server)
+    refuse_address(server)
+    address = f"{server.rstrip('/')}/api/v1/results"
     token = _token(token_file)
     refused = False
     for file in files:
@@ -134,13 +131,6 @@ def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int
         click.echo(f"{file.name}: {_describe_report(report)}")
         refused = refused or bool(report["refused"])
     return Exit.UNUSABLE if refused else Exit.OK
-
-
-def _address(server: str) -> str:
-    parts = urlsplit(server)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
-        raise BadRequest(f'--server "{server}" is no address; write for example https://knowngood.example.org')
-    return f"{server.rstrip('/')}/api/v1/results"
 
 
 def _token(file: Path | None) -> str:
@@ -155,22 +145,15 @@ def _token(file: Path | None) -> str:
 
 
 def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]:
-    wait_s = _FIRST_WAIT_S
-    for left in reversed(range(tries)):
-        try:
-            return _post(address, token, file)
-        except HTTPError as error:
-            if not left or error.code not in BUSY:
-                raise _refusal(address, file, error) from None
-            wait_s = max(wait_s, asked_wait_s(error.headers, 0.0, _MOST_WAIT_S))
-        except (URLError, HTTPException, OSError) as error:
-            if not left:
-                reason = getattr(error, "reason", error)
-                raise ServerUnusable(f"{place_of(address)} cannot be reached: {reason}; push again later") from None
+    def refuse(detail: str) -> BadBundle:
+        return BadBundle(f"{place_of(address)} does not take {file.name}: {detail}")
+
+    def tell(wait_s: float) -> None:
         click.echo(f"{file.name}: {place_of(address)} does not take it now; again in {wait_s:.0f} s", err=True)
-        time.sleep(wait_s)
-        wait_s = min(2 * wait_s, _MOST_WAIT_S)
-    raise ServerUnusable(f"{place_of(address)} does not answer")
+
+    waits_s = (min(_FIRST_WAIT_S * 2**n, _MOST_WAIT_S) for n in range(tries - 1))
+    send = partial(_post, address, token, file)
+    return patiently(address, send, waits_s, most_s=_MOST_WAIT_S, on_wait=tell, refuse=refuse)
 
 
 def _post(address: str, token: str, file: Path) -> dict[str, object]:
@@ -206,15 +189,6 @@ def _describe_report(report: dict[str, object]) -> str:
     parts = [f"{report['added']} attempts added", f"{report['known']} were there already"]
     parts += [f"{report[what]} {what}" for what in _FURTHER_COUNTS if report[what]]
     return ", ".join([*parts, f"{report['changed']} cells changed"])
-
-
-def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
-    detail = detail_of(error)
-    if error.code in NOT_LET_IN:
-        return ServerUnusable(f"{place_of(address)} takes nothing with this token: {detail}")
-    if error.code in _NOT_TAKEN:
-        return BadBundle(f"{place_of(address)} does not take {file.name}: {detail}")
-    return ServerUnusable(f"{place_of(address)} answers {error.code}: {detail}")
 
 
 _STDOUT = Path("-")
