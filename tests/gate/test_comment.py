@@ -91,7 +91,6 @@ def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "checkout"
     folder.mkdir()
     (folder / "requirements.txt").write_text("torch==2.6.0+cu124\n")
-    (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}')
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "torch"]):
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run([*git, *words], cwd=folder, check=True)
@@ -111,7 +110,7 @@ def run(
         "GITHUB_STEP_SUMMARY": str(checkout.parent / "summary.md"),
         "GITHUB_API_URL": f"http://127.0.0.1:{github.server_port}",
         "GITHUB_REPOSITORY": "team/project",
-        "GITHUB_EVENT_PATH": str(checkout.parent / "event.json"),
+        "GATE_PULL_REQUEST": "7",
         "GATE_GITHUB_TOKEN": "of-the-job",
         **{f"GATE_{name.upper()}": value for name, value in given.items()},
         **environ,
@@ -176,7 +175,7 @@ def test_a_fork_whose_token_may_not_write_has_it_in_the_summary(github: GitHub, 
 @pytest.mark.parametrize(
     ("environ", "says"),
     [
-        ({"GITHUB_EVENT_PATH": "nowhere"}, "this job is for no pull request"),
+        ({"GATE_PULL_REQUEST": ""}, "this job is for no pull request"),
         ({"GITHUB_API_URL": "http://127.0.0.1:9"}, "GitHub cannot be asked for the comment"),
     ],
 )

@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Mapping
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
@@ -42,7 +41,9 @@ def comment(text: str, *, begins: bool) -> None:
     Raises BadRequest where the job is for no pull request, and ServerUnusable where GitHub does not let it write: the
     token of a pull request from a fork may only read.
     """
-    repository, number = quote(os.environ.get("GITHUB_REPOSITORY", "")), _pull_request()
+    repository, number = quote(os.environ.get("GITHUB_REPOSITORY", "")), os.environ.get("GATE_PULL_REQUEST", "")
+    if not number:
+        raise BadRequest("comment: this job is for no pull request; run it on the event pull_request")
     comments = f"/repos/{repository}/issues/{number}/comments"
     body = f"{_MARK}\n{text}"
     own = _own(comments)
@@ -50,14 +51,6 @@ def comment(text: str, *, begins: bool) -> None:
         _ask("PATCH", f"/repos/{repository}/issues/comments/{int(own['id'])}", {"body": body})
     elif not own and begins:
         _ask("POST", comments, {"body": body})
-
-
-def _pull_request() -> int:
-    try:
-        event = json.loads(Path(os.environ.get("GITHUB_EVENT_PATH", "")).read_bytes())
-        return int(event["pull_request"]["number"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise BadRequest("comment: this job is for no pull request; run it on the event pull_request") from None
 
 
 def _own(comments: str) -> Mapping[str, Any] | None:
