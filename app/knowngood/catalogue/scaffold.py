@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -28,9 +29,18 @@ _TRACKERS = {
 
 _SILENT = "silent = false  # FILL IN: true where numbers are wrong without an error"
 _KIND = 'kind = "message"  # FILL IN: message, wrong_result, signal or hang'
-_SIGNALS = '\nsignals = ["SIGSEGV"]  # FILL IN: what kills the process, such as SIGSEGV or SIGABRT'
-_WORDS = "FILL IN: the words of the failure"
-_PATTERN = f"pattern = '''{_WORDS}'''  # the words that a later release will still say, no shapes, no paths"
+_SIGNALS = '\nsignals = ["{signal}"]  # FILL IN: what kills the process, such as SIGSEGV or SIGABRT'
+_PATTERN = "pattern = '''{words}'''  # the words that a later release will still say, no shapes, no paths"
+_UNKNOWN = {
+    "words": "FILL IN: the words of the failure",
+    "signal": "SIGSEGV",
+    "claims": """\
+[[claim]]
+text = "FILL IN: what is said of affected and fixed versions, or of a workaround; remove the table where nothing is"
+source = "FILL IN: who says so, such as pytorch/pytorch#1, comment of 2025-01-31"
+
+""",
+}
 _AT_MOST = """
 [observed.amount]  # FILL IN: what is counted, such as peak_bytes or recompiles, as the arms return it
 compare = "at_most"
@@ -39,10 +49,10 @@ reason = "FILL IN: why it is equal from run to run, and how much more compiled c
 _HANG = "HANG_S = 60  # FILL IN: after how many seconds a standalone run is called a hang\n"
 
 
-def new_issue(folder: Path, id_: str, title: str, kind: SignatureKind | None = None) -> Path:
+def new_issue(folder: Path, id_: str, title: str, kind: SignatureKind | None = None, **known: str) -> Path:
     """Write `folder/id_/issue.toml` and `repro.py` with marked places to fill in; the answer is the new folder. Beside
     it stand the schema, for editors, and what runs a script by itself, as this release has them. With a `kind` the
-    scaffold is one of such a failure.
+    scaffold is one of such a failure. `known` may be its words, its signal, and claims as tables of TOML.
 
     Raises BadRequest where the id or the title cannot be one, or where the folder is there already.
     """
@@ -55,7 +65,7 @@ def new_issue(folder: Path, id_: str, title: str, kind: SignatureKind | None = N
         place.mkdir(parents=True)
     except FileExistsError:
         raise BadRequest(f"{place} is there already; edit it, or choose another id") from None
-    (place / "issue.toml").write_text(_document(id_, title, kind), encoding="utf-8")
+    (place / "issue.toml").write_text(_document(id_, title, kind, {**_UNKNOWN, **known}), encoding="utf-8")
     (place / "repro.py").write_text(_script(id_, title, kind), encoding="utf-8")
     _leave_beside(folder, SCHEMA, published()[SCHEMA])
     _leave_beside(folder, STANDALONE.name, standalone())
@@ -68,15 +78,16 @@ def _leave_beside(folder: Path, name: str, text: str) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-def _document(id_: str, title: str, kind: SignatureKind | None) -> str:
+def _document(id_: str, title: str, kind: SignatureKind | None, known: Mapping[str, str]) -> str:
     url, link = _report(id_)
     text = _template("template_issue.txt").substitute(
         title=quoted(title),
         url=quoted(url),
         link=quoted(link),
         silent="silent = true" if kind is SignatureKind.WRONG_RESULT else _SILENT,
-        pattern=_AT_MOST.rstrip() if kind in BOUNDS else _PATTERN,
-        kind=f'kind = "{kind}"{_SIGNALS if kind is SignatureKind.SIGNAL else ""}' if kind else _KIND,
+        claims=known["claims"],
+        pattern=_AT_MOST.rstrip() if kind in BOUNDS else _PATTERN.format(**known),
+        kind=f'kind = "{kind}"{_SIGNALS.format(**known) if kind is SignatureKind.SIGNAL else ""}' if kind else _KIND,
     )
     return f"#:schema ../{SCHEMA}\n{text}"
 
@@ -95,7 +106,7 @@ def _script(id_: str, title: str, kind: SignatureKind | None) -> str:
         title=escaped,
         opening=OPENING,
         standalone=TAIL.rstrip("\n"),
-        signature="" if kind in BOUNDS else _WORDS,
+        signature="" if kind in BOUNDS else _UNKNOWN["words"],
         amount=', "amount": size' if kind in BOUNDS else "",
         hang=_HANG if kind is SignatureKind.HANG else "",
     )

@@ -14,7 +14,6 @@ from knowngood.measure.scripts.report import Report, environment_of
 from knowngood.measure.scripts.rules import Result, likeness, sides_of
 from knowngood.settings import Settings
 
-_CLAIM = re.compile(r"\[\[claim\]\]\n.*?\n\n", re.DOTALL)
 _VARYING = re.compile(r"(?:\$\w+)?(?:/[\w.+-]+)+|\S*\d\S*|'[^']*'|\"[^\"]*\"")
 _KINDS = {Ending.SIGNALLED: SignatureKind.SIGNAL, Ending.TIMED_OUT: SignatureKind.HANG}
 
@@ -29,13 +28,11 @@ def keep_as_row(settings: Settings, report: Report, id_: str, today: date) -> st
     kind = _KINDS.get(failing[-1].ending, SignatureKind.MESSAGE) if failing else SignatureKind.WRONG_RESULT
     folder = next(iter(settings.catalogue_folders), Path("repros"))
     title = likeness(failing[-1].line, masks=()) if failing else f"{report.script.name} prints other output"
-    place = scaffold.new_issue(folder, id_, title[:TITLE_CHARACTERS], kind)
-    text = (place / "issue.toml").read_text(encoding="utf-8")
-    if failing:
-        text = text.replace("FILL IN: the words of the failure", pattern_of(failing[-1].line).replace("'''", "..."))
-        text = text.replace('signals = ["SIGSEGV"]', f'signals = ["{failing[-1].signal}"]')
+    found = (
+        {"words": pattern_of(failing[-1].line).replace("'''", "..."), "signal": failing[-1].signal} if failing else {}
+    )
     claims = "".join(_claims(report, today))
-    (place / "issue.toml").write_text(_CLAIM.sub(lambda _: claims, text, count=1), encoding="utf-8")
+    place = scaffold.new_issue(folder, id_, title[:TITLE_CHARACTERS], kind, claims=claims, **found)
     (place / "bug.py").write_text(report.script.text, encoding="utf-8")
     return (
         f"{place}: a candidate with its signature and what was measured. Move what fails from bug.py into repro.py, "
