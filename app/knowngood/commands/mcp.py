@@ -1,14 +1,13 @@
 """`knowngood mcp`: a server of the Model Context Protocol for agents, over standard input and output.
 
 Each tool is a command of ours in a process of its own, so that an agent reads what a person reads. What is pasted goes
-to it as a file, in an empty folder; values are never taken for options, and nothing of it is a shell's.
+to it as standard input, in an empty folder; values are never taken for options, and nothing of it is a shell's.
 """
 
 import os
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import BoundedSemaphore
 from typing import Annotated
@@ -29,7 +28,7 @@ _ABOUT = (
 )
 _LONGEST_S = 60
 _AT_ONCE = BoundedSemaphore(2)  # processes, of some 100 MB each
-_PASTED = "pasted"
+_PASTED = "-"  # for a command: its standard input
 
 Build = Annotated[str, Field(description="A release of torch, or a build: 2.7.1, torch-2.7.1+cu126")]
 Python = Annotated[str, Field(description="The Python, such as 3.12")]
@@ -127,13 +126,12 @@ def _answer(name: str, options: list[str], *arguments: str, text: str = "") -> s
     """The output of the command, and the results it answers from. Raises ToolError where there is no answer."""
     line = [sys.executable, "-P", "-m", "knowngood", name, *options, "--", *arguments]
     with _AT_ONCE, TemporaryDirectory() as folder:
-        Path(folder, _PASTED).write_text(text, encoding="utf-8", errors="replace")
         try:
             done = subprocess.run(
                 line,
                 cwd=folder,
                 env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
-                stdin=subprocess.DEVNULL,  # ours carries the protocol
+                input=text,  # ours carries the protocol
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
