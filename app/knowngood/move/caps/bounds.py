@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -90,10 +91,8 @@ def _starts(packages: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _above(lines: list[str], number: int) -> str:
-    at = number - 1
-    while at and lines[at - 1].lstrip().startswith("#"):
-        at -= 1
-    return " ".join(line.strip().lstrip("#").strip() for line in lines[at : number - 1])
+    comment = [*takewhile(lambda line: line.lstrip().startswith("#"), lines[: number - 1][::-1])]
+    return " ".join(line.strip().lstrip("#").strip() for line in comment[::-1])
 
 
 _KEY = re.compile(
