@@ -14,14 +14,14 @@ from packaging.version import Version
 
 from knowngood.ask.explain.cli import explain_here
 from knowngood.cli.console import bytes_in_words, in_words
-from knowngood.cli.context import make_data_dir, opened_with_catalogue, root
+from knowngood.cli.context import make_data_dir, root
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.knowledge import Ground, ground_here
 from knowngood.cli.lazy import command
 from knowngood.cli.options import AS_FORMAT_JSON, DRY_RUN, FORCE, FORMS, argument, flag, names, option, text
 from knowngood.cli.output import err
 from knowngood.cli.signals import stoppable
-from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.domain.builds.build import DEFAULT_PYTHON
 from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.errors import BadRequest, IndexUnusable, NotTested
 from knowngood.domain.issue import digest
@@ -49,8 +49,6 @@ from knowngood.measure.projects.report import Report, Target, as_body, lines_of,
 from knowngood.measure.projects.rules import Answer
 from knowngood.measure.projects.runner import ENVIRONMENTS, Bench, Suite
 from knowngood.settings import Settings, read_settings
-from knowngood.store.engine import reading
-from knowngood.store.queries import load_builds
 from knowngood_workers.common.files import remove_tree, write_whole
 from knowngood_workers.common.host_lock import turn
 from knowngood_workers.host.interpreters import find_interpreter
@@ -127,8 +125,8 @@ def try_bump(
     make_data_dir(settings)
     place = root(settings).absolute() / "bumps" / digest(repr([checkout.digest, lock, needs, python]))[:16]
     installer = Installer(choose_cache(root(settings), os.environ), root(settings))
-    with reading(opened_with_catalogue(settings)) as s:
-        builds = load_builds(s)
+    ground = ground_here(quietly=True)
+    builds = tuple(ground.knowledge.known.builds.values())
     status = err.status("")
     wait = partial(status.update, "waiting for another `try-bump` of this project, which shares its environments")
     with TemporaryDirectory(prefix="knowngood-") as folder, stoppable() as stop, turn(f"bump-{place.name}", 1, wait):
@@ -151,8 +149,7 @@ def try_bump(
             err.print("stopped: what was run is kept, and the same command goes on from there", soft_wrap=True)
         else:
             remove_tree(place / ENVIRONMENTS)
-    ground = ground_here(quietly=True)
-    targets = [_explained(target, builds, python, ground) for target in targets]
+    targets = [_explained(target, python, ground) for target in targets]
     report = Report(old, tuple(targets), " ".join([command, *tests]), bench.host)
     if as_json or form == "json":
         sys.stdout.write(dumped(as_body(report)))
@@ -238,8 +235,9 @@ def _tell_price(bench: Bench, todo: Sequence[str]) -> None:
     )
 
 
-def _explained(target: Target, builds: Sequence[Build], python: str, ground: Ground) -> Target:
+def _explained(target: Target, python: str, ground: Ground) -> Target:
     """With what is known of each new failure."""
+    builds = ground.knowledge.known.builds.values()
     build = next((each.id for each in builds if each.requirement == target.torch and each.python == python), "")
     explained = {id_: explain_here(words or id_, build, ground) for id_, words in target.new_failures.items()}
     return replace(target, explained=explained)
