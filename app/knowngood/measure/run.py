@@ -51,8 +51,7 @@ from knowngood.measure.jobs import (
 from knowngood.measure.scheduling.cli import proposed, tell_price
 from knowngood.settings import Settings, read_settings
 from knowngood.share.cli import write_bundle
-from knowngood.store.engine import Engine, reading
-from knowngood.store.queries import load_builds
+from knowngood.store.engine import Engine
 from knowngood_workers.dispatch.dispatcher import utc_now
 from knowngood_workers.pack.builder import OpenedPack, open_pack
 from knowngood_workers.provision.adopted_env import find_build, inspect_program
@@ -167,8 +166,7 @@ def _adopt(engine: Engine, pythons: Sequence[str]) -> dict[str, Path]:
     """The builds that these interpreters hold. Raises BadRequest for one that is no column."""
     if not pythons:
         return {}
-    with reading(engine) as s:
-        builds = load_builds(s)
+    builds = pick_builds(engine, ("all",), lambda _: True)
     adopted = {
         find_build(environment, builds).id: environment.python
         for environment in (inspect_program(python, os.environ) for python in pythons)

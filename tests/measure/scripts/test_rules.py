@@ -272,7 +272,7 @@ def test_a_signature_is_the_longest_part_that_stays(line: str, pattern: str) -> 
 
 def test_nothing_that_was_not_run_is_a_row() -> None:
     report = Report(SCRIPT, tuple(tried("", "X", "")))
-    assert [row[0].label for row in report.rows] == ["2.2.0"]
+    assert [row[0].build.label for row in report.rows] == ["2.2.0"]
     assert Result.NOT_RUN not in {result for _, result in report.rows}
 
 

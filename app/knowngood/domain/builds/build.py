@@ -176,6 +176,11 @@ class Build:
         return self.triton != self.pinned_triton
 
     @property
+    def label(self) -> str:
+        """`2.6.0` on the default index's line, `2.6.0+cu126` elsewhere."""
+        return self.build_id.release if self.origin == "default" else self.torch
+
+    @property
     def minor(self) -> str:
         """`2.6` for 2.6.1+cu124: the group of columns it stands in."""
         return f"{self.build_id.version.major}.{self.build_id.version.minor}"
@@ -189,12 +194,10 @@ def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str
     with an exact version.
     A local `+cpu` wheel never stands in for a CUDA one (facts: a find-links directory wins silently; measured 2026-11).
     """
-    wanted = {"torch": build.torch, "cuda": build.cuda or "", **pins}
-    if build.triton is not None:
-        wanted["triton"] = build.triton
+    wanted = {"torch": build.torch, "cuda": build.cuda or "", **pins, "triton": build.triton or pins.get("triton")}
     for name, expected in wanted.items():
         version = imported.get(name, "")
-        if not _same_version(version, expected):
+        if expected is not None and not _same_version(version, expected):
             return Message("wrong_version", name=name, found=version or "missing", wanted=expected or "none")
     git = imported.get("git", "")
     if build.git and git and git != build.git:

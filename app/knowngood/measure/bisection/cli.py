@@ -104,9 +104,9 @@ def bisect(
             state, jobs = outlook(question, load_known_attempts(s), utc_now(), full=full)
         if as_json:
             price = {"price": price_as_json(engine, work, jobs, asks=sizes)} if jobs else {}
-            print_json({**outlook_as_body(question, state), **price})
+            print_json({**outlook_as_body(question, state, jobs), **price})
             return Exit.OK
-        print_outlook(out, question, state)
+        print_outlook(out, question, state, jobs)
         if jobs:
             out.print("the first of them:")
             tell_price(engine, work, jobs, asks=sizes)
@@ -280,15 +280,14 @@ def print_result(console: Console, question: BisectQuestion, result: BisectResul
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
     for point in result.answer.search.points:
         console.print(
-            f"  {point.label:<14} {MARKS[point.cell.verdict].word:<18} {_how(point, result)}".rstrip(), markup=False
+            f"  {point.build.label:<14} {MARKS[point.cell.verdict].word:<18} {_how(point, result)}".rstrip(),
+            markup=False,
         )
     if result.trouble:
         console.print(
             f"not narrowed, for nothing in between could be run: {result.trouble}", markup=False, soft_wrap=True
         )
-    for sentence in sentences(result.answer):
-        console.print(sentence, markup=False, soft_wrap=True)
-    console.print(_effort(result), markup=False, soft_wrap=True)
+    console.print("\n".join((*sentences(result.answer), _effort(result))), markup=False, soft_wrap=True)
     if result.is_stopped:
         console.print("stopped: the same question goes on from here", markup=False)
 
@@ -367,28 +366,20 @@ def outlook(
     return search, jobs_for(question, question.line[step], known, now, baseline=CONFIRMING)
 
 
-def print_outlook(console: Console, question: BisectQuestion, search: Search) -> None:
+def print_outlook(console: Console, question: BisectQuestion, search: Search, jobs: Sequence[PlannedJob]) -> None:
     """The state of the search, and what would be run first."""
     settled = sum(1 for point in search.points if point.is_settled)
     where = f"{question.issue.id} on {question.hardware}"
     console.print(f"{where}: {len(question.line)} builds, {settled} of which are known", markup=False, soft_wrap=True)
-    step = next_step(search)
-    if isinstance(step, SearchResult):
-        console.print("nothing would be run; what is known says:", markup=False)
-        for sentence in sentences(step):
-            console.print(sentence, markup=False, soft_wrap=True)
-        return
-    console.print(
-        f"at most {search.most_jobs} jobs, the first on {question.line[step].id}; each answer decides on the next",
-        markup=False,
-        soft_wrap=True,
-    )
+    told = ["nothing would be run; what is known says:", *sentences(answer_of(search))]
+    if jobs:
+        first = jobs[0].build.id
+        told = [f"at most {search.most_jobs} jobs, the first on {first}; each answer decides on the next"]
+    console.print("\n".join(told), markup=False, soft_wrap=True)
 
 
-def outlook_as_body(question: BisectQuestion, search: Search) -> dict[str, Any]:
+def outlook_as_body(question: BisectQuestion, search: Search, jobs: Sequence[PlannedJob]) -> dict[str, Any]:
     """As `as_body`, of what is known so far; where a job would be run there is no answer yet."""
-    known = as_body(question, BisectResult(answer_of(search)))
-    step = next_step(search)
-    if isinstance(step, SearchResult):
-        return {**known, "next": None}
-    return {**known, "answer": None, "sentences": [], "boundary": None, "next": question.line[step].id}
+    unknown: dict[str, Any] = {"answer": None, "sentences": [], "boundary": None} if jobs else {}
+    body = as_body(question, BisectResult(answer_of(search)))
+    return {**body, **unknown, "next": jobs[0].build.id if jobs else None}

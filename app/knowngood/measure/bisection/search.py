@@ -55,11 +55,6 @@ class Point:
         return self.fails is not None and not (self.is_stale and self.is_open)
 
     @property
-    def label(self) -> str:
-        """`2.6.0` on the default index's line, `2.6.0+cu126` elsewhere."""
-        return self.build.build_id.release if self.build.origin == "default" else self.build.torch
-
-    @property
     def attempts(self) -> int:
         """How many attempts its answer rests on: of the variants that decide it, the one asked most where it fails, and
         the one asked least where it passes.
@@ -105,7 +100,7 @@ class ChangePoint:
 
     @property
     def interval(self) -> str:
-        return f"({self.before.label}, {self.after.label}]"
+        return f"({self.before.build.label}, {self.after.build.label}]"
 
     @property
     def missing(self) -> str:
@@ -116,13 +111,18 @@ class ChangePoint:
         """
         sides = (self.before, self.after)
         wanted = needed_attempts(self)
-        few = [f"{side.label} rests on {many(side.attempts, 'attempt')}" for side in sides if side.attempts < wanted]
+        few = [
+            f"{side.build.label} rests on {many(side.attempts, 'attempt')}" for side in sides if side.attempts < wanted
+        ]
         if few:
             return f"{' and '.join(few)}, of {wanted} that a change asks for"
         failing, passing = (self.after, self.before) if self.breaks else (self.before, self.after)
         more = passes_needed(failing.cell, passing.cell)
         if more:
-            return f"{failing.label} fails only now and then: {more} passes of {passing.label} would tell it from luck"
+            return (
+                f"{failing.build.label} fails only now and then: "
+                f"{more} passes of {passing.build.label} would tell it from luck"
+            )
         return ""
 
 
@@ -260,7 +260,7 @@ def sentences(answer: SearchResult) -> tuple[str, ...]:
     unanswered = _without_answer(
         answer.ends_without_answer, where, answer.search, is_wanted=answer.kind is not SearchOutcome.FOUND
     )
-    old = [point.label for point in answer.search.points if point.is_stale and point.fails is not None]
+    old = [point.build.label for point in answer.search.points if point.is_stale and point.fails is not None]
     stale = [f"the evidence of {', '.join(old)} is old"] if old else []
     return (*findings, *unanswered, *stale)
 
@@ -289,7 +289,7 @@ def _describe_change(change: ChangePoint) -> str:
 
 def _in_words(point: Point) -> str:
     word = "is flaky" if point.cell.verdict is Verdict.FLAKY else "fails" if point.fails else "passes"
-    return f"{word} on {point.label}"
+    return f"{word} on {point.build.label}"
 
 
 def _limits(change: ChangePoint, search: Search) -> list[str]:
@@ -309,9 +309,10 @@ def _without_answer(points: Sequence[Point], where: str, search: Search, *, is_w
     """
     vain = [point for point in points if not point.is_open]
     lines = [
-        f"{point.label} gives no answer ({point.cell.verdict}: {english(point.cell.reason)}){where}" for point in vain
+        f"{point.build.label} gives no answer ({point.cell.verdict}: {english(point.cell.reason)}){where}"
+        for point in vain
     ]
-    unasked = ", ".join(point.label for point in points if point.is_open)
+    unasked = ", ".join(point.build.label for point in points if point.is_open)
     if not unasked:
         return lines
     used_up = is_wanted and search.jobs >= search.most_jobs
@@ -324,7 +325,7 @@ def _agree(answer: SearchResult) -> str:
     telling = [point for point in answer.search.points if point.fails is not None]
     word = "fail" if telling[0].fails else "pass"
     unknown = [point for point in answer.search.points if point.fails is None and point.is_open]
-    ends = f"both ends {word} ({telling[0].label} and {telling[-1].label})"
+    ends = f"both ends {word} ({telling[0].build.label} and {telling[-1].build.label})"
     if not unknown:
         return f"{ends}, and so does all that gives an answer between them: there is no change to find"
     return (

@@ -9,16 +9,17 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 from rich.console import Console
 
-from knowngood.cli.context import opened_with_catalogue
+from knowngood.cli.context import opened_with_catalogue, pick_builds
 from knowngood.cli.exit_codes import Exit
 from knowngood.cli.lazy import command
-from knowngood.cli.options import AS_FORMAT_JSON, DRY_RUN, FORCE, FORMS, PATH, argument, flag, names, option, text
+from knowngood.cli.options import AS_FORMAT_JSON, DRY_RUN, FILE_HERE, FORCE, FORMS, argument, flag, names, option, text
 from knowngood.cli.output import err, out, print_json
 from knowngood.cli.signals import stoppable
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.builds.build_names import BuildNames, minor_python
 from knowngood.domain.errors import BadRequest, IndexUnusable
 from knowngood.domain.grouping import grouped
+from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.outcome import TroubleCode
 from knowngood.domain.vocabulary import many
 from knowngood.measure.bisection.cli import CODES
@@ -30,15 +31,14 @@ from knowngood.measure.scripts.report import Report, as_body, lines_of, markdown
 from knowngood.measure.scripts.rules import Tried, missing_runs, results_of, search_in
 from knowngood.measure.scripts.runner import Runner, Script, read_script
 from knowngood.settings import read_settings
-from knowngood.store.engine import Engine, reading
-from knowngood.store.queries import load_builds
+from knowngood.store.engine import Engine
 from knowngood_workers.dispatch.dispatcher import utc_now
 
 
 @command(
     "Run a script of your own on releases of torch, isolated, and say on which it fails and where that begins. "
     "Default: the last release of each of the newest four minor versions.",
-    argument("script", "The script.", metavar="SCRIPT", type=PATH),
+    argument("script", "The script.", metavar="SCRIPT", type=FILE_HERE),
     names("--builds", "Releases or builds, such as 2.9,2.13; with --bisect the two ends."),
     flag("--bisect", help_="Find the release on which the outcome changes. Default: among all releases."),
     names("--with", "Packages that it needs, such as torchvision.", "packages"),
@@ -75,8 +75,7 @@ def try_command(
     wanted = Script(script.name, source, _requirements(packages), own[int(gpu)], timeout)
     settings = read_settings().model_copy(update={"fork": False})
     engine = opened_with_catalogue(settings)
-    with reading(engine) as s:
-        line = _builds(load_builds(s), builds, minor_python(python), bisect=bisect)
+    line = _builds(pick_builds(engine, ("all",), lambda _: True), builds, minor_python(python), bisect=bisect)
     form, status = "json" if as_json else form, err.status("")
     with stoppable() as stop:
         question = Question(engine, Runner(Work(settings), wanted, stop, status.update), line, bisect=bisect)
@@ -151,10 +150,9 @@ def _builds(every: Sequence[Build], named: Sequence[str], python: str, *, bisect
             )
         return line_between(every, *found.values())
     releases = sorted(
-        (build for build in every if build.origin == "default" and not build.is_mismatched),
+        (build for build in every if is_release(build) and build.python == (python or DEFAULT_PYTHON)),
         key=lambda build: build.build_id,
     )
-    releases = [build for build in releases if build.python == (python or DEFAULT_PYTHON)]
     if not releases and not named:
         raise BadRequest(f"no release is known for Python {python}; name another --python")
     newest = list(grouped(releases, lambda build: build.minor).values())[-4:]

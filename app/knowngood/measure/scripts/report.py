@@ -60,18 +60,17 @@ class Report:
 
 def _change_in_words(before: Row, after: Row) -> str:
     runs = [row[1] in {Result.RUNS, Result.OTHER_OUTPUT} for row in (before, after)]
+    old, new = before[0].build.label, after[0].build.label
     if runs[0] is runs[1]:
-        return f"the {'output' if runs[0] else 'failure'} changes between {before[0].label} and {after[0].label}"
-    if runs[0]:
-        return f"begins to fail on {after[0].label} ({before[0].label} runs)"
-    return f"stops failing on {after[0].label} ({before[0].label} fails)"
+        return f"the {'output' if runs[0] else 'failure'} changes between {old} and {new}"
+    return f"begins to fail on {new} ({old} runs)" if runs[0] else f"stops failing on {new} ({old} fails)"
 
 
 def _names(rows: Sequence[Row]) -> str:
     labels = [
-        f"{each.label} (fails in {each.failures} of {len(each.runs)})"
+        f"{each.build.label} (fails in {each.failures} of {len(each.runs)})"
         if result is Result.COMES_AND_GOES
-        else each.label
+        else each.build.label
         for each, result in rows
     ]
     shown = [*labels[:_MOST_NAMES], *([f"{len(labels) - _MOST_NAMES} more"] if len(labels) > _MOST_NAMES else [])]
@@ -95,7 +94,7 @@ def lines_of(report: Report) -> Iterator[str]:
     together = [list(group) for _, group in groupby(rows, key=key)]
     for group in together[:_MOST_ROWS]:
         (each, *cells), *others = group
-        label = f"{each.label} to {others[-1][0].label}" if others else each.label
+        label = f"{each.build.label} to {others[-1][0].build.label}" if others else each.build.label
         yield f"  {label:<8} {cells[0]:<16} {cells[1]:<10} {cells[2]}".rstrip()
     if len(together) > _MOST_ROWS:
         yield f"  and {len(together) - _MOST_ROWS} more; --json has them all"
@@ -105,7 +104,7 @@ def lines_of(report: Report) -> Iterator[str]:
 
 def _revisions(change: tuple[Row, Row, str]) -> str:
     (old, _), (new, _), _ = change
-    words = " and ".join(f"{side.label} is {side.revision[:12] or 'not known'}" for side in (old, new))
+    words = " and ".join(f"{side.build.label} is {side.revision[:12] or 'not known'}" for side in (old, new))
     span = f"{old.revision[:12]}...{new.revision[:12]}" if old.revision and new.revision else ""
     return (
         f"revision of pytorch/pytorch: {words}{f': https://github.com/pytorch/pytorch/compare/{span}' if span else ''}"

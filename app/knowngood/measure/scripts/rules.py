@@ -79,10 +79,6 @@ class Tried:
     trouble: Trouble | None = None
 
     @property
-    def label(self) -> str:
-        return self.build.build_id.release if self.build.origin == "default" else self.build.torch
-
-    @property
     def revision(self) -> str:
         """Of the wheel, by its own word."""
         return self.imported.get("git") or self.build.git

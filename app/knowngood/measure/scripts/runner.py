@@ -108,18 +108,15 @@ def host_in_words(machine: Machine) -> str:
 
 def read_script(path: Path) -> str:
     """Raises BadRequest where it is no script that can be sent to a worker."""
+    with path.open("rb") as file:
+        raw = file.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES or not raw.strip() or b"\0" in raw:
+        wrong = "is larger than 1 MiB" if len(raw) > MOST_BYTES else "holds a NUL byte" if raw.strip() else "is empty"
+        raise BadRequest(f"{path} {wrong}; name a Python script, cut down to what fails")
     try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-        text = raw[:MOST_BYTES].decode("utf-8-sig", errors="strict" if len(raw) <= MOST_BYTES else "replace")
-    except OSError as error:
-        raise BadRequest(f"{path} cannot be read: {error.strerror}; name a Python script") from None
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadRequest(f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
-    if len(raw) > MOST_BYTES or not text.strip() or "\0" in text:
-        wrong = "is larger than 1 MiB" if len(raw) > MOST_BYTES else "holds a NUL byte" if text.strip() else "is empty"
-        raise BadRequest(f"{path} {wrong}; name a Python script, cut down to what fails")
-    return text
 
 
 @dataclass(frozen=True)
