@@ -168,20 +168,17 @@ def age_in_words(reason: Reason) -> str:
 
 def particulars(reason: Reason) -> Iterator[str]:
     """The verdict, where and when it was measured, and how severe it is, in a few words each."""
-    yield mark_of(reason).word
-    yield f"{reason.severity} severity" + (": wrong numbers, no error" if reason.silent else "")
-    if reason.hardware:
-        yield named(reason.hardware)
-    if age_in_words(reason):
-        yield age_in_words(reason)
-    for ground in reason.grounds:
-        yield f"inferred from {named(ground.build)}"
-    if reason.runs == 1:
-        yield "one run"
-    if reason.is_new:
-        yield "new"
-    if reason.caveat:
-        yield reason.caveat
+    parts = (
+        mark_of(reason).word,
+        f"{reason.severity} severity" + (": wrong numbers, no error" if reason.silent else ""),
+        named(reason.hardware),
+        age_in_words(reason),
+        *(f"inferred from {named(ground.build)}" for ground in reason.grounds),
+        "one run" if reason.runs == 1 else "",
+        "new" if reason.is_new else "",
+        reason.caveat,
+    )
+    return filter(None, parts)
 
 
 def fix_in_words(reason: Reason) -> str:
@@ -210,6 +207,10 @@ def best_workaround(reason: Reason) -> MeasuredWorkaround | None:
     """The workaround to show: the first that was measured to help here and is not in place already."""
     helping = (workaround for workaround in reason.workarounds if workaround.verdict == WorkaroundVerdict.EFFECTIVE)
     return next((workaround for workaround in helping if workaround.id not in reason.applied), None)
+
+
+def cure_in_words(workaround: MeasuredWorkaround) -> str:
+    return f"{one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}"
 
 
 def not_tried(reason: Reason) -> str:

@@ -16,6 +16,7 @@ from knowngood.gate.renderers.common import (
     active_reasons,
     best_workaround,
     build_page,
+    cure_in_words,
     fix_in_words,
     headline,
     is_explained,
@@ -79,18 +80,16 @@ def _annotation(reason: Reason, base: str, place: Mapping[str, str], *, advisory
 
 
 def _message(reason: Reason, base: str) -> Iterator[str]:
-    yield one_line(reason.why)
-    yield f"{one_line(reason.title)} ({', '.join(particulars(reason))})"
-    if fix_in_words(reason):
-        yield one_line(fix_in_words(reason))
-    if workaround := best_workaround(reason):
-        yield f"Workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}"
-        for _, lines in snippet_parts(workaround.snippet):
-            yield from (f"  {line}" for line in lines)
-    if reason.upstream:
-        yield f"Upstream: {one_line(reason.upstream)}"
-    if base and reason.evidence_url:
-        yield f"Evidence: {one_line(address(base, reason.evidence_url))}"
+    cure, fix = best_workaround(reason), one_line(fix_in_words(reason))
+    snippet = [f"  {line}" for _, lines in snippet_parts(cure.snippet) for line in lines] if cure else []
+    parts = (
+        [one_line(reason.why), f"{one_line(reason.title)} ({', '.join(particulars(reason))})"],
+        [fix] if fix else [],
+        [f"Workaround {cure_in_words(cure)}", *snippet] if cure else [],
+        [f"Upstream: {one_line(reason.upstream)}"] if reason.upstream else [],
+        [f"Evidence: {one_line(address(base, reason.evidence_url))}"] if base and reason.evidence_url else [],
+    )
+    return (line for lines in parts for line in lines)
 
 
 def _command(level: str, message: str, **properties: str) -> str:

@@ -20,6 +20,7 @@ from knowngood.gate.renderers.common import (
     DECISIONS,
     all_lines,
     best_workaround,
+    cure_in_words,
     fix_in_words,
     is_explained,
     one_line,
@@ -72,23 +73,16 @@ def _case(reason: Reason, base: str) -> ET.Element:
 
 
 def _story(reason: Reason, base: str) -> list[str]:
-    lines = [one_line(reason.why), ", ".join(particulars(reason))]
-    if reason.effect is Effect.WARN:
-        lines[0] = f"warning: {lines[0]}"
-    if fix_in_words(reason):
-        lines.append(fix_in_words(reason))
-    if workaround := best_workaround(reason):
-        lines += [
-            f"workaround {one_line(workaround.how)}, {one_line(workaround.id)}: {one_line(workaround.title)}",
-            *all_lines(workaround.snippet),
-        ]
-    if other_workarounds(reason):
-        lines.append(f"workarounds, measured: {other_workarounds(reason)}")
-    if reason.upstream:
-        lines.append(f"upstream: {one_line(reason.upstream)}")
-    if reason.evidence_url:
-        lines.append(f"evidence: {one_line(address(base, reason.evidence_url))}")
-    return lines
+    cure, fix, others = best_workaround(reason), fix_in_words(reason), other_workarounds(reason)
+    parts = (
+        [("warning: " if reason.effect is Effect.WARN else "") + one_line(reason.why), ", ".join(particulars(reason))],
+        [fix] if fix else [],
+        ["workaround " + cure_in_words(cure), *all_lines(cure.snippet)] if cure else [],
+        [f"workarounds, measured: {others}"] if others else [],
+        [f"upstream: {one_line(reason.upstream)}"] if reason.upstream else [],
+        [f"evidence: {one_line(address(base, reason.evidence_url))}"] if reason.evidence_url else [],
+    )
+    return [line for lines in parts for line in lines]
 
 
 def _refusal(ruling: Ruling) -> ET.Element:

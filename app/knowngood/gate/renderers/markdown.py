@@ -7,7 +7,7 @@ is Markdown by its author's hand: it stands inside a block quote, which closes w
 import re
 from collections.abc import Iterator, Sequence
 
-from knowngood.gate.decision import Reason, Ruling
+from knowngood.gate.decision import MeasuredWorkaround, Reason, Ruling
 from knowngood.gate.renderers.common import (
     DECISIONS,
     EFFECTS,
@@ -80,15 +80,15 @@ def quoted(snippet: str) -> str:
 
 
 def _facts(ruling: Ruling) -> Iterator[str]:
-    yield f"build **{escaped(named(ruling.build))}**" if ruling.build else "build **not tested**"
-    if ruling.asked:
-        yield f"asked: {escaped(ruling.asked)}"
-    if ruling.nearest:
-        yield f"nearest, not used: {', '.join(escaped(named(build)) for build in ruling.nearest)}"
-    if ruling.hardware:
-        yield ", ".join(escaped(named(class_)) for class_ in ruling.hardware)
-    if counts_in_words(ruling):
-        yield counts_in_words(ruling)
+    nearest = ", ".join(escaped(named(build)) for build in ruling.nearest)
+    parts = (
+        f"build **{escaped(named(ruling.build))}**" if ruling.build else "build **not tested**",
+        f"asked: {escaped(ruling.asked)}" if ruling.asked else "",
+        f"nearest, not used: {nearest}" if nearest else "",
+        ", ".join(escaped(named(class_)) for class_ in ruling.hardware),
+        counts_in_words(ruling),
+    )
+    return filter(None, parts)
 
 
 def _table(reasons: Sequence[Reason], base: str) -> str:
@@ -126,23 +126,22 @@ def _rest(ruling: Ruling, count: int, base: str) -> str:
 
 
 def _reason_block(reason: Reason) -> str:
-    lines = [f"**{escaped(reason.issue)}** {EFFECTS[reason.effect]}: {escaped(reason.why)}"]
-    if reason.caveat:
-        lines.append(f"Caution: {escaped(reason.caveat)}.")
-    if reason.upstream:
-        lines.append(f"Upstream: {link(upstream_name(reason), reason.upstream)}")
-    if fix_in_words(reason):
-        lines.append(f"Upgrade: {escaped(fix_in_words(reason))}.")
-    if workaround := best_workaround(reason):
-        trade_off = f" ({escaped(workaround.trade_off)})" if workaround.trade_off else ""
-        lines.append(
-            f"Workaround {escaped(workaround.how)}, "
-            f"**{escaped(workaround.id)}**: {escaped(workaround.title)}{trade_off}"
-        )
-        lines.append(quoted(workaround.snippet))
-    if other_workarounds(reason):
-        lines.append(f"Workarounds, measured: {escaped(other_workarounds(reason))}.")
-    return "\n\n".join(line for line in lines if line)
+    fix, others, workaround = fix_in_words(reason), other_workarounds(reason), best_workaround(reason)
+    blocks = (
+        f"**{escaped(reason.issue)}** {EFFECTS[reason.effect]}: {escaped(reason.why)}",
+        f"Caution: {escaped(reason.caveat)}." if reason.caveat else "",
+        f"Upstream: {link(upstream_name(reason), reason.upstream)}" if reason.upstream else "",
+        f"Upgrade: {escaped(fix)}." if fix else "",
+        *(_workaround_blocks(workaround) if workaround else ()),
+        f"Workarounds, measured: {escaped(others)}." if others else "",
+    )
+    return "\n\n".join(filter(None, blocks))
+
+
+def _workaround_blocks(workaround: MeasuredWorkaround) -> tuple[str, str]:
+    how, trade_off = escaped(workaround.how), f" ({escaped(workaround.trade_off)})" if workaround.trade_off else ""
+    title = f"Workaround {how}, **{escaped(workaround.id)}**: {escaped(workaround.title)}{trade_off}"
+    return title, quoted(workaround.snippet)
 
 
 def _alike_block(group: Sequence[Reason]) -> str:
