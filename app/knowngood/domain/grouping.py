@@ -10,7 +10,12 @@ _V = TypeVar("_V")
 
 def grouped(values: Iterable[_V], key: Callable[[_V], _K]) -> dict[_K, list[_V]]:
     """The values by their keys; groups, and values within a group, in the order in which they come."""
+    return gathered((key(value), value) for value in values)
+
+
+def gathered(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
+    """The second of each pair by the first, in the same order."""
     groups: dict[_K, list[_V]] = defaultdict(list)
-    for value in values:
-        groups[key(value)].append(value)
+    for key, value in pairs:
+        groups[key].append(value)
     return dict(groups)

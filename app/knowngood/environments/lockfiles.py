@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
+from knowngood.domain.grouping import gathered
 from knowngood.domain.message import Message
 from knowngood.environments.python_markers import (
     allowed_by,
@@ -82,11 +83,11 @@ def _reach(
     """The Pythons on which each package is installed. What a wish may mean is reached once for each Python,
     however many have the same wish.
     """
-    meant: dict[_Wanted, list[int]] = {}
-    for at, (table, name) in enumerate(zip(packages, names, strict=True)):
-        origin = _plain(table.table("source"))
-        for wanted in {(name, version, place) for version in ("", table.text("version")) for place in ("", origin)}:
-            meant.setdefault(wanted, []).append(at)
+    meant = gathered(
+        (wanted, at)
+        for at, (table, name) in enumerate(zip(packages, names, strict=True))
+        for wanted in {*product((name,), ("", table.text("version")), ("", _plain(table.table("source"))))}
+    )
     roots = {at for at, table in enumerate(packages) if {"editable", "virtual"} & set(table.table("source").values)}
     groups = source.chosen(name for at in roots for key in _GROUPS for name in packages[at].table(key).values)
     wishes = [

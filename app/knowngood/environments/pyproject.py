@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from knowngood.domain.grouping import gathered
 from knowngood.domain.message import Message
 from knowngood.environments.python_markers import narrow, of_wheel, pythons_of, state
 from knowngood.environments.requirements_txt import read_line
@@ -109,10 +110,11 @@ def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
     for name, table, key, path in _standard_tables(data, own):
         wishes = lists.setdefault(name, [])
         wishes += [_Wish(text, (*path, at), name) for at, text in _texts(table, key)]
-    extras: dict[str, list[str]] = {}
-    for extra in poetry.table("extras").values:
-        for key in dict.fromkeys(map(canonical, _plain_texts(poetry.table("extras"), extra))):
-            extras.setdefault(key, []).append(canonical(extra))
+    extras = gathered(
+        (key, canonical(extra))
+        for extra in poetry.table("extras").values
+        for key in dict.fromkeys(map(canonical, _plain_texts(poetry.table("extras"), extra)))
+    )
     left, named = MOST_PACKAGES, set[str]()
     for name, table, path in _poetry_tables(poetry):
         if path[2] != "group":

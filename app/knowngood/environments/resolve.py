@@ -33,7 +33,7 @@ from knowngood.domain.builds.platforms import (
     why_not_tested,
 )
 from knowngood.domain.errors import OtherPython
-from knowngood.domain.grouping import grouped
+from knowngood.domain.grouping import gathered, grouped
 from knowngood.domain.message import NOTHING, Message, Quoted, Value, aside, clauses, english, joined, quoted
 from knowngood.environments.wheels.refusals import no_wheel, refused_pairs
 from knowngood.environments.wheels.table import WheelTable
@@ -353,14 +353,8 @@ def _python_words(python: str) -> str:
 
 def _packages(stated: StatedEnvironment) -> dict[str, str]:
     """Versions of all but torch and Triton, by name; empty where a package has none or more than one."""
-    versions: dict[str, set[str]] = {}
-    for pin in stated.pins:
-        if pin.name != _TORCH and pin.name not in _TRITON:
-            versions.setdefault(pin.name, set()).add(pin.version)
-    return {
-        name: stated_versions.pop() if len(stated_versions) == 1 else ""
-        for name, stated_versions in sorted(versions.items())
-    }
+    versions = gathered((pin.name, pin.version) for pin in stated.pins if pin.name not in {_TORCH, *_TRITON})
+    return {name: each[0] if len({*each}) == 1 else "" for name, each in sorted(versions.items())}
 
 
 def _describe_stated(stated: StatedEnvironment) -> str:

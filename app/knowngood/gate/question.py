@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from knowngood.domain.builds.build import Build, minor_of
 from knowngood.domain.builds.packages import concerns, named_by
 from knowngood.domain.errors import BadRequest, UnknownBuild
+from knowngood.domain.grouping import gathered
 from knowngood.domain.issue import Issue, Workaround, environment_request
 from knowngood.domain.issue_selectors import meant_by, nearest, watched_issues
 from knowngood.domain.message import Message
@@ -146,11 +147,9 @@ class GateQuestion:
         return self._by_issue((ignore.issue, (ignore,)) for ignore in self.policy.ignores)
 
     def _by_issue(self, pairs: Iterable[tuple[str, tuple[T, ...]]]) -> Mapping[str, tuple[T, ...]]:
-        by_id: dict[str, tuple[T, ...]] = defaultdict(tuple)
-        for written, values in pairs:
-            for id_ in meant_by(written, self.known.names):
-                by_id[id_] += values
-        return by_id
+        names = self.known.names
+        by_id = gathered((id_, value) for text, values in pairs for id_ in meant_by(text, names) for value in values)
+        return defaultdict(tuple, {id_: tuple(each) for id_, each in by_id.items()})
 
     def lost_names(self) -> Iterable[str]:
         """Notes on what the policy declares or ignores of issues that are not known here."""

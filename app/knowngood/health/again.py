@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import gathered
 from knowngood.domain.issue import Issue
 from knowngood.domain.measuring.planning import PlannedJob, Sample, recheck_cells, recheck_jobs, twins_of
 from knowngood.domain.message import english
@@ -51,12 +52,12 @@ def compare(
 
 def _attempts_by_cell(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
     """Map each cell to arm, variant, ordinal and binding of the attempts planned for it."""
-    attempts: dict[_PLACE, set[tuple[str, str, int, str]]] = {}
-    for job in jobs:
-        for arm in job.arms:
-            place = (arm.issue, job.build.id, job.hardware)
-            attempts.setdefault(place, set()).add((arm.arm, arm.variant, arm.ordinal, arm.binding))
-    return attempts
+    planned = gathered(
+        ((arm.issue, job.build.id, job.hardware), (arm.arm, arm.variant, arm.ordinal, arm.binding))
+        for job in jobs
+        for arm in job.arms
+    )
+    return {place: set(attempts) for place, attempts in planned.items()}
 
 
 def _compare(

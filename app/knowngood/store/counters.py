@@ -7,13 +7,14 @@ numbers: a scrape of the metrics reads a few dozen rows and no history. How many
 last of them, have a table of their own.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from knowngood.domain.grouping import gathered
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.store.engine import Session
@@ -123,10 +124,7 @@ Tallied = tuple[str, str, str]
 
 def add_tallies(s: Session, came: Iterable[tuple[str, str, str, datetime]]) -> None:
     """Add stored attempts, by what they count under and when they ended. Those of no machine are passed over."""
-    ended: dict[Tallied, list[datetime]] = defaultdict(list)
-    for machine, hardware, origin, finished_at in came:
-        if machine:
-            ended[machine, hardware, origin].append(finished_at)
+    ended = gathered(((machine, hardware, origin), at) for machine, hardware, origin, at in came if machine)
     if not ended:
         return
     t = machine_tallies.c

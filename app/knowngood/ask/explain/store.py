@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
+from knowngood.domain.grouping import gathered
 from knowngood.domain.verdicts.verdict import FAILING
 from knowngood.store.engine import Engine, Session, reading
 from knowngood.store.evidence import attempt_codec, documents
@@ -19,11 +20,9 @@ def find_failures(s: Session) -> dict[str, tuple[str, ...]]:
         .where(cells.c.verdict.in_(sorted(FAILING)))
         .order_by(cells.c.issue, cells.c.build, cells.c.hardware)
     )
-    by_issue: dict[str, list[str]] = {}
-    for issue, build, hardware, doc in s.execute(query).all():
-        telling = documents.read_cell((issue, build, hardware), doc).evidence
-        if telling:
-            by_issue.setdefault(issue, []).append(telling)
+    rows = s.execute(query).all()
+    found = (documents.read_cell((issue, build, hardware), doc) for issue, build, hardware, doc in rows)
+    by_issue = gathered((cell.issue, cell.evidence) for cell in found if cell.evidence)
     return {issue: tuple(_spread(ids)) for issue, ids in by_issue.items()}
 
 

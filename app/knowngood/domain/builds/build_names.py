@@ -5,7 +5,6 @@
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
 from knowngood.domain.builds.platforms import are_alike
 from knowngood.domain.errors import BadRequest, UnknownBuild
-from knowngood.domain.grouping import grouped
+from knowngood.domain.grouping import gathered, grouped
 from knowngood.domain.message import Message
 
 _LONGEST, _NEAREST = 200, 3
@@ -218,13 +217,14 @@ class BuildNames:
 
     @cached_property
     def _families(self) -> Mapping[_Family, tuple[Build, ...]]:
-        families: dict[_Family, list[Build]] = defaultdict(list)
-        for build in self.builds.values():
-            torch = build.build_id.version
-            if not build.is_mismatched:
-                families[torch, None].append(build)
-            if build.triton is not None:
-                families[torch, Version(build.triton)].append(build)
+        families = gathered(
+            ((build.build_id.version, triton), build)
+            for build in self.builds.values()
+            for triton in (
+                *([] if build.is_mismatched else [None]),
+                *([] if build.triton is None else [Version(build.triton)]),
+            )
+        )
         return {key: tuple(sorted(family, key=lambda member: member.build_id)) for key, family in families.items()}
 
     @cached_property

@@ -1,6 +1,5 @@
 """Planning the next runs: wanted cells minus what is known, grouped into jobs. Pure; the store keeps the queue."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,7 +7,7 @@ from itertools import pairwise
 from math import ceil
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.domain.grouping import grouped
+from knowngood.domain.grouping import gathered, grouped
 from knowngood.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.domain.issue import (
     BASELINE,
@@ -132,11 +131,11 @@ def _in_jobs(
     build: Build, hardware: str, planned: Iterable[tuple[Issue, Sequence[PlannedArm]]]
 ) -> Iterator[PlannedJob]:
     """Arms of one job share an environment, and where a repro edits its own, the issue too."""
-    shared: dict[tuple[EnvironmentRequest, str], list[PlannedArm]] = defaultdict(list)
-    for issue, arms in planned:
-        request = environment_request(issue, build)
-        shared[request, issue.id if request.mutates else ""].extend(arms)
-    return (PlannedJob(build, hardware, request, tuple(arms)) for (request, _), arms in shared.items() if arms)
+    requests = ((environment_request(issue, build), issue, arms) for issue, arms in planned)
+    shared = gathered(
+        ((request, issue.id if request.mutates else ""), arm) for request, issue, arms in requests for arm in arms
+    )
+    return (PlannedJob(build, hardware, request, tuple(arms)) for (request, _), arms in shared.items())
 
 
 def plan_jobs(
@@ -363,12 +362,13 @@ def _odd(cells: Sequence[Cell]) -> Iterator[Cell]:
 
 def _changes(cells: Sequence[Cell]) -> set[_Finding]:
     """The changes along one issue's `cells`, oldest build first."""
-    by_variant: dict[str, list[tuple[bool, Cell]]] = defaultdict(list)
-    whole: list[tuple[bool, Cell]] = []
-    for cell in cells:
-        for finding in cell.variants:
-            by_variant[finding.variant] += [(fails, cell)] if (fails := is_failing(finding.verdict)) is not None else []
-        whole += [(fails, cell)] if (fails := is_failing(cell.verdict)) is not None else []
+    by_variant = gathered(
+        (finding.variant, (fails, cell))
+        for cell in cells
+        for finding in cell.variants
+        if (fails := is_failing(finding.verdict)) is not None
+    )
+    whole = [(fails, cell) for cell in cells if (fails := is_failing(cell.verdict)) is not None]
     of_variants = {
         (cell.issue, cell.build, cell.hardware, variant)
         for variant, answers in by_variant.items()

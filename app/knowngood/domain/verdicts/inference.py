@@ -14,7 +14,7 @@ from itertools import combinations
 
 from knowngood.domain.builds.architectures import WheelCode, serves
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, minor_of
-from knowngood.domain.grouping import grouped
+from knowngood.domain.grouping import gathered, grouped
 from knowngood.domain.hardware_classes import isa_of
 from knowngood.domain.identity_key import IdentityKey, remembered
 from knowngood.domain.issue import Device, Issue, Requires, unmet
@@ -250,13 +250,13 @@ class Claims:
 
     @cached_property
     def _paired(self) -> tuple[Places, ...]:
-        places: dict[tuple[str, BuildId, str | None, str], list[str]] = defaultdict(list)
-        for issue, build, hardware in self.cells:
-            known, row = self.builds.get(build), self.issues.get(issue)
-            if isa_of(hardware):  # what it says is in the cell of the whole class
-                continue
-            if known is not None and row is not None and not row.requires.python and not row.is_smoke:
-                places[issue, known.build_id.apart_from_python, known.triton, hardware].append(build)
+        places = gathered(
+            ((issue, known.build_id.apart_from_python, known.triton, hardware), build)
+            for issue, build, hardware in self.cells
+            if not isa_of(hardware)  # what it says is in the cell of the whole class
+            if (known := self.builds.get(build)) and (row := self.issues.get(issue))
+            if not row.requires.python and not row.is_smoke
+        )
         return tuple(
             pair
             for (issue, _, _, hardware), builds in sorted(places.items(), key=lambda item: (item[0][0], item[0][3]))

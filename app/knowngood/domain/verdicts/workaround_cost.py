@@ -8,11 +8,11 @@ Where no such two passed, nothing is said.
 Source: docs/decisions/006-arms-are-forked-and-a-gpu-has-one-arm.md.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from knowngood.domain.grouping import grouped
 from knowngood.domain.issue import CONTROL
 
 
@@ -59,10 +59,12 @@ def costs_of(timed: Iterable[Timed], variants: Sequence[str]) -> Mapping[str, Co
 
     Where several variants were measured it is the first of `variants`; on several machines, the one with most attempts.
     """
-    by_arm: dict[str, dict[_Place, list[Timed]]] = defaultdict(lambda: defaultdict(list))
-    for run in timed:
-        if run.own_s > 0:
-            by_arm[run.arm][run.variant, run.machine, run.lock, run.is_forked].append(run)
+
+    def place(run: Timed) -> _Place:
+        return run.variant, run.machine, run.lock, run.is_forked
+
+    runs = grouped((run for run in timed if run.own_s > 0), lambda run: run.arm)
+    by_arm = {arm: grouped(own, place) for arm, own in runs.items()}
     control = by_arm.pop(CONTROL, {})
     costs = {arm: _cost(places, control, variants) for arm, places in by_arm.items()}
     return {arm: cost for arm, cost in costs.items() if cost is not None}

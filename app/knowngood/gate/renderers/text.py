@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from knowngood.cli.encoding import SCREEN
+from knowngood.domain.grouping import gathered
 from knowngood.domain.message import Message, english
 from knowngood.domain.verdicts.history import listed
 from knowngood.gate.decision import MeasuredWorkaround, Reason, Ruling
@@ -134,10 +135,7 @@ def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator
 
 def by_class(sentences: Mapping[str, Message]) -> Iterator[str]:
     """A line for all hardware classes of which the same is said."""
-    classes: dict[str, list[str]] = {}
-    for class_, sentence in sentences.items():
-        classes.setdefault(english(sentence), []).append(named(class_))
-    for said, alike in classes.items():
+    for said, alike in gathered((english(said), named(class_)) for class_, said in sentences.items()).items():
         yield from wrapped(one_line(f"{', '.join(alike)}: {said}"), later=_INDENT)
 
 

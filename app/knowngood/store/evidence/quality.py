@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from knowngood.domain.builds.build import Build
+from knowngood.domain.grouping import gathered
 from knowngood.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.domain.measuring.job import LOCAL
 from knowngood.domain.verdicts.false_changes import AttemptTime, ProvisioningTime, Trial
@@ -94,11 +95,8 @@ def load_times(s: Session, newest: int = NEWEST) -> dict[str, tuple[AttemptTime,
     """The times of the newest attempts that ran, by hardware class."""
     a = attempts.c
     query = sa.select(a.id, a.hardware, a.record).where(a.counts_as.is_not(None)).order_by(a.finished_at.desc(), a.id)
-    times: dict[str, list[AttemptTime]] = defaultdict(list)
     rows = ((row.id, row) for row in s.execute(query.limit(newest)))
-    for hardware, took in unreadable.readable("attempts", rows, _took):
-        if took.wall_s:
-            times[hardware].append(took)
+    times = gathered(each for each in unreadable.readable("attempts", rows, _took) if each[1].wall_s)
     return {hardware: tuple(times[hardware]) for hardware in sorted(times)}
 
 

@@ -58,10 +58,9 @@ def load_doing(s: Session, now: datetime) -> tuple[HeldJobProgress, ...]:
     ).all()
     if not held:
         return ()
-    of_job: dict[str, list[Any]] = defaultdict(list)
     of_held = sa.select(arms.c.job, arms.c.issue, arms.c.arm, arms.c.state).where(arms.c.job.in_([j.id for j in held]))
-    for row in s.execute(of_held.order_by(arms.c.job, arms.c.position)):
-        of_job[row.job].append(row)
+    rows = s.execute(of_held.order_by(arms.c.job, arms.c.position))
+    of_job = defaultdict[str, list[Any]](list, grouped(rows, lambda row: row.job))
     return tuple(
         HeldJobProgress(
             job=job.id,

@@ -9,6 +9,7 @@ from sys import intern
 import sqlalchemy as sa
 
 from knowngood.domain.builds.architectures import WheelCode
+from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import whole_classes
 from knowngood.domain.issue import COSTS, Issue
 from knowngood.domain.verdicts.known import Known
@@ -183,11 +184,12 @@ def load_wheel_code(s: Session) -> dict[str, WheelCode]:
     query = sa.select(environments.c.imported, dated.c.lock_digest, dated.c.at).join(
         dated, dated.c.lock_digest == environments.c.lock_digest
     )
-    codes: dict[str, list[WheelCode]] = defaultdict(list)
-    for imported, lock, at in s.execute(query):
-        if imported.get("arch"):
-            torch = imported.get("torch", "")
-            codes[torch].append(WheelCode(torch, tuple(imported["arch"].split()), at, lock))
+    read = (
+        WheelCode(imported.get("torch", ""), tuple(imported["arch"].split()), at, lock)
+        for imported, lock, at in s.execute(query)
+        if imported.get("arch")
+    )
+    codes = grouped(read, lambda code: code.torch)
     return {
         torch: min(lists, key=lambda code: (code.read_at, code.lock))
         for torch, lists in sorted(codes.items())
