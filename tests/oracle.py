@@ -21,7 +21,7 @@ from knowngood.domain.verdicts.verdict import Cell, Judged
 from knowngood.gate.policy import Effect, Policy
 
 CPU = "cpu-x86_64"
-SEEN = ("affected", "flaky", "bigger", "more_work")
+SEEN = ("affected", "flaky", "bigger", "more_work", "slower")
 FAILS = (*SEEN, "different_failure")
 ANSWERS = (*FAILS, "not_affected")
 OPEN = ("not_run", "inconclusive", "no_build")
@@ -555,6 +555,7 @@ def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first l
         "different_failure": policy.different_failure,
         "bigger": policy.bigger,
         "more_work": policy.more_work,
+        "slower": policy.slower,
         "not_affected": policy.unknown if strays else Effect.PASS,
         "not_applicable": Effect.PASS,
     }.get(verdict, policy.unknown)

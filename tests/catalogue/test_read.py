@@ -214,7 +214,7 @@ DOCUMENTS = {
         REQUIRES,
         '[observed.first]\ncompare = "at_most"\nreason = "x"\n',
         "compare =",
-        'compare = "at_most" is for issues of kind bigger or more_work',
+        'compare = "at_most" is for issues of kind bigger or more_work or slower',
     ),
     "an issue that amounts tell without an amount": (
         'kind = "wrong_result"\n',

@@ -57,6 +57,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         different_failure = "insufficient"
         bigger = "block"
         more_work = "pass"
+        slower = "block"
         unknown = "block"
         stale = "insufficient"
         remedy = "with_remedy"
@@ -100,6 +101,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         different_failure=Effect.INSUFFICIENT,
         bigger=Effect.BLOCK,
         more_work=Effect.PASS,
+        slower=Effect.BLOCK,
         unknown=Effect.BLOCK,
         stale=Effect.INSUFFICIENT,
         remedy=RemedyFilter.WITH_REMEDY,

@@ -354,6 +354,7 @@ _KINDS: Mapping[str, Iterable[Any]] = {
     "different_failure": Effect,
     "bigger": Effect,
     "more_work": Effect,
+    "slower": Effect,
     "unknown": Effect,
     "stale": Effect,
     "remedy": RemedyFilter,

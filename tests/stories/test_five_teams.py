@@ -33,7 +33,7 @@ TEAMS: Mapping[str, Asked] = {
 }
 KNOWN = read_shipped().knowledge.known
 FAILS = ("needs_workaround", "fails")
-TAKES_MORE = ("bigger", "more_work")
+TAKES_MORE = ("bigger", "more_work", "slower")
 SURE = 2
 """So many runs on both sides confirm a gain."""
 

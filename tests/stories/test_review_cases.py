@@ -37,7 +37,7 @@ from tests.web.asking import client_of
 
 CPU, GPU = "cpu-x86_64", "cuda-sm_90"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-TAKES_MORE = {Verdict.BIGGER, Verdict.MORE_WORK}
+TAKES_MORE = {Verdict.BIGGER, Verdict.MORE_WORK, Verdict.SLOWER}
 FAILING = {Verdict.AFFECTED, Verdict.FLAKY}
 FAILS = {*FAILING, Verdict.DIFFERENT_FAILURE}
 OLD = "torch-2.5.1+cu124"

@@ -204,7 +204,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
     text = client.get("/api/docs").text
     assert "GET /api/v1/cells/{issue}/{build}" in text
     assert "curl http://testserver/api/v1/matrix" in text
-    assert "affected | bigger | more_work | not_affected" in text
+    assert "affected | bigger | more_work | slower | not_affected" in text
     assert "text/event-stream" in text
 
 

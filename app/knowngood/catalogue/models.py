@@ -148,7 +148,7 @@ class PackagesTable(_Table):
 class SignatureTable(_Table):
     kind: _Word[SignatureKind]
     """How the issue fails: by a message, a wrong result, a signal, or a hang; or the right result takes more memory
-    (`bigger`) or more compilations, kernels or copies (`more_work`) than the control's."""
+    (`bigger`), more compilations, kernels or copies (`more_work`) or longer (`slower`) than the control's."""
     pattern: str = ""
     """A regular expression searched in what was raised, causes included; the same as SIGNATURE in the script."""
     log: bool = False
@@ -207,10 +207,10 @@ class LeftTable(_Table):
 class ObservedTable(_Table):
     compare: _Word[Comparison] = AS_A_RULE.compare
     """How it is held against the control's: "equal" text, "close" numbers in equal words, not at all ("ignore"), or as
-    an amount that may be "at_most" so much, for an issue of kind `bigger` or `more_work`."""
+    an amount that may be "at_most" so much, for an issue of kind `bigger`, `more_work` or `slower`."""
     rtol: Annotated[float, Field(ge=0, le=1)] | None = None
     """For "close": how far a number may be from the control's, as a part of that; whole numbers have no such room. For
-    "at_most": how far it may lie above it; 0.03 of memory and none of work, unless said."""
+    "at_most": how far it may lie above it; 0.03 of memory, none of work and 0.05 of time, unless said."""
     atol: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """For "close": how far it may be besides, whole numbers too. For "at_most": how far it may lie above at the least;
     32 MiB of memory and none of work, unless said."""

@@ -42,7 +42,7 @@ source = "FILL IN: who says so, such as pytorch/pytorch#1, comment of 2025-01-31
 """,
 }
 _AT_MOST = """
-[observed.amount]  # FILL IN: what is counted, such as peak_bytes or recompiles, as the arms return it
+[observed.amount]  # FILL IN: what is counted, as the arms return it; of time, a name for the percentage
 compare = "at_most"
 reason = "FILL IN: why it is equal from run to run, and how much more compiled code may take"
 """

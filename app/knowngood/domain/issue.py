@@ -71,6 +71,7 @@ class SignatureKind(StrEnum):
     HANG = "hang"
     BIGGER = "bigger"
     MORE_WORK = "more_work"
+    SLOWER = "slower"
 
 
 class Comparison(StrEnum):
@@ -86,7 +87,9 @@ CONTROL = "control"
 BASELINE = "baseline"
 
 COSTS = "costs."
-"""Followed by the id of a workaround: the arm whose attempts time it beside the baseline. No verdict rests on them."""
+"""Followed by the id of an arm: the one whose attempts time it, a workaround beside the baseline. No verdict rests on
+them, except those of issues that are `slower`: there each arm is timed beside the control.
+"""
 
 PROBES = ("dynamo_graph", "inductor_cpp", "inductor_triton", "triton_launch", "xla_compile", "export", "eager")
 OPERATOR_PROBE = "operator:"  # followed by ns::name
@@ -142,7 +145,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Signature:
-    """How a failure of this issue looks. Of `bigger` and `more_work` it is that an amount lies above the control's.
+    """How a failure of this issue looks. Of `bigger` and `more_work` it is that an amount lies above the control's, of
+    `slower` that its time does.
 
     `pattern` is a regular expression searched in what was raised (its message and those of its causes, without source
     that a traceback quotes) and, with `log`, in what the process wrote; for `signal` and `hang` in that alone, where
@@ -237,9 +241,11 @@ AS_A_RULE = Observed()
 BOUNDS: Mapping[SignatureKind, Observed] = {
     SignatureKind.BIGGER: Observed(Comparison.AT_MOST, rtol=0.03, atol=32 << 20),
     SignatureKind.MORE_WORK: Observed(Comparison.AT_MOST, rtol=0, atol=0),
+    SignatureKind.SLOWER: Observed(Comparison.AT_MOST, rtol=0.05, atol=0),
 }
 """The kinds of issues that amounts tell, and how an amount is compared where the issue does not say how: bytes that an
-allocator gave out, and counts, are equal from run to run (H200 and CPU, torch 2.11.0, 2026-11).
+allocator gave out, and counts, are equal from run to run (H200 and CPU, torch 2.11.0, 2026-11). Seconds are not: they
+are compared by themselves, in many pairs of processes.
 """
 
 
@@ -333,6 +339,28 @@ class Issue:
     # Where it was read, and what `check` warns of in it, are nothing that it says: no part of its revision.
     is_of_team: bool = field(default=False, repr=False)
     warnings: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether time alone tells it: no run measures that, but `knowngood costs`."""
+        return self.signature.kind is SignatureKind.SLOWER
+
+    @property
+    def timed_beside(self) -> str:
+        """The arm beside which others are timed."""
+        return CONTROL if self.is_timed else BASELINE
+
+    @property
+    def slower_from(self) -> float:
+        """The part of the control's time that it may take longer."""
+        return next(rule.rtol for rule in self.observed.values() if rule.compare is Comparison.AT_MOST)
+
+    @property
+    def agreeing(self) -> int:
+        """Runs that have to agree: where amounts tell it, a single one may be an accident of its host. A time rests on
+        tens of processes.
+        """
+        return 2 if self.signature.kind in BOUNDS and not self.is_timed else 1
 
     def looked_at(self, looks: Mapping[str, Look]) -> "Issue":
         """With the newest state of each thread, by its address: the row's own word stays where it is no older."""
@@ -455,9 +483,9 @@ def binding(arm: Arm, variant: Variant, request: EnvironmentRequest) -> str:
     return digest(json.dumps(ran, sort_keys=True))
 
 
-def cost_binding(issue: Issue, workaround: str, variant: Variant, request: EnvironmentRequest) -> str:
-    """The same of a workaround's time, which counts for as long as neither side of it is edited."""
-    return digest(" ".join(binding(issue.arm(arm), variant, request) for arm in (BASELINE, workaround)))
+def cost_binding(issue: Issue, timed: str, variant: Variant, request: EnvironmentRequest) -> str:
+    """The same of an arm's time, which counts for as long as neither side of it is edited."""
+    return digest(" ".join(binding(issue.arm(arm), variant, request) for arm in (issue.timed_beside, timed)))
 
 
 def inapplicable(issue: Issue, build: Build, hardware: str) -> Message | None:

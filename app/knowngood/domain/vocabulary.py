@@ -30,6 +30,7 @@ class StatusLabel(StrEnum):
     AS_REPORTED = "variant"
     BIGGER = "bigger"
     MORE_WORK = "work"
+    SLOWER = "slow"
     UNTRIED = "untried"
     FAILS = "fails"
     DIFFERENT = "different"
@@ -76,6 +77,7 @@ STATUSES: Mapping[StatusLabel, Term] = {
     StatusLabel.AS_REPORTED: Term("passes as reported, fails in a variant", StatusLabel.AS_REPORTED, "✓✕", Role.BAD),
     StatusLabel.BIGGER: Term("takes more memory", StatusLabel.BIGGER, "↑", Role.MIXED, plural="take more memory"),
     StatusLabel.MORE_WORK: Term("does more work", StatusLabel.MORE_WORK, "↻", Role.MIXED, plural="do more work"),
+    StatusLabel.SLOWER: Term("takes longer", StatusLabel.SLOWER, "◷", Role.MIXED, plural="take longer"),
     StatusLabel.FLAKY: Term("flaky", StatusLabel.FLAKY, "~", Role.MIXED, clause="is flaky"),
     StatusLabel.DIFFERENT: Term("fails differently", StatusLabel.DIFFERENT, "≠", Role.OTHER, plural="fail differently"),
     StatusLabel.UNSURE: Term("cannot say", StatusLabel.UNSURE, "?", Role.UNSURE, preposition="for"),
@@ -98,6 +100,7 @@ PROSPECTS: Mapping[str, Term] = {
     "as_reported": STATUSES[StatusLabel.AS_REPORTED],
     "bigger": STATUSES[StatusLabel.BIGGER],
     "more_work": STATUSES[StatusLabel.MORE_WORK],
+    "slower": STATUSES[StatusLabel.SLOWER],
     "passes": STATUSES[StatusLabel.PASSES],
     "does_not_apply": STATUSES[StatusLabel.NOT_APPLICABLE],
 }
@@ -119,6 +122,7 @@ STATUS_MEANINGS: Mapping[StatusLabel, str] = {
     StatusLabel.MORE_WORK: (
         "the answer is right, and takes more compilations, kernels or copies than without the suspect path"
     ),
+    StatusLabel.SLOWER: "the answer is right, and takes longer than the same computation without the suspect path",
     StatusLabel.DIFFERENT: "it fails, but not with this issue's own text",
     StatusLabel.FLAKY: "some attempts showed the issue, others passed",
     StatusLabel.UNSURE: "tried, but the evidence is not enough for an answer",
@@ -131,6 +135,7 @@ VERDICTS: Mapping[str, Term] = {
     "affected": _FAILS,
     "bigger": STATUSES[StatusLabel.BIGGER],
     "more_work": STATUSES[StatusLabel.MORE_WORK],
+    "slower": STATUSES[StatusLabel.SLOWER],
     "flaky": STATUSES[StatusLabel.FLAKY],
     "different_failure": STATUSES[StatusLabel.DIFFERENT],
     "inconclusive": STATUSES[StatusLabel.UNSURE],

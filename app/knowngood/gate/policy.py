@@ -77,6 +77,7 @@ class Policy:
     different_failure: Effect = Effect.BLOCK
     bigger: Effect = Effect.WARN
     more_work: Effect = Effect.WARN
+    slower: Effect = Effect.WARN
     unknown: Effect = Effect.INSUFFICIENT
     stale: Effect = Effect.WARN
     remedy: RemedyFilter = RemedyFilter.ANY

@@ -132,6 +132,7 @@ PolicyFile = _model_of(
         "different_failure": "What a failure without the issue's own signature does.",
         "bigger": "What an issue does that takes more memory, and gives the right answer.",
         "more_work": "What an issue does that takes more compilations, kernels or copies, and gives the right answer.",
+        "slower": "What an issue does that takes longer, and gives the right answer.",
         "unknown": (
             "What is done where nobody measured, or evidence cannot say. Without any answer at all nothing ever passes."
         ),

@@ -62,6 +62,7 @@ def _by_verdict(case: Case) -> _Weight:
         Verdict.DIFFERENT_FAILURE: policy.different_failure,
         Verdict.BIGGER: policy.bigger,
         Verdict.MORE_WORK: policy.more_work,
+        Verdict.SLOWER: policy.slower,
         Verdict.NOT_AFFECTED: policy.unknown if case.strays else Effect.PASS,
         Verdict.NOT_APPLICABLE: Effect.PASS,
     }

@@ -1,4 +1,5 @@
-"""`knowngood costs`: the time that workarounds take, measured beside the same code without them.
+"""`knowngood costs`: the time that workarounds take, measured beside the same code without them; and whether issues are
+there that time tells.
 
 Both run in an environment as it is, which has to be a build of the catalogue on which the code without the workaround
 runs too: most are measured on a release that has the fix. What comes of it is evidence like any other, and goes the
@@ -40,10 +41,11 @@ from knowngood.domain.issue import (
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.message import english
-from knowngood.domain.verdicts.outcome import Ending, RunRecord
+from knowngood.domain.verdicts.outcome import Ending, RunRecord, classify
 from knowngood.domain.verdicts.paired_time import (
     MOST,
     STEP,
+    THRESHOLD,
     Block,
     as_observed,
     blocks_until_decided,
@@ -76,15 +78,15 @@ class Lane:
 
 
 def measured(
-    issue: Issue, workaround: str, variant: Variant, device: str, lane: Lane
+    issue: Issue, timed: str, variant: Variant, device: str, lane: Lane
 ) -> tuple[str, tuple[float, float], tuple[Block, ...]]:
-    """One workaround beside the baseline: which was timed, `calls` or the `whole`, the seconds of the first calls, and
-    the blocks. Raises NoTime.
+    """One arm beside the other: which was timed, `calls` or the `whole`, the seconds of the first calls, and the
+    blocks. Raises NoTime.
     """
-    arms, throttles = (BASELINE, workaround, BASELINE), set[str]()
+    arms, throttles = (issue.timed_beside, timed, issue.timed_beside), set[str]()
     with (
         scratch_folder(lane.root / "scratch") as scratch,
-        Trio(lane.place, scratch, issue.script, arms, issue.arm(workaround).env) as trio,
+        Trio(lane.place, scratch, issue.script, arms, issue.arm(timed).env) as trio,
     ):
 
         def once(of: str, number: int) -> tuple[tuple[float, ...], Sequence[Mapping[str, Any]]]:
@@ -113,7 +115,11 @@ def measured(
             before, with_it, after = made
             return before, with_it, after
 
-        return of, (told[0]["first_s"], told[1]["first_s"]), blocks_until_decided(block)
+        return (
+            of,
+            (told[0]["first_s"], told[1]["first_s"]),
+            blocks_until_decided(block, issue.slower_from if issue.is_timed else THRESHOLD),
+        )
 
 
 @dataclass(frozen=True)
@@ -128,52 +134,66 @@ class Host:
 
 
 def _timed_ones(issue: Issue, build: Build, only: Sequence[str]) -> Sequence[str]:
-    """The workarounds to time: those of `only`, where it names any, that are no decoys and apply to the build."""
-    ids = (one.id for one in issue.workarounds if not one.is_decoy and (one.id in only or not only))
-    return [id_ for id_ in ids if arm_inapplicable(issue.arm(id_), build) is None]
+    """The arms to time: those of `only`, where it names any, that are no decoys and apply to the build; where time
+    tells the issue, the baseline first.
+    """
+    ids = [*([BASELINE] if issue.is_timed else []), *(one.id for one in issue.workarounds if not one.is_decoy)]
+    return [id_ for id_ in ids if (id_ in only or not only) and arm_inapplicable(issue.arm(id_), build) is None]
 
 
 def costs_in(issue: Issue, hardware: str, host: Host, lane: Lane) -> Iterator[tuple[str, Attempt | NoTime]]:
-    """Each workaround of an issue with its evidence, or why there is none."""
-    device = default_device(issue, hardware)
-    for workaround in _timed_ones(issue, host.build, lane.only):
-        found: Attempt | NoTime = NoTime("no variant is run with it")
+    """Each arm of an issue, by name, with its evidence, or why there is none: a workaround with the first variant that
+    gives some; where time tells the issue, with every variant.
+    """
+    for timed in _timed_ones(issue, host.build, lane.only):
         for variant in variants_of(issue, BASELINE):
-            if variant in variants_of(issue, workaround) and not isinstance(found, Attempt):
-                began = utc_now()
-                try:
-                    of, firsts, blocks = measured(issue, workaround, variant, device, lane)
-                except NoTime as why:
-                    found = why
-                    continue
-                record = RunRecord(
-                    Ending.RETURNED,
-                    observed=as_observed(of, firsts, len(lane.cores), blocks),
-                    imported=host.imported,
-                    sandbox=("process",),
-                )
-                found = Attempt(
-                    id=uuid4().hex,
-                    job=host.job,
-                    issue=issue.id,
-                    build=host.build.id,
-                    hardware=hardware,
-                    arm=COSTS + workaround,
-                    variant=variant.id,
-                    ordinal=1,
-                    binding=cost_binding(issue, workaround, variant, environment_request(issue, host.build)),
-                    record=record,
-                    log_digest="",
-                    lock_digest=host.lock_digest,
-                    machine=host.machine,
-                    started_at=began,
-                    finished_at=utc_now(),
-                )
-        yield workaround, found
+            if variant in variants_of(issue, timed):
+                found = _found(issue, timed, variant, hardware, host, lane)
+                yield f"{timed} with {variant.id}" if issue.variants else timed, found
+                if isinstance(found, Attempt) and not issue.is_timed:
+                    break
+
+
+def _found(issue: Issue, timed: str, variant: Variant, hardware: str, host: Host, lane: Lane) -> Attempt | NoTime:
+    began = utc_now()
+    try:
+        of, firsts, blocks = measured(issue, timed, variant, default_device(issue, hardware), lane)
+    except NoTime as why:
+        return why
+    record = RunRecord(
+        Ending.RETURNED,
+        observed=as_observed(of, firsts, len(lane.cores), blocks),
+        imported=host.imported,
+        sandbox=("process",),
+    )
+    return Attempt(
+        id=uuid4().hex,
+        job=host.job,
+        issue=issue.id,
+        build=host.build.id,
+        hardware=hardware,
+        arm=COSTS + timed,
+        variant=variant.id,
+        ordinal=1,
+        binding=cost_binding(issue, timed, variant, environment_request(issue, host.build)),
+        record=record,
+        log_digest="",
+        lock_digest=host.lock_digest,
+        machine=host.machine,
+        started_at=began,
+        finished_at=utc_now(),
+    )
+
+
+def _in_words(issue: Issue, found: Attempt | NoTime, machine: Machine, build: Build) -> str:
+    if isinstance(found, Attempt):
+        cost = None if issue.is_timed else cost_of(found, machine)
+        return english(cost.in_words if cost else classify(found.record, issue, found.arm, build, "").reason)
+    return f"no figure: {found}"
 
 
 @command(
-    "Measure the time that workarounds take, beside the same code without them, in a Python environment as it is.",
+    "Measure the time that workarounds take, and of issues that time tells, in a Python environment as it is.",
     ISSUES,
     text("--python", "The interpreter. Its torch must be a build of the catalogue. Default: this one.", "PROGRAM"),
     names("--only", "Ids of workarounds. Default: all that are no decoys."),
@@ -208,7 +228,7 @@ def costs(
     lane = tuple(_core(core) for core in cores) or tuple(sorted(os.sched_getaffinity(0))[:2])
     n = sum(len(_timed_ones(issue, build, only)) for issue, _ in wanted)
     least, most = (n * STEP * 3 * _A_PROCESS_S[0] // 60, n * MOST * 3 * _A_PROCESS_S[1] // 60)
-    err.print(f"{n} workarounds, {3 * STEP} to {3 * MOST} processes each: {least} to {most} min", highlight=False)
+    err.print(f"{n} arms, {3 * STEP} to {3 * MOST} processes each: {least} to {most} min", highlight=False)
     if dry_run:
         return Exit.OK
     if busy := busy_cores(lane):
@@ -222,10 +242,9 @@ def costs(
         for issue, class_ in wanted:
             with _gpu(machine, class_, stop) as gpu:
                 place = RunLocation(environment.python, (), Limits(machine.memory_bytes), gpu)
-                for workaround, found in costs_in(issue, class_, host, Lane(place, root(settings), lane, stop, only)):
-                    told = cost_of(found, machine) if isinstance(found, Attempt) else None
-                    words = english(told.in_words) if told else f"no figure: {found}"
-                    out.print(f"{issue.id} {workaround} on {class_}: {words}", markup=False, soft_wrap=True)
+                for name, found in costs_in(issue, class_, host, Lane(place, root(settings), lane, stop, only)):
+                    words = _in_words(issue, found, machine, build)
+                    out.print(f"{issue.id} {name} on {class_}: {words}", markup=False, soft_wrap=True)
                     if isinstance(found, Attempt):
                         items.append(found)
                         with whole_file(output) as file:  # each time, so that nothing is lost with the process

@@ -180,6 +180,7 @@ _SHOWN = (
     StatusLabel.DIFFERENT,
     StatusLabel.BIGGER,
     StatusLabel.MORE_WORK,
+    StatusLabel.SLOWER,
     StatusLabel.FLAKY,
     StatusLabel.UNSURE,
 )
@@ -197,6 +198,7 @@ def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
         "fail otherwise": verdicts[Verdict.DIFFERENT_FAILURE] + verdicts[Verdict.FLAKY],
         "take more memory": verdicts[Verdict.BIGGER],
         "do more work": verdicts[Verdict.MORE_WORK],
+        "take longer": verdicts[Verdict.SLOWER],
         "cannot be said": verdicts[Verdict.INCONCLUSIVE],
         "pass": verdicts[Verdict.NOT_AFFECTED],
     }

@@ -184,11 +184,18 @@ def tell_results(settings: Settings, known: Known, places: Collection[CellPlace]
     print_verdicts(err, places, known, read_shipped().knowledge.known if settings.shipped else None)
 
 
-def tell_warnings(issues: Iterable[Issue]) -> None:
-    """Say what `check` warns of in the rows that are run: their cells say it too."""
+def tell_warnings(issues: Sequence[Issue]) -> None:
+    """Say what `check` warns of in the rows that are run: their cells say it too; and which of them no run measures."""
     for issue in issues:
         for words in issue.warnings:
             err.print(f"warning: {issue.id}: {words}", markup=False, highlight=False, soft_wrap=True)
+    tell_timed(issues)
+
+
+def tell_timed(issues: Iterable[Issue]) -> None:
+    if timed := ",".join(issue.id for issue in issues if issue.is_timed):
+        words = f"left out, because time tells them, which no run measures: knowngood costs --issues {timed}"
+        err.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
 def tell_troubles(engine: Engine, work: Work) -> bool:

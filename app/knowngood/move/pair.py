@@ -75,6 +75,7 @@ _STANDINGS: Mapping[Verdict, SideStanding] = {
     Verdict.FLAKY: SideStanding.FAILS,
     Verdict.BIGGER: SideStanding.FAILS,
     Verdict.MORE_WORK: SideStanding.FAILS,
+    Verdict.SLOWER: SideStanding.FAILS,
     Verdict.DIFFERENT_FAILURE: SideStanding.FAILS_DIFFERENTLY,
     Verdict.INCONCLUSIVE: SideStanding.UNKNOWN,
     Verdict.NOT_RUN: SideStanding.UNKNOWN,
@@ -166,6 +167,7 @@ class Group(StrEnum):
     FAILS_OTHERWISE = "fails_otherwise"
     BIGGER = "bigger"  # right there, and takes more memory than it must, newly or as before
     MORE_WORK = "more_work"  # right there, and takes more compilations, kernels or copies than it must
+    SLOWER = "slower"  # right there, and takes longer than it must
     GONE = "gone"  # cannot exist there, or not be built: no fix
     PASSES_NEW = "passes_new"  # passes; before it could not exist, or not be built
     STILL_FAILS = "still_fails"

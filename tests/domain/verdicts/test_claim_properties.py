@@ -108,6 +108,7 @@ policies = st.builds(
     different_failure=st.sampled_from(Effect),
     bigger=st.sampled_from(Effect),
     more_work=st.sampled_from(Effect),
+    slower=st.sampled_from(Effect),
     unknown=st.sampled_from([Effect.INSUFFICIENT, Effect.BLOCK]),
     minimum=st.sampled_from(Severity),
     silent_always=st.booleans(),

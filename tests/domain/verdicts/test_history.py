@@ -30,6 +30,7 @@ WORDS = {
     "-": Verdict.NOT_APPLICABLE,
     "b": Verdict.BIGGER,
     "w": Verdict.MORE_WORK,
+    "l": Verdict.SLOWER,
 }
 
 
@@ -57,6 +58,7 @@ def line(text: str, python: str = "3.11") -> list[tuple[Build, Verdict]]:
         ("xoxo", "fails up to 2.1.0, fixed in 2.2.0; fails in 2.3.0, fixed in 2.4.0"),
         ("obbo", "takes more memory in 2.2.0 to 2.3.0, fixed in 2.4.0"),
         ("oow", "does more work since 2.3.0"),
+        ("oll", "takes longer since 2.2.0"),
         ("ww", "does more work on all 2 measured"),
     ],
 )

@@ -54,7 +54,7 @@ def test_of_two_classes_the_worst_decides_as_in_the_gate(knowledge: Knowledge, b
     environment = resolve_build(build, knowledge.known.build_names, knowledge.tested, shipped_wheels())
     decisions = {Decision.BLOCK: True, Decision.PASS: False}
     exceeding = {cell.issue for cell in knowledge.known.cells.values() if cell.verdict in EXCESSES}
-    blocking = AttachedFile('bigger = "block"\nmore_work = "block"\n', "knowngood.toml")
+    blocking = AttachedFile('bigger = "block"\nmore_work = "block"\nslower = "block"\n', "knowngood.toml")
     for issue in knowledge.known.issues.values():
         if issue.requires.package:
             continue

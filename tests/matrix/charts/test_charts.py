@@ -66,6 +66,7 @@ def test_what_is_drawn_is_in_proportion_and_stands_in_the_table_and_the_csv(clie
         "fails": "fails",
         "bigger": "bigger",
         "more_work": "work",
+        "slower": "slow",
         "not_known": "notrun",
     }
     for rates in page.charts:

@@ -203,6 +203,7 @@ def test_the_twin_counts_what_it_lists(client: TestClient) -> None:
         "fails": 0,
         "bigger": 0,
         "more_work": 0,
+        "slower": 0,
         "not_known": 2,
         "does_not_apply": 0,
         "gained": 1,

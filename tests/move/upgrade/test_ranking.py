@@ -114,6 +114,7 @@ def test_every_verdict_is_one_prospect_and_only_an_effective_workaround_helps(
             Verdict.NO_BUILD: Prospect.NOT_KNOWN,
             Verdict.BIGGER: Prospect.BIGGER,
             Verdict.MORE_WORK: Prospect.MORE_WORK,
+            Verdict.SLOWER: Prospect.SLOWER,
         }.get(verdict, Prospect.FAILS)
 
 

@@ -189,6 +189,7 @@ def _counted(answer: EnvironmentAnswer) -> Iterator[str]:
     parts = {
         "take more memory": answer.counts["bigger"],
         "do more work": answer.counts["more_work"],
+        "take longer": answer.counts["slower"],
         "pass": answer.counts["passing"],
         "not known": answer.counts["not_known"],
         "of the answers come from the CPU": answer.counts["from_cpu"],

@@ -11,7 +11,6 @@ from knowngood.domain.grouping import gathered, grouped
 from knowngood.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.domain.issue import (
     BASELINE,
-    BOUNDS,
     CONTROL,
     Arm,
     EnvironmentRequest,
@@ -28,7 +27,6 @@ from knowngood.domain.measuring.job import PlannedArm
 from knowngood.domain.verdicts.history import is_release
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import (
-    AGREEING,
     CONCLUSIVE,
     FAILING,
     FAILURES,
@@ -246,14 +244,14 @@ def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what
     changes: Collection[_Finding] = (),
     doubts: Doubts = _NO_DOUBTS,
 ) -> list[PlannedArm]:
-    """The arms that one cell still needs, controls first; none where it has its answer. The issue must apply to the
-    build.
+    """The arms that one cell still needs, controls first; none where it has its answer, or where time alone gives one.
+    The issue must apply to the build.
 
     `changes` are what `find_changes` gives, for whoever confirms, and `doubts` what `find_doubts` does.
     """
     cell = known.cells.get((issue.id, build.id, hardware))
     is_confirmed = wanted.confirm and not wanted.force
-    if is_confirmed and (cell is None or cell.verdict not in CONCLUSIVE):
+    if issue.is_timed or (is_confirmed and (cell is None or cell.verdict not in CONCLUSIVE)):
         return []
     request = environment_request(issue, build)
     is_old = cell is not None and wanted.now is not None and is_stale(cell, build, wanted.now)
@@ -299,7 +297,7 @@ def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: PlanReque
 
 
 def _wanted_runs(issue: Issue, arm: Arm, wanted: PlanRequest) -> int:
-    least = AGREEING if issue.signature.kind in BOUNDS and arm.id != CONTROL else 1
+    least = issue.agreeing if arm.id != CONTROL else 1
     return max(wanted.repeat, least, wanted.baseline if arm.id == BASELINE else 1)
 
 

@@ -18,12 +18,11 @@ from enum import StrEnum
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.grouping import grouped
-from knowngood.domain.issue import BASELINE, BOUNDS, CONTROL, Issue
+from knowngood.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.domain.message import Message
 from knowngood.domain.rate import Rate
 from knowngood.domain.verdicts.outcome import Outcome
 from knowngood.domain.verdicts.verdict import (
-    AGREEING,
     CONCLUSIVE,
     INFRASTRUCTURE,
     Cell,
@@ -86,7 +85,7 @@ def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple
 
 def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
     """Yield the pairs of one cell, one machine and one lock."""
-    least = AGREEING if issue.signature.kind in BOUNDS else 1
+    least = issue.agreeing
     repeated = [
         (variant, group) for (variant, _), group in _of_arm(trials, BASELINE).items() if len(group) >= 2 * least
     ]

@@ -24,6 +24,7 @@ from knowngood.domain.measuring.machine import CPU_CLASS
 from knowngood.domain.message import Message, Quoted, aside, either, joined, quoted
 from knowngood.domain.timed_search import LIMIT_S, LINE_CHARACTERS, Searched, search
 from knowngood.domain.verdicts.failure_text import raised_text, without_source
+from knowngood.domain.verdicts.paired_time import STEP, Says, blocks_of, compared
 
 
 class Outcome(StrEnum):
@@ -207,7 +208,7 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
     """
     return (
         _never_measured(record)
-        or _timed(arm)
+        or _timed(record, issue, arm)
         or _wrong_environment(record, issue, build)
         or _returned(record, issue, arm, hardware)
         or _trouble(record)
@@ -241,8 +242,19 @@ def _never_measured(record: RunRecord) -> Judgement | None:
     return None
 
 
-def _timed(arm: str) -> Judgement | None:
-    return Judgement(Outcome.PASS, Message("timed")) if arm.startswith(COSTS) else None
+def _timed(record: RunRecord, issue: Issue, arm: str) -> Judgement | None:
+    if not arm.startswith(COSTS):
+        return None
+    if not issue.is_timed:
+        return Judgement(Outcome.PASS, Message("timed"))
+    blocks = blocks_of(record.observed)
+    if len(blocks) < STEP:
+        return Judgement(Outcome.HARNESS_ERROR, Message("observed_nothing"))
+    found = compared(blocks, issue.slower_from)
+    outcome = {Says.COSTS: Outcome.MATCH, Says.CANNOT_SAY: Outcome.ENV_ERROR}.get(found.says, Outcome.PASS)
+    return Judgement(
+        outcome, found.in_words("slower" if found.is_quiet else "unquiet", Message("pairs", n=found.cost.pairs))
+    )
 
 
 def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgement | None:
@@ -472,7 +484,7 @@ def _is_of_its_kind(record: RunRecord, signature: Signature) -> bool:
             return record.ending is Ending.SIGNALLED and record.signal in signature.signals
         case SignatureKind.HANG:
             return record.ending is Ending.TIMED_OUT
-        case SignatureKind.BIGGER | SignatureKind.MORE_WORK:  # told by amounts, and never by how a process ends
+        case SignatureKind.BIGGER | SignatureKind.MORE_WORK | SignatureKind.SLOWER:  # never told by how a process ends
             return False
 
 

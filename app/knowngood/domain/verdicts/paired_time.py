@@ -1,4 +1,5 @@
-"""The time that a workaround costs, from pairs of fresh processes: with it, and without it before and after.
+"""The time that a workaround costs, from pairs of fresh processes: with it, and without it before and after. And
+whether an issue that time tells is there: with the suspect path, and without it before and after.
 
 One block is three processes, `without`, `with`, `without` again, turned round in every second one, so that a drift of
 the machine falls on both sides. Blocks are resampled (bootstrap), never iterations in a process: these agree with each
@@ -15,12 +16,15 @@ from enum import StrEnum
 from itertools import islice
 from math import exp, log
 from statistics import fmean, median
+from typing import TYPE_CHECKING
 
 from knowngood.domain.builds.build import parse_build_id
 from knowngood.domain.issue import COSTS
-from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.message import Message
+
+if TYPE_CHECKING:  # an attempt has an outcome, and some outcomes rest on times
+    from knowngood.domain.measuring.job import Attempt
 
 THRESHOLD = 0.05
 """A smaller difference is none that anybody decides by."""
@@ -52,14 +56,13 @@ class TimeRatio:
     high: float
     pairs: int
 
-    @property
-    def says(self) -> Says:
+    def says(self, threshold: float = THRESHOLD) -> Says:
         """By the whole interval; where it lies on both sides of the threshold, nothing."""
-        if self.low > 1 + THRESHOLD:
+        if self.low > 1 + threshold:
             return Says.COSTS
-        if self.high < 1 - THRESHOLD:
+        if self.high < 1 - threshold:
             return Says.SAVES
-        return Says.NO_DIFFERENCE if self.low > 1 - THRESHOLD and self.high < 1 + THRESHOLD else Says.CANNOT_SAY
+        return Says.NO_DIFFERENCE if self.low > 1 - threshold and self.high < 1 + threshold else Says.CANNOT_SAY
 
 
 def _chance(n: int) -> Iterator[int]:
@@ -81,34 +84,53 @@ def ratio_of(ratios: Sequence[float]) -> TimeRatio:
 
 @dataclass(frozen=True)
 class Compared:
-    """The ratios that blocks tell: of the workaround, and of nothing, the same code without it twice."""
+    """The ratios that blocks tell: of the workaround, and of nothing, the same code without it twice; and how much of
+    a difference counts.
+    """
 
     cost: TimeRatio
     control: TimeRatio
+    threshold: float = THRESHOLD
 
     @property
     def is_quiet(self) -> bool:
         holds_one = self.control.low <= 1 + _NOISE and self.control.high >= 1 - _NOISE
-        return holds_one and self.control.says is Says.NO_DIFFERENCE
+        return holds_one and self.control.says() is Says.NO_DIFFERENCE
 
     @property
     def says(self) -> Says:
-        return self.cost.says if self.is_quiet else Says.CANNOT_SAY
+        return self.cost.says(self.threshold) if self.is_quiet else Says.CANNOT_SAY
+
+    def in_words(self, form: str, said: Message) -> Message:
+        """`costs 12 % (9 to 15; ...)`: the percentages, with what they rest on."""
+        percent, low, high = (f"{100 * of - 100:.0f}" for of in (self.cost.ratio, self.cost.low, self.cost.high))
+        if self.says is Says.SAVES:
+            percent, low, high = (text.removeprefix("-") for text in (percent, high, low))
+        return Message(f"{form}_{self.says}", percent=percent, low=low, high=high, said=said)
 
 
-def compared(blocks: Sequence[Block]) -> Compared:
+def compared(blocks: Sequence[Block], threshold: float = THRESHOLD) -> Compared:
     return Compared(
         ratio_of([with_it / (before * after) ** 0.5 for before, with_it, after in blocks]),
         ratio_of([after / before for before, _, after in blocks]),
+        threshold,
     )
 
 
-def blocks_until_decided(block: Callable[[int], Block]) -> tuple[Block, ...]:
+def blocks_of(observed: Mapping[str, str]) -> list[Block]:
+    """The blocks that an attempt reports; none where nothing can be read."""
+    try:
+        return [(float(before), float(with_it), float(after)) for before, with_it, after in json.loads(observed["us"])]
+    except (KeyError, ValueError, TypeError):
+        return []
+
+
+def blocks_until_decided(block: Callable[[int], Block], threshold: float = THRESHOLD) -> tuple[Block, ...]:
     """As many blocks as it takes; `block` makes the one of this number. Its seconds are in the order of `Block`, in
     whatever order it ran: forwards where the number is even, else backwards.
     """
     made: list[Block] = []
-    while len(made) < MOST and (not made or compared(made).says is Says.CANNOT_SAY):
+    while len(made) < MOST and (not made or compared(made, threshold).says is Says.CANNOT_SAY):
         made += [block(number) for number in range(len(made), len(made) + STEP)]
     return tuple(made)
 
@@ -142,19 +164,15 @@ class TimedCost:
     @property
     def in_words(self) -> Message:
         """`costs 12 % (9 to 15; 20 pairs, torch 2.11.0, 2026-11-29)`."""
-        cost = self.compared.cost
-        percent, low, high = (f"{100 * value - 100:.0f}" for value in (cost.ratio, cost.low, cost.high))
-        if self.compared.says is Says.SAVES:
-            percent, low, high = (text.removeprefix("-") for text in (percent, high, low))
         rests_on = Message(
             "timed_on",
-            n=cost.pairs,
+            n=self.compared.cost.pairs,
             of=Message(f"timed_{self.timed}"),
             torch=parse_build_id(self.build).release,
             on=self.on,
             day=self.measured_at.date().isoformat(),
         )
-        return Message(f"time_{self.compared.says}", percent=percent, low=low, high=high, said=rests_on)
+        return self.compared.in_words("time", rests_on)
 
 
 def as_observed(of: str, firsts: tuple[float, float], cores: int, blocks: Sequence[Block]) -> Mapping[str, str]:
@@ -168,14 +186,12 @@ def as_observed(of: str, firsts: tuple[float, float], cores: int, blocks: Sequen
     }
 
 
-def cost_of(attempt: Attempt, machine: Machine | None) -> TimedCost | None:
+def cost_of(attempt: "Attempt", machine: Machine | None) -> TimedCost | None:
     """The cost of which an attempt is the evidence; None where it is none that can be read."""
     cards = [gpu.name for gpu in machine.gpus if gpu.hardware == attempt.hardware] if machine else []
+    observed = attempt.record.observed
+    blocks = blocks_of(observed)
     try:
-        observed = attempt.record.observed
-        blocks = [
-            (float(before), float(with_it), float(after)) for before, with_it, after in json.loads(observed["us"])
-        ]
         first_without, first_with = json.loads(observed["first_us"])
         return TimedCost(
             workaround=attempt.arm.removeprefix(COSTS),

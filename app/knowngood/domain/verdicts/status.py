@@ -106,6 +106,7 @@ class Prospect(StrEnum):
     NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
     BIGGER = "bigger"  # right, and takes more memory than it must
     MORE_WORK = "more_work"  # right, and takes more compilations, kernels or copies than it must
+    SLOWER = "slower"  # right, and takes longer than it must
     AS_REPORTED = "as_reported"  # passes as reported, and fails in a variant, with a workaround or without
     PASSES = "passes"
     DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap

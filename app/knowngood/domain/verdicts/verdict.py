@@ -31,6 +31,7 @@ from knowngood.domain.message import Message, Quoted, clauses, english, joined, 
 from knowngood.domain.observations import Amount, DifferentValue, amounts_of, different_values
 from knowngood.domain.timed_search import Searched
 from knowngood.domain.verdicts.outcome import Outcome, ProofLevel, TroubleCode, classify
+from knowngood.domain.verdicts.paired_time import blocks_of, compared
 from knowngood.domain.vocabulary import many
 
 
@@ -38,6 +39,7 @@ class Verdict(StrEnum):
     AFFECTED = "affected"
     BIGGER = "bigger"
     MORE_WORK = "more_work"
+    SLOWER = "slower"
     NOT_AFFECTED = "not_affected"
     DIFFERENT_FAILURE = "different_failure"
     FLAKY = "flaky"
@@ -47,7 +49,7 @@ class Verdict(StrEnum):
     NOT_RUN = "not_run"
 
 
-EXCESSES = frozenset({Verdict.BIGGER, Verdict.MORE_WORK})
+EXCESSES = frozenset({Verdict.BIGGER, Verdict.MORE_WORK, Verdict.SLOWER})
 """The results are right and take more than they must."""
 
 FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY}) | EXCESSES
@@ -321,7 +323,7 @@ def derive_cell(
     if absent:
         cell = Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
         return replace(cell, superseded=superseded, voided=voided)
-    made = _in_stable_order(attempt for attempt in judged if not attempt.arm.startswith(COSTS))
+    made = _in_stable_order(_counted(issue, judged))
     served = [attempt for attempt in made if not attempt.unserved]
     differences = tuple(_differences(issue, served))
     amounts = _amounts(issue, served)
@@ -392,6 +394,13 @@ def _weakest_proof(baseline: Sequence[Judged]) -> ProofLevel | None:
     return ProofLevel.CALL if at_call == {attempt.variant for attempt in telling} else ProofLevel.PROCESS
 
 
+def _counted(issue: Issue, judged: Iterable[Judged]) -> Iterator[Judged]:
+    """The attempts that verdicts rest on: those that time an arm where time tells the issue, else all others."""
+    for one in judged:
+        if one.arm.startswith(COSTS) is issue.is_timed:
+            yield replace(one, arm=one.arm.removeprefix(COSTS))
+
+
 def _in_stable_order(judged: Iterable[Judged]) -> list[Judged]:
     unique = {attempt.attempt: attempt for attempt in judged}
     return sorted(unique.values(), key=lambda attempt: (attempt.measured_at, attempt.attempt))
@@ -424,6 +433,8 @@ def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Differenc
 
 def _amounts(issue: Issue, attempts: Sequence[Judged]) -> Mapping[str, tuple[Amount, ...]]:
     """The amounts of each pass, by its attempt, beside those of the controls that passed with its variant."""
+    if issue.is_timed:
+        return {one.attempt: _times(issue, one) for one in attempts if _says_something(one.outcome)}
     passed = [one for one in attempts if one.outcome is Outcome.PASS and issue.signature.kind in BOUNDS]
     controls = grouped((one for one in passed if one.arm == CONTROL), lambda one: one.variant)
     beside = {variant: [one.observed for one in ones] for variant, ones in controls.items()}
@@ -432,6 +443,13 @@ def _amounts(issue: Issue, attempts: Sequence[Judged]) -> Mapping[str, tuple[Amo
         for one in passed
         if one.arm != CONTROL
     }
+
+
+def _times(issue: Issue, timed: Judged) -> tuple[Amount, ...]:
+    """Its time in percent of the control's."""
+    percent = round(100 * compared(blocks_of(timed.observed)).cost.ratio)
+    observed, control = (dict.fromkeys(issue.observed, str(value)) for value in (percent, 100))
+    return amounts_of(issue, timed.arm, timed.variant, observed, [control])
 
 
 def _largest(amounts: Iterable[Iterable[Amount]]) -> tuple[Amount, ...]:
@@ -452,7 +470,7 @@ def _weighed(
     why = {difference.attempt: (_DIFFERS, difference.reason) for difference in differences}
     for id_, found in amounts.items():
         above = [amount.in_words(kind) for amount in found if amount.is_above]
-        if above and id_ not in why:
+        if above and id_ not in why and not issue.is_timed:
             why[id_] = (Outcome.MATCH, joined("then", above))
     return [
         replace(attempt, outcome=why[attempt.attempt][0], reason=why[attempt.attempt][1])
@@ -510,8 +528,11 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
     if verdict not in CONCLUSIVE:
         return VariantFinding(variant, verdict, reason, k, n)
+    if issue.is_timed:  # beside the control, each of them
+        verdict, reason = _by_time(verdict, baseline)
+        return VariantFinding(variant, verdict, reason, k, n)
     if issue.signature.kind in BOUNDS:
-        if n < AGREEING and verdict is not Verdict.DIFFERENT_FAILURE:
+        if n < issue.agreeing and verdict is not Verdict.DIFFERENT_FAILURE:
             return VariantFinding(variant, Verdict.INCONCLUSIVE, Message("has_to_agree", said=reason), k, n)
         if verdict is Verdict.AFFECTED and k == n:
             verdict, reason = Verdict(issue.signature.kind), Message("took_more", n=n, said=baseline[-1].reason)
@@ -519,6 +540,14 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
     if steadied is Verdict.NOT_AFFECTED:
         return VariantFinding(variant, verdict, reason, k, n)
     return VariantFinding(variant, Verdict.INCONCLUSIVE, _control_reason(steadied, own), k, n)
+
+
+def _by_time(verdict: Verdict, baseline: Sequence[Judged]) -> tuple[Verdict, Message]:
+    """One comparison decides; another that says otherwise leaves it open."""
+    told = [attempt.reason for attempt in baseline if _says_something(attempt.outcome)]
+    if verdict is Verdict.FLAKY:
+        return Verdict.INCONCLUSIVE, Message("time_comes_and_goes", said=joined("then", told))
+    return (Verdict.SLOWER if verdict is Verdict.AFFECTED else verdict), told[-1]
 
 
 def _control_reason(verdict: Verdict, control: Sequence[Judged]) -> Message:
@@ -560,7 +589,7 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> Message:
     match verdict:
         case Verdict.AFFECTED if k < n:
             return Message("some_matched", k=k, n=n, m=n - k, said=newest(*_OTHERWISE))
-        case Verdict.AFFECTED | Verdict.FLAKY | Verdict.BIGGER | Verdict.MORE_WORK:
+        case Verdict.AFFECTED | Verdict.FLAKY | Verdict.BIGGER | Verdict.MORE_WORK | Verdict.SLOWER:
             return Message("all_matched" if k == n else "some_passed", k=k, n=n)
         case Verdict.NOT_AFFECTED:
             return Message("all_passed", n=n, said=newest(Outcome.PASS))
@@ -574,10 +603,6 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> Message:
             return newest(Outcome.NOT_APPLICABLE)
         case Verdict.NOT_RUN:
             return NOT_RUN
-
-
-AGREEING = 2
-"""Runs that have to agree where an issue is about amounts: there a single one may be an accident of its host."""
 
 
 _OTHERWISE = (Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)

@@ -28,6 +28,7 @@ STACKED = (
     Prospect.FAILS,
     Prospect.BIGGER,
     Prospect.MORE_WORK,
+    Prospect.SLOWER,
     Prospect.NOT_KNOWN,
     Prospect.DOES_NOT_APPLY,
 )

@@ -49,7 +49,9 @@ def commands(subject: Subject, base: str) -> dict[str, str]:
         *install,
         f"{python} {script}{_arguments(subject.arm, params)}",
     ]
-    return {"ours": run_command(issue.id, build.id, subject.hardware), "plain": "\n".join(lines)}
+    timed = f"knowngood costs --issues {issue.id} --hardware {subject.hardware} --python {python} -o costs.jsonl.gz"
+    ours = timed if issue.is_timed else run_command(issue.id, build.id, subject.hardware)
+    return {"ours": ours, "plain": "\n".join(lines)}
 
 
 def _from_lock(subject: Subject, base: str, python: str) -> list[str]:

@@ -17,6 +17,7 @@ _STATUSES = (
     Verdict.FLAKY,
     Verdict.BIGGER,
     Verdict.MORE_WORK,
+    Verdict.SLOWER,
     Verdict.INCONCLUSIVE,
     Verdict.NOT_RUN,
 )

@@ -18,12 +18,13 @@ COUNTED = (
     Prospect.FAILS,
     Prospect.BIGGER,
     Prospect.MORE_WORK,
+    Prospect.SLOWER,
     Prospect.NOT_KNOWN,
 )
 """In the order of lines and bars. What cannot exist on a build is no part of either."""
 
 
-_RARE = frozenset({Prospect.AS_REPORTED, Prospect.BIGGER, Prospect.MORE_WORK})
+_RARE = frozenset({Prospect.AS_REPORTED, Prospect.BIGGER, Prospect.MORE_WORK, Prospect.SLOWER})
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,8 @@ def bisect(
     settings = read_settings()
     engine = opened_with_catalogue(settings)
     row = find_issue(issue, {entry.id: entry for entry in pick_issues(engine, ())})
+    if row.is_timed:
+        raise BadRequest(f"{row.id} is told by time, which no run measures; on each build: knowngood costs")
     with reading(engine) as s:
         builds, measured = load_builds(s), load_hardware(s)
     line = read_line(builds, from_, to, python)

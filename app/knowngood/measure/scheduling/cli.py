@@ -24,7 +24,7 @@ from knowngood.domain.issue import EnvironmentRequest
 from knowngood.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.domain.vocabulary import many
 from knowngood.gate.renderers.common import wrapped
-from knowngood.measure.jobs import Work
+from knowngood.measure.jobs import Work, tell_timed
 from knowngood.measure.scheduling.priority import ProposedJob, SchedulingState, propose, watched_by
 from knowngood.settings import Settings, read_settings
 from knowngood.store.engine import Engine, reading
@@ -86,6 +86,7 @@ def proposed(
             environment_s=load_environment_s(s) or ENVIRONMENT_S,
             at_once=arms_at_once(describe_machine(), settings.slots),
         )
+    tell_timed(issues)
     return propose(scheduling_state, None if minutes is None else minutes * 60)
 
 

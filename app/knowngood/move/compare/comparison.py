@@ -146,6 +146,7 @@ _COUNTED: Mapping[Group, _Forms] = {
     Group.FAILS_OTHERWISE: ("fails_otherwise", "fail_otherwise", ""),
     Group.BIGGER: ("is_bigger_there", "are_bigger_there", ""),
     Group.MORE_WORK: ("is_more_work_there", "are_more_work_there", ""),
+    Group.SLOWER: ("is_slower_there", "are_slower_there", ""),
     Group.STILL_FAILS: ("still_fails", "still_fail", ""),
 }
 _Remark = tuple[_Forms, Callable[[IssuePair], bool]]
@@ -158,6 +159,7 @@ _REMARKS: Mapping[Group, Sequence[_Remark]] = {
     Group.STILL_FAILS: (_HELPED, _UNTRIED),
     Group.BIGGER: (_NEWLY,),
     Group.MORE_WORK: (_NEWLY,),
+    Group.SLOWER: (_NEWLY,),
 }
 
 

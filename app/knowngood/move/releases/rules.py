@@ -74,8 +74,8 @@ class ReleaseIssue:
 class ReleaseStanding:
     """The issues on one class: those `fixed` and `broken` over the release before, and all of them as they are now.
     `silent` ones give wrong numbers without an error; `helped` fail with a workaround that works on this very release.
-    `bigger` and `more_work` give the right answer, and take more memory or work than they must: they neither fail nor
-    pass. `measured` of the answers were run on that class, the others on the CPU.
+    `bigger`, `more_work` and `slower` give the right answer, and take more memory, work or time than they must: they
+    neither fail nor pass. `measured` of the answers were run on that class, the others on the CPU.
     """
 
     hardware: str
@@ -88,6 +88,7 @@ class ReleaseStanding:
     helped: int
     bigger: int
     more_work: int
+    slower: int
     passes: int
     not_known: int
     does_not_apply: int
@@ -96,7 +97,7 @@ class ReleaseStanding:
 
     @property
     def answers(self) -> int:
-        return self.fails + self.bigger + self.more_work + self.passes
+        return self.fails + self.bigger + self.more_work + self.slower + self.passes
 
     @property
     def is_judged(self) -> bool:
@@ -127,7 +128,7 @@ class ReleaseSummary:
 @dataclass(frozen=True)
 class ReleaseAnswer(ReleaseSummary):
     """Each list has an issue once, wrong numbers first. `failing` are those that fail and are not `broken`; what is
-    `bigger` or does `more_work` is on no other list.
+    `bigger`, `slower` or does `more_work` is on no other list.
     """
 
     fixed: tuple[ReleaseIssue, ...]
@@ -135,6 +136,7 @@ class ReleaseAnswer(ReleaseSummary):
     failing: tuple[ReleaseIssue, ...]
     bigger: tuple[ReleaseIssue, ...]
     more_work: tuple[ReleaseIssue, ...]
+    slower: tuple[ReleaseIssue, ...]
     install: InstallFacts
 
 
@@ -217,6 +219,7 @@ def judge_release(
         failing=_listed({id_: pairs for id_, pairs in failing.items() if id_ not in broken}, build, known),
         bigger=_listed(_of_group(compared, Group.BIGGER), build, known),
         more_work=_listed(_of_group(compared, Group.MORE_WORK), build, known),
+        slower=_listed(_of_group(compared, Group.SLOWER), build, known),
         install=install_facts(build, before, known, table, claims),
     )
 
@@ -251,8 +254,8 @@ def _standing(compared: Comparison) -> ReleaseStanding:
     failing, fixed, broken = [p for p in pairs if p.fails], compared.of(Group.FIXED), compared.of(Group.NEWLY_BROKEN)
     by_prospect = grouped(pairs, lambda pair: pair.prospect)
     passing = by_prospect.get(Prospect.PASSES, ())
-    bigger, more_work = compared.of(Group.BIGGER), compared.of(Group.MORE_WORK)
-    answers = (*failing, *bigger, *more_work, *passing)
+    bigger, more_work, slower = map(compared.of, (Group.BIGGER, Group.MORE_WORK, Group.SLOWER))
+    answers = (*failing, *bigger, *more_work, *slower, *passing)
     return ReleaseStanding(
         hardware=compared.hardware,
         fixed=len(fixed),
@@ -264,6 +267,7 @@ def _standing(compared: Comparison) -> ReleaseStanding:
         helped=sum(pair.has_workaround for pair in failing),
         bigger=len(bigger),
         more_work=len(more_work),
+        slower=len(slower),
         passes=len(passing),
         not_known=len(by_prospect.get(Prospect.NOT_KNOWN, ())),
         does_not_apply=len(by_prospect.get(Prospect.DOES_NOT_APPLY, ())),

@@ -73,13 +73,14 @@ def weight_of(issue: Issue) -> int:
 
 
 class Tally(StrEnum):
-    """The counts of a candidate. The first seven take each watched issue once; the others say what turned."""
+    """The counts of a candidate. The first eight take each watched issue once; the others say what turned."""
 
     PASSES = "passes"
     NEEDS_WORKAROUND = "needs_workaround"
     FAILS = "fails"
     BIGGER = "bigger"
     MORE_WORK = "more_work"
+    SLOWER = "slower"
     NOT_KNOWN = "not_known"
     DOES_NOT_APPLY = "does_not_apply"
     GAINED = "gained"  # failed, and passes there
@@ -96,6 +97,7 @@ _COUNTED: Mapping[Tally, Callable[[IssuePair], bool]] = {
     Tally.FAILS: lambda item: item.prospect is Prospect.FAILS,
     Tally.BIGGER: lambda item: item.prospect is Prospect.BIGGER,
     Tally.MORE_WORK: lambda item: item.prospect is Prospect.MORE_WORK,
+    Tally.SLOWER: lambda item: item.prospect is Prospect.SLOWER,
     Tally.NOT_KNOWN: lambda item: item.prospect is Prospect.NOT_KNOWN,
     Tally.DOES_NOT_APPLY: lambda item: item.prospect is Prospect.DOES_NOT_APPLY,
     Tally.GAINED: lambda item: item.group is Group.FIXED,

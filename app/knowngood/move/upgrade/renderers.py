@@ -204,6 +204,7 @@ _SHOWN_TALLIES = (
     Tally.FAILS,
     Tally.BIGGER,
     Tally.MORE_WORK,
+    Tally.SLOWER,
     Tally.NOT_KNOWN,
 )
 

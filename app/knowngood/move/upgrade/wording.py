@@ -56,6 +56,7 @@ SECTION_WORDS: Mapping[Tally, str] = {
     Tally.FAILS: "Still fails",
     Tally.BIGGER: "Takes more memory",
     Tally.MORE_WORK: "Does more work",
+    Tally.SLOWER: "Takes longer",
     Tally.NEEDS_WORKAROUND: "Still needs a workaround",
     Tally.PASSES: "Passes too",
     Tally.DOES_NOT_APPLY: "Cannot exist there",

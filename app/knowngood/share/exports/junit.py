@@ -27,6 +27,7 @@ _ELEMENTS = {
     Verdict.FLAKY: "failure",
     Verdict.BIGGER: "failure",
     Verdict.MORE_WORK: "failure",
+    Verdict.SLOWER: "failure",
     Verdict.DIFFERENT_FAILURE: "failure",
     Verdict.INCONCLUSIVE: "error",
     Verdict.NOT_APPLICABLE: "skipped",

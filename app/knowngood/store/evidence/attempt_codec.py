@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.issue import (
-    BASELINE,
     CONTROL,
     COSTS,
     Issue,
@@ -136,7 +135,7 @@ def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
     }
     return ran | {
         (COSTS + arm, variant.id): cost_binding(issue, arm, variant, request)
-        for arm in {arm for arm, _ in ran} - {BASELINE, CONTROL}
+        for arm in {arm for arm, _ in ran} - {issue.timed_beside, CONTROL}
         for variant in variants_of(issue, arm)
     }
 

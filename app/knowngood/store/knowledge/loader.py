@@ -78,7 +78,7 @@ def load_knowledge(
         flaky=flaky,
         verdicts=verdicts,
         wheels=wheels,
-        costs=load_costs(s, known_issues),
+        costs=load_costs(s, [id_ for id_, issue in known_issues.items() if not issue.is_timed]),
     )
     if before is not None and before.knowledge.known.builds == known.builds:
         revised = {id_ for id_ in revisions if before.revisions.get(id_) != revisions[id_]}
