@@ -11,6 +11,7 @@ from textwrap import wrap
 from urllib.parse import quote
 
 from knowngood.domain.builds.plain_names import plain_name
+from knowngood.domain.grouping import gathered
 from knowngood.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.domain.vocabulary import STATUSES, WORKAROUNDS, StatusLabel
 from knowngood.gate import rules
@@ -125,13 +126,10 @@ def why_it_passes(reason: Reason) -> str:
 
 def plain_passes(ruling: Ruling) -> dict[VerdictMark, list[str]]:
     """Issues with nothing more to tell, by their mark: what passes, then what does not apply or concerns others."""
-    by_mark: dict[VerdictMark, list[str]] = {}
-    for reason in sorted(ruling.reasons, key=lambda reason: reason.verdict is not Verdict.NOT_AFFECTED):
-        if reason.effect is Effect.PASS and _is_plain(reason):
-            issues = by_mark.setdefault(mark_of(reason), [])
-            if reason.issue not in issues:
-                issues.append(reason.issue)
-    return by_mark
+    passing = (reason for reason in ruling.reasons if reason.effect is Effect.PASS and _is_plain(reason))
+    in_order = sorted(passing, key=lambda reason: reason.verdict is not Verdict.NOT_AFFECTED)
+    by_mark = gathered((mark_of(reason), reason.issue) for reason in in_order)
+    return {mark: list(dict.fromkeys(issues)) for mark, issues in by_mark.items()}
 
 
 def _is_plain(reason: Reason) -> bool:

@@ -63,12 +63,12 @@ _INDENT = "      "
 
 def marks_of(pair: IssuePair) -> Iterator[str]:
     """The marks of a claim that rests on little."""
-    if any(cell.runs == 1 for cell in pair.sides):
-        yield "1 run"
-    if any(cell.basis for cell in pair.sides):
-        yield "inferred"
-    if any(pair.old):
-        yield "old evidence"
+    marks = {
+        "1 run": any(cell.runs == 1 for cell in pair.sides),
+        "inferred": any(cell.basis for cell in pair.sides),
+        "old evidence": any(pair.old),
+    }
+    return (mark for mark, holds in marks.items() if holds)
 
 
 def notes_of(
