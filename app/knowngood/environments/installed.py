@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 from knowngood.domain.builds.build_names import minor_python
 from knowngood.domain.builds.platforms import platform_of
 from knowngood.domain.errors import BadRequest
+from knowngood.domain.grouping import grouped
 from knowngood.domain.hardware_classes import cpu_class, cuda_class
 from knowngood.environments.resolve import INTERPRETER, PinnedPackage, StatedEnvironment
 
@@ -32,12 +33,9 @@ def state_here() -> StatedEnvironment:
     Of one name in two folders of `sys.path` the first counts, as it does for an import; two versions in one folder are
     a damaged environment and both are stated.
     """
-    pins: dict[str, tuple[PinnedPackage, ...]] = {}
+    pins: dict[str, list[PinnedPackage]] = {}
     for folder in dict.fromkeys(sys.path):
-        in_folder: dict[str, tuple[PinnedPackage, ...]] = {}
-        for pin in _installed_in(Path(folder)):
-            in_folder[pin.name] = (*in_folder.get(pin.name, ()), pin)
-        pins = in_folder | pins
+        pins = grouped(_installed_in(Path(folder)), lambda pin: pin.name) | pins
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     every = tuple(pin for name in sorted(pins) for pin in pins[name])
     here = f"{platform.system()} {platform.machine()}"

@@ -105,11 +105,10 @@ def named(kind: str, *of: str) -> str:
 
 def load_counters(s: Session) -> dict[str, dict[tuple[str, ...], int]]:
     """All of these numbers: by kind, then by what follows it in the name."""
-    numbers: dict[str, dict[tuple[str, ...], int]] = {}
-    for name, value in s.execute(sa.select(meta.c.name, meta.c.value).order_by(meta.c.name)):
-        kind, *rest = name.split(" ")
-        numbers.setdefault(kind, {})[tuple(rest)] = value
-    return numbers
+    stored = s.execute(sa.select(meta.c.name, meta.c.value).order_by(meta.c.name))
+    apart = ((name.split(" "), value) for name, value in stored)
+    by_kind = gathered((kind, (tuple(rest), value)) for (kind, *rest), value in apart)
+    return {kind: dict(numbers) for kind, numbers in by_kind.items()}
 
 
 def forget_unseen(s: Session, before: datetime) -> int:

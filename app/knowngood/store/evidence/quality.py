@@ -1,6 +1,5 @@
 """Statistics of the store's own evidence: what ran twice, what gave no answer, where the time went."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -72,10 +71,9 @@ def _trial(row: Any) -> Trial:  # noqa: ANN401 - a row of the driver
 def load_outcomes(s: Session) -> dict[str, dict[Outcome, int]]:
     """The number of attempts that count as each outcome, by hardware class."""
     a = attempts.c
-    counts: dict[str, dict[Outcome, int]] = defaultdict(dict)
-    for hardware, outcome, n in counted(s, a.hardware, a.counts_as, which=a.counts_as.is_not(None)):
-        counts[hardware][Outcome(outcome)] = n
-    return {hardware: counts[hardware] for hardware in sorted(counts)}
+    rows = counted(s, a.hardware, a.counts_as, which=a.counts_as.is_not(None))
+    counts = gathered((hardware, (Outcome(outcome), n)) for hardware, outcome, n in rows)
+    return {hardware: dict(counts[hardware]) for hardware in sorted(counts)}
 
 
 @dataclass(frozen=True)

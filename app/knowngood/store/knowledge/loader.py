@@ -1,6 +1,5 @@
 """Everything the gate knows, in one value, brought up to date by what changed since."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +8,7 @@ from sys import intern
 import sqlalchemy as sa
 
 from knowngood.domain.builds.architectures import WheelCode
-from knowngood.domain.grouping import grouped
+from knowngood.domain.grouping import gathered, grouped
 from knowngood.domain.hardware_classes import whole_classes
 from knowngood.domain.issue import COSTS, Issue
 from knowngood.domain.verdicts.known import Known
@@ -207,11 +206,9 @@ def load_costs(s: Session, wanted: Collection[str]) -> dict[str, dict[str, Timed
     counted = (sa.text("counts_as <> 'env_error'"), a.counts_as == Outcome.PASS.value)  # the first is the index's own
     query = sa.select(attempts, machines.c.doc).join(machines, machines.c.digest == a.machine, isouter=True)
     rows = s.execute(query.where(*of_costs, *counted).order_by(a.finished_at, a.id)).mappings()
-    costs: dict[str, dict[str, TimedCost]] = defaultdict(dict)
-    for issue, cost in unreadable.readable("attempts", ((row["id"], row) for row in rows), _cost):
-        if cost:
-            costs[issue][cost.workaround] = cost
-    return dict(costs)
+    read = unreadable.readable("attempts", ((row["id"], row) for row in rows), _cost)
+    costs = gathered((issue, (cost.workaround, cost)) for issue, cost in read if cost)
+    return {issue: dict(by_workaround) for issue, by_workaround in costs.items()}
 
 
 def _cost(row: sa.RowMapping) -> tuple[str, TimedCost | None]:
