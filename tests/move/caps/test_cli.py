@@ -39,9 +39,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def committed(project: Path) -> Path:
-    git = partial(subprocess.run, check=True, capture_output=True, cwd=project)
+@pytest.fixture(params=[".", ".."], ids=["the whole repository", "a folder of it"])
+def committed(project: Path, request: pytest.FixtureRequest) -> Path:
+    git = partial(subprocess.run, check=True, capture_output=True, cwd=project / request.param)
     when = {"GIT_AUTHOR_DATE": "2025-08-01T12:00:00Z", "GIT_COMMITTER_DATE": "2025-08-01T12:00:00Z"}
     who = {f"GIT_{role}_{part}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "wait for 2.10 (#3)"]):

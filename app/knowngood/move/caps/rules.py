@@ -80,17 +80,15 @@ _TROUBLE = re.compile(
     r"|[^\W\d_a-z]"  # a language that nobody reads here
 )
 _SPEAKS = re.compile(r"(?i)\b(?:py)?torch|\btriton|\bpin|\bcap|\bbound|\bconstrain|\brestrict|\bversion|\bdep|\d\.\d")
-_PLAIN_TEXT = (
-    "add allow an and at back be bot bound build bump cap case chore ci conservative conservatively "
-    "few higher package packages bounds caps pins bumps "
-    "constraint constraints dependencies dependency dep deps dev feat first for from in initial is it "
-    "just last latest limit lock loosen lower make max maximum min minimum new next now of on optional or "
-    "pin pinned precaution project py pyproject python pytorch range raise relax release released remove "
-    "require required requirement requirements restrict safe safety set setup stable support test tested "
-    "tests the tighten till to todo toml torch torchaudio torchvision triton txt unpin until up update "
-    "upgrade upper use version versions wait we widen with "
+_PLAIN = re.compile(
+    r"add|allow|an|and|at|back|be|bot|bound|build|bump|cap|case|chore|ci|conservative|conservatively|few|"
+    r"higher|package|packages|bounds|caps|pins|bumps|constraint|constraints|dependencies|dependency|dep|deps|"
+    r"dev|feat|first|for|from|in|initial|is|it|just|last|latest|limit|lock|loosen|lower|make|max|maximum|min|"
+    r"minimum|new|next|now|of|on|optional|or|pin|pinned|precaution|project|py|pyproject|python|pytorch|range|"
+    r"raise|relax|release|released|remove|require|required|requirement|requirements|restrict|safe|safety|set|"
+    r"setup|stable|support|test|tested|tests|the|tighten|till|to|todo|toml|torch|torchaudio|torchvision|"
+    r"triton|txt|unpin|until|up|update|upgrade|upper|use|version|versions|wait|we|widen|with"
 )
-_PLAIN = frozenset(_PLAIN_TEXT.split())
 """Words of which no reason is made."""
 
 _SQUASHED = re.compile(r"\(#\d{1,9}\)$")
@@ -104,14 +102,24 @@ def gives_reason(text: str, *, is_of_line: bool = False) -> bool:
     """
     if not is_of_line and not _SPEAKS.search(text):
         return _TROUBLE.search(text) is not None
-    return any(word not in _PLAIN for word in re.findall(r"[^\W\d_]{2,}", text.lower()))
+    return any(not _PLAIN.fullmatch(word) for word in re.findall(r"[^\W\d_]{2,}", text.lower()))
 
 
-_PAIRED_NAMES = (
-    "causal-conv1d fairseq2 flash-attn intel-extension-for-pytorch mamba-ssm torch-cluster torch-npu torch-scatter "
-    "torch-sparse torchdata torchtext"
+PAIRED = frozenset(
+    {
+        "causal-conv1d",
+        "fairseq2",
+        "flash-attn",
+        "intel-extension-for-pytorch",
+        "mamba-ssm",
+        "torch-cluster",
+        "torch-npu",
+        "torch-scatter",
+        "torch-sparse",
+        "torchdata",
+        "torchtext",
+    }
 )
-PAIRED = frozenset(_PAIRED_NAMES.split())
 """Packages whose wheels are made for one torch each, and that no table here has."""
 
 Named = Mapping[Thread, Sequence[str]]
