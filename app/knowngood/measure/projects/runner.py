@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from knowngood.domain.builds.build import Build
 from knowngood.domain.errors import IndexUnusable, StoreUnusable
+from knowngood.domain.grouping import gathered
 from knowngood.domain.issue import digest
 from knowngood.domain.measuring.job import ArmFinished, EnvironmentReady, JobEnded, JobStarted
 from knowngood.domain.measuring.planning import CONFIRMING
@@ -178,8 +179,6 @@ class Bench:
                     self._keep(lock, self._read(event, script, build, only))
                 case JobEnded() if event.problem and not self.stop():
                     self.lost[lock] = (_lost(event.problem),)
-                case _:
-                    pass
 
     def _environment(self, lock: str) -> AdoptedEnvironment:
         if lock not in self.made:
@@ -194,11 +193,9 @@ class Bench:
         with suppress(ValueError, zlib.error):  # the tests wrote what looks like ours, or so much that ours was cut
             cases = json.loads(zlib.decompress(base64.b85decode(packed.strip())))
         end = read_run(event.record, log or event.log, script.text, build)
-        outcomes, texts = dict[str, Outcome](), dict[str, str]()
-        order = list(Outcome)
-        for id_, said, words in cases:
-            outcomes[id_] = max(outcomes.get(id_, Outcome(said)), Outcome(said), key=order.index)
-            texts |= {id_: words} if words else {}
+        said = gathered((id_, Outcome(outcome)) for id_, outcome, _ in cases)
+        outcomes = {id_: max(each, key=list(Outcome).index) for id_, each in said.items()}
+        texts = {id_: words for id_, _, words in cases if words}
         if not cases and not self.suite.is_pytest and end.ending is Ending.EXITED:
             outcomes[self.suite.command] = Outcome.FAILED if end.fails else Outcome.PASSED
         return SuiteRun(end, outcomes, texts, only, problem_of(end, outcomes, is_pytest=self.suite.is_pytest))
