@@ -1,6 +1,6 @@
 """pytorch-146174: dropout on a CPU draws its mask one number at a time since MKL's generator is no longer used for it.
 
-The script drops half of 32,768 numbers. The control compares uniform random numbers with the probability instead, which
+The script drops half of 8,192 numbers. The control compares uniform random numbers with the probability instead, which
 gives the same distribution. What is dropped differs; the share that is kept, and the scale, are checked.
 """
 
@@ -21,14 +21,14 @@ class WrongResult(Exception):
 
 
 @functools.cache
-def _input():
-    return torch.ones(64, 512)
+def _input():  # below 128 KiB: more than that comes with page faults or without, as the allocator happens to have room
+    return torch.ones(32, 256)
 
 
 def _observe(dropped):
     kept = dropped.mean().item() * (1 - P)  # what is kept is scaled by 1 / (1 - P)
-    if not abs(kept - (1 - P)) < 0.02:  # seven standard deviations
-        raise WrongResult("expected a share of 0.5 to be kept, got {:.3f}, tolerance 0.02".format(kept))
+    if not abs(kept - (1 - P)) < 0.04:  # seven standard deviations
+        raise WrongResult("expected a share of 0.5 to be kept, got {:.3f}, tolerance 0.04".format(kept))
     return {"numbers": dropped.numel(), "scale": dropped.max().item()}
 
 

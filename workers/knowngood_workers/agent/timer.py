@@ -36,7 +36,7 @@ class Timer(contextlib.AbstractContextManager["Timer"]):
         self._script = script
         with (scratch / "log.txt").open("wb") as log:
             self._process = subprocess.Popen(
-                [place.python, _TIMING],
+                [place.python, _TIMING, script],
                 env=arm_environment(place, scratch, env),
                 cwd=scratch,
                 stdin=subprocess.PIPE,

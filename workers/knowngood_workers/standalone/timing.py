@@ -3,7 +3,8 @@
 """Time arms of a script, in step with other processes that do the same: each of them is asked in turn for some 5 ms of
 calls, so that whatever slows this machine down for a moment slows all of them down.
 
-Torch is imported once; then every order, a line of JSON on standard input, is done by a fork. It names the script, the
+Torch is imported once, with what compiles if the script on the command line does; then every order, a line of JSON on
+standard input, is done by a fork. It names the script, the
 function, its `params`, the default `device`, the `cores` to get ready on and the `core` to be timed on (None: all of
 these), and `of`: `calls` repeats each call into what torch.compile made of something, where it stands; `whole` repeats
 the arm, with its inputs and its check. The first call, which compiles, is apart (`first_s`).
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 _STEP_S = 0.005  # so that looking at the clock takes no time
@@ -166,10 +168,12 @@ def _answer(torch: Any, order: Mapping[str, Any]) -> None:
 def main() -> None:
     harness = importlib.import_module("harness")  # beside this file, which is how it is found
     os.environ.update(harness._NO_POOL)  # noqa: SLF001
-    for name in harness._preloaded(sees_gpu=bool(os.environ["CUDA_VISIBLE_DEVICES"])):  # noqa: SLF001
+    compiles = "torch.compile" in Path(sys.argv[1]).read_text(encoding="utf-8")  # else Inductor is of no use
+    sees_gpu = bool(os.environ["CUDA_VISIBLE_DEVICES"])
+    for name in harness._preloaded(sees_gpu=sees_gpu) if compiles else ("torch._dynamo",):  # noqa: SLF001
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    if not os.environ["CUDA_VISIBLE_DEVICES"]:  # asking tries each ISA in a process, seconds of every fork
+    if compiles and not sees_gpu:  # asking tries each ISA in a process, seconds of every fork
         with contextlib.suppress(Exception):
             importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     sys.path.pop(0)  # this folder: an arm shall not find the harness
