@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from knowngood.domain.builds.build import Build
@@ -432,6 +433,12 @@ class EnvironmentRequest:
         """Extra packages with an exact version, by name: these are checked after import."""
         split = (requirement.partition("==") for requirement in self.packages)
         return {name.strip(): version.strip() for name, sep, version in split if sep}
+
+    def is_met_by(self, installed: Mapping[str, str]) -> bool:
+        """Whether all packages are among those installed, by name, in exactly their versions."""
+        found = {canonicalize_name(name): version for name, version in installed.items()}
+        here = [found.get(canonicalize_name(name)) == version for name, version in self.pins.items()]
+        return all(here) and len(here) == len(self.packages)
 
 
 def digest(text: str) -> str:

@@ -155,7 +155,7 @@ def costs_in(issue: Issue, hardware: str, host: Host, lane: Lane) -> Iterator[tu
 
 
 def _found(issue: Issue, timed: str, variant: Variant, hardware: str, host: Host, lane: Lane) -> Attempt | NoTime:
-    began = utc_now()
+    began, request = utc_now(), environment_request(issue, host.build)
     try:
         of, firsts, blocks = measured(issue, timed, variant, default_device(issue, hardware), lane)
     except NoTime as why:
@@ -163,7 +163,7 @@ def _found(issue: Issue, timed: str, variant: Variant, hardware: str, host: Host
     record = RunRecord(
         Ending.RETURNED,
         observed=as_observed(of, firsts, len(lane.cores), blocks),
-        imported=host.imported,
+        imported={**host.imported, **request.pins},
         sandbox=("process",),
     )
     return Attempt(
@@ -175,7 +175,7 @@ def _found(issue: Issue, timed: str, variant: Variant, hardware: str, host: Host
         arm=COSTS + timed,
         variant=variant.id,
         ordinal=1,
-        binding=cost_binding(issue, timed, variant, environment_request(issue, host.build)),
+        binding=cost_binding(issue, timed, variant, request),
         record=record,
         log_digest="",
         lock_digest=host.lock_digest,
@@ -222,7 +222,8 @@ def costs(
         (issue, class_)
         for class_ in hardware or machine.hardware
         for issue in rows
-        if not issue.is_of_team and not environment_request(issue, build).packages and not issue.packages.mutates
+        if not issue.is_of_team and not issue.packages.mutates
+        if environment_request(issue, build).is_met_by(environment.packages)
         if inapplicable(issue, build, class_) is None
     ]
     lane = tuple(_core(core) for core in cores) or tuple(sorted(os.sched_getaffinity(0))[:2])
