@@ -75,7 +75,13 @@ def _lane(cores: Sequence[int], arm: str, seeds: Iterable[int]) -> list[_Found]:
             with (
                 TemporaryDirectory() as root,
                 scratch_folder(Path(root)) as scratch,
-                Trio(place, scratch, _SCRIPT, ("baseline", arm, "baseline"), {}, len(undecided) * _FROM_ONE) as trio,
+                Trio(
+                    place,
+                    scratch,
+                    _SCRIPT,
+                    [(id_, {}) for id_ in ("baseline", arm, "baseline")],
+                    len(undecided) * _FROM_ONE,
+                ) as trio,
             ):
                 for number, seed in numbered:
                     core = cores[number % len(cores)]

@@ -83,10 +83,11 @@ def measured(
     """One arm beside the other: which was timed, `calls` or the `whole`, the seconds of the first calls, and the
     blocks. Raises NoTime.
     """
-    arms, throttles = (issue.timed_beside, timed, issue.timed_beside), set[str]()
+    arms = [(id_, issue.arm(id_).env) for id_ in (issue.timed_beside, timed, issue.timed_beside)]
+    throttles = set[str]()
     with (
         scratch_folder(lane.root / "scratch") as scratch,
-        Trio(lane.place, scratch, issue.script, arms, issue.arm(timed).env) as trio,
+        Trio(lane.place, scratch, issue.script, arms) as trio,
     ):
 
         def once(of: str, number: int) -> tuple[tuple[float, ...], Sequence[Mapping[str, Any]]]:

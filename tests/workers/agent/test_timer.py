@@ -83,9 +83,11 @@ def python(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _trio(python: Path, arm: str, env: dict[str, str] | None = None) -> Iterator[Trio]:
+def _trio(
+    python: Path, arm: str, env: dict[str, str] | None = None, beside: tuple[str, dict[str, str]] = ("baseline", {})
+) -> Iterator[Trio]:
     place = RunLocation(python, (), Limits(memory_bytes=1 << 30))
-    with Trio(place, python.parent, _SCRIPT, ("baseline", arm, "baseline"), env or {}) as trio:
+    with Trio(place, python.parent, _SCRIPT, [beside, (arm, env or {}), beside]) as trio:
         yield trio
 
 
@@ -126,6 +128,8 @@ def test_a_side_with_variables_of_its_own_gets_a_process_that_was_started_with_t
     with _trio(python, "named", {"NAMED": "1"}) as trio:
         for number in range(2):
             assert len(trio.block(number, "calls", **_order())[0]) == 3
+    with _trio(python, "baseline", beside=("named", {"NAMED": "1"})) as trio:
+        assert len(trio.block(0, "calls", **_order())[0]) == 3
     with _trio(python, "named") as trio, pytest.raises(NoTime, match="NAMED"):
         trio.block(0, "calls", **_order())
 

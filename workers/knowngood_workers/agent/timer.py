@@ -81,7 +81,7 @@ class Trio(contextlib.AbstractContextManager["Trio"]):
     Forks have the memory layout of the process they come from, and by it alone two of them differ by 2 to 5 % (of 300
     comparisons with nothing between them 5 found something, H200's host, 2026-11-29). So the three change places from
     block to block, and new ones are started after a few; where the sides differ in variables, which are read when torch
-    is imported, there are new ones for every block.
+    is imported, there are new ones for every block. `arms` are the functions of the sides, each with its variables.
     """
 
     def __init__(
@@ -89,8 +89,7 @@ class Trio(contextlib.AbstractContextManager["Trio"]):
         place: RunLocation,
         scratch: Path,
         script: str,
-        arms: Sequence[str],
-        env: Mapping[str, str],
+        arms: Sequence[tuple[str, Mapping[str, str]]],
         kept: int = 5,
     ) -> None:
         self._place = place
@@ -98,8 +97,8 @@ class Trio(contextlib.AbstractContextManager["Trio"]):
         self._script = scratch / "repro.py"
         self._script.write_text(script, encoding="utf-8")
         self._arms = arms
-        self._env = env  # of the side with the workaround
-        self._kept = 1 if env else kept
+        self._are_alike = all(env == arms[0][1] for _, env in arms)
+        self._kept = kept if self._are_alike else 1
         self._timers: list[Timer] = []
 
     def __exit__(self, *_: object) -> None:
@@ -110,11 +109,10 @@ class Trio(contextlib.AbstractContextManager["Trio"]):
         """As `in_step`, in the order of the arms whatever the order they ran in. Raises NoTime."""
         if number % self._kept == 0 or not self._timers:
             self.__exit__()
-            sides: tuple[Mapping[str, str], ...] = ({}, self._env, {})
-            self._timers = [Timer(self._place, self._scratch, self._script, env) for env in sides]
-        turns = 0 if self._env else number
+            self._timers = [Timer(self._place, self._scratch, self._script, env) for _, env in self._arms]
+        turns = number if self._are_alike else 0
         timers = [self._timers[(side + turns) % len(self._timers)] for side in range(len(self._timers))]
-        orders = [{**order, "function": arm, "of": of, "env": self._caches(arm)} for arm in self._arms]
+        orders = [{**order, "function": arm, "of": of, "env": self._caches(arm)} for arm, _ in self._arms]
         way = slice(None, None, 1 if number % 2 == 0 else -1)
         seconds, told = in_step(timers[way], orders[way])
         return seconds[way], told[way]
