@@ -11,12 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.builds.plain_names import plain_name
-from knowngood.store.catalogue import save_known
-from knowngood.store.engine import connect, unit_of_work
 from knowngood.store.knowledge.snapshot import read_shipped
 from tests.fixtures.databases import NewStore
-from tests.web.asking import client_of
-from tests.web.given import NOW
+from tests.web.asking import client_of_release
 
 Asked = Mapping[str, str]
 TEAMS: Mapping[str, Asked] = {
@@ -40,11 +37,7 @@ SURE = 2
 
 @pytest.fixture(scope="module")
 def client(new_store: NewStore) -> Iterator[TestClient]:
-    engine = connect(new_store())
-    with unit_of_work(engine) as s:
-        save_known(s, KNOWN, NOW)
-    yield client_of(engine)
-    engine.dispose()
+    yield from client_of_release(new_store)
 
 
 def wheel(build: str) -> str:

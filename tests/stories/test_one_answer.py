@@ -9,12 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.verdicts.matrix import families_of
-from knowngood.store.catalogue import save_known
-from knowngood.store.engine import connect, unit_of_work
 from knowngood.store.knowledge.snapshot import read_shipped
 from tests.fixtures.databases import NewStore
-from tests.web.asking import client_of
-from tests.web.given import NOW
+from tests.web.asking import client_of_release
 
 KNOWN = read_shipped().knowledge.known
 EVERY = ",".join(KNOWN.issues)
@@ -31,11 +28,7 @@ COUNTED = ("passes", "fails", "not_known")
 
 @pytest.fixture(scope="module")
 def client(new_store: NewStore) -> Iterator[TestClient]:
-    engine = connect(new_store())
-    with unit_of_work(engine) as s:
-        save_known(s, KNOWN, NOW)
-    yield client_of(engine)
-    engine.dispose()
+    yield from client_of_release(new_store)
 
 
 _SAID = {"not_affected": "passes", "bigger": "takes_more", "more_work": "takes_more", "slower": "takes_more"}

@@ -1,7 +1,7 @@
 """Asking the application as a test does, and looking behind what it shows."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -14,7 +14,9 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.testclient import TestClient
 
 from knowngood.server import create_app
-from knowngood.store.engine import Engine, connect
+from knowngood.store.catalogue import save_known
+from knowngood.store.engine import Engine, connect, unit_of_work
+from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.web.app_state import AppState, ResponseCache, state_of
 from knowngood.web.auth.principal import AccessPolicy
 from tests.web.given import NOW
@@ -33,6 +35,15 @@ def client_of(engine: Engine, rules: AccessPolicy | None = None, *, base: str = 
     app.user_middleware = [one for one in app.user_middleware if one.cls is not compressing]
     app.state.state = replace(state_of(app), answers=ResponseCache(0))
     return TestClient(app, base, follow_redirects=False)
+
+
+def client_of_release(new_store: Callable[[], str]) -> Iterator[TestClient]:
+    """Over a store that knows what comes with the release."""
+    engine = connect(new_store())
+    with unit_of_work(engine) as s:
+        save_known(s, read_shipped().knowledge.known, NOW)
+    yield client_of(engine)
+    engine.dispose()
 
 
 def app_over(

@@ -425,13 +425,19 @@ def test_another_python_stands_in_by_one_rule_alone_and_where_it_is_known_to_agr
 # -- 4. workarounds ----------------------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from(list(ISSUES)), st.lists(patterns, min_size=1, max_size=3, unique=True))
-@example("new-1", [31, 54])  # harmful with the one variant that fails
-def test_a_workaround_is_judged_by_the_variants_that_fail(row: str, drawn: list[int]) -> None:
+def drawn_cell(row: str, drawn: list[int]) -> tuple[Issue, list[Judged], Cell]:
+    """A row with drawn attempts, and the cell that follows from them."""
     issue = ISSUES[row]
     attempts = [one for pattern in drawn for one in attempts_of(issue, pattern)]
     cell = derive_cell(issue, BUILDS["torch-2.7.1+cu126~py312"], class_of(issue), attempts)
     assume(cell.verdict is not Verdict.NOT_APPLICABLE)
+    return issue, attempts, cell
+
+
+@given(st.sampled_from(list(ISSUES)), st.lists(patterns, min_size=1, max_size=3, unique=True))
+@example("new-1", [31, 54])  # harmful with the one variant that fails
+def test_a_workaround_is_judged_by_the_variants_that_fail(row: str, drawn: list[int]) -> None:
+    issue, attempts, cell = drawn_cell(row, drawn)
     baseline = {one.variant: one.verdict.value for one in cell.variants}
     failing = [variant for variant, verdict in baseline.items() if verdict in oracle.SEEN]
     is_loud = issue.signature.kind is not SignatureKind.WRONG_RESULT
@@ -454,10 +460,7 @@ def test_a_workaround_is_judged_by_the_variants_that_fail(row: str, drawn: list[
 
 @given(st.sampled_from(list(ISSUES)), st.lists(patterns, min_size=1, max_size=3, unique=True))
 def test_a_pass_stands_beside_a_control_that_observed_the_same(row: str, drawn: list[int]) -> None:
-    issue = ISSUES[row]
-    attempts = [one for pattern in drawn for one in attempts_of(issue, pattern)]
-    cell = derive_cell(issue, BUILDS["torch-2.7.1+cu126~py312"], class_of(issue), attempts)
-    assume(cell.verdict is not Verdict.NOT_APPLICABLE)
+    _, attempts, cell = drawn_cell(row, drawn)
     differing = {one.attempt for one in attempts if oracle.outcome(attempts, one) == "differs"}
     assert {one.attempt for one in cell.differences} == differing
     for finding in cell.variants:
@@ -757,10 +760,7 @@ def test_no_claim_about_the_cpu_reaches_a_gpu_for_which_the_wheel_holds_no_code(
 def test_a_cell_is_its_worst_variant_and_says_what_the_reported_one_does_where_that_differs(
     row: str, drawn: list[int]
 ) -> None:
-    issue = ISSUES[row]
-    attempts = [one for pattern in drawn for one in attempts_of(issue, pattern)]
-    cell = derive_cell(issue, BUILDS["torch-2.7.1+cu126~py312"], class_of(issue), attempts)
-    assume(cell.verdict is not Verdict.NOT_APPLICABLE)
+    issue, _, cell = drawn_cell(row, drawn)
     found = [one.verdict for one in cell.variants]
     assert [one.variant for one in cell.variants] == [one.id for one in variants_of(issue, BASELINE)]
     graver = [one for one in ("affected", "flaky", "different_failure", "inconclusive") if one in found]

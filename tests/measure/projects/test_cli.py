@@ -1,6 +1,8 @@
 """`knowngood try-bump` as people run it: real processes and environments, toy projects and toy wheels."""
 
 import json
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -278,6 +280,28 @@ def test_a_repository_in_a_lock_that_is_not_exact_is_refused(home: Installation,
     assert (told.returncode, told.stdout) == (2, "")
     assert "poetry.lock has own from git+" in told.stderr
     assert "export it as requirements.txt" in told.stderr
+
+
+def test_ctrl_c_ends_the_wait_for_an_index_at_once_in_one_line(home: Installation, tmp_path: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        subprocess.Popen(
+            [sys.executable, "-m", "knowngood", "try-bump", "--project", project(tmp_path / "p", "torch==0.0.2\n")],
+            env={
+                **home.environment,
+                "PIP_FIND_LINKS": "",
+                "PIP_NO_INDEX": "",
+                "UV_DEFAULT_INDEX": f"http://127.0.0.1:{silent.getsockname()[1]}/simple",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        with silent.accept()[0]:
+            process.send_signal(signal.SIGINT)
+        told, said = process.communicate(timeout=60)
+    assert (process.returncode, told, said.splitlines()[-1]) == (1, "", "knowngood: stopped")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def _open_lock(path: Path) -> int:
 
 
 @contextmanager
-def turn(name: str, at_once: int, on_wait: Callable[[], None]) -> Iterator[None]:
+def turn(name: str, at_once: int, on_wait: Callable[[], object]) -> Iterator[None]:
     """Be one of at most `at_once` on this host that do what `name` says; `on_wait` is called while others are at it.
 
     A host whose temporary files cannot be locked sets no limit: order is a courtesy here, and no promise.

@@ -25,7 +25,9 @@ from knowngood.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood_workers.common.files import write_whole
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed, ProcessObserver
 
-_BLOCK = "[[packages]]\n"
+BLOCK = "[[packages]]\n"
+"""The head of a package in a pylock.toml as uv writes it."""
+
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s\"']+@")
 _TRITON = ("triton", "pytorch-triton")
 
@@ -96,11 +98,11 @@ def compose_lock(main: str, bare: str, *, comment: str) -> str:
 
     Where both name a package, `bare` wins. Credentials are cut out of every address; `comment` goes on top.
     """
-    head, *blocks = main.split(_BLOCK)
-    added = bare.split(_BLOCK)[1:]
+    head, *blocks = main.split(BLOCK)
+    added = bare.split(BLOCK)[1:]
     named = {_package_of(block) for block in added}
     unchanged = [block for block in blocks if _package_of(block) not in named]
-    body = "\n\n".join(part.strip("\n") for part in (head, *(_BLOCK + block for block in (*unchanged, *added))))
+    body = "\n\n".join(part.strip("\n") for part in (head, *(BLOCK + block for block in (*unchanged, *added))))
     header = "".join(f"# {line}\n" for line in comment.splitlines())
     return f"{header}{_CREDENTIALS.sub('', body)}\n"
 

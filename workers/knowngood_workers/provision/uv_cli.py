@@ -150,13 +150,15 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
 class Installer:
     """uv with one cache. `index` is read from this machine when first needed, unless it is given.
 
-    `root` is where our own folders lie: neither it nor the cache's path is told to those who read a failure.
+    `root` is where our own folders lie: neither it nor the cache's path is told to those who read a failure. `observer`
+    looks on where a call names no other.
     """
 
     cache: Path
     root: Path | None = None
     given_index: Index | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    observer: ProcessObserver = field(default_factory=ProcessObserver)
 
     @cached_property
     def index(self) -> Index:
@@ -179,7 +181,7 @@ class Installer:
         if self.index.no_index and arguments[:1] == ("pip",):
             command.append("--no-index")
         try:
-            ran = run_watched(command, env=self.variables(), observer=observer or ProcessObserver())
+            ran = run_watched(command, env=self.variables(), observer=observer or self.observer)
         except OSError as problem:
             fault = Fault.DISK_FULL if problem.errno in {errno.ENOSPC, errno.EDQUOT} else Fault.OTHER
             raise InstallerFailed(fault, f"uv could not be run: {problem.strerror}") from problem

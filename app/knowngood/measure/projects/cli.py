@@ -53,7 +53,7 @@ from knowngood_workers.common.files import remove_tree, write_whole
 from knowngood_workers.common.host_lock import turn
 from knowngood_workers.host.interpreters import find_interpreter
 from knowngood_workers.provision.provisioner import choose_cache
-from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
+from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed, ProcessObserver
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 CODES = {Answer.OK: Exit.OK, Answer.NOT_YET: Exit.FINDING, Answer.CANNOT_SAY: Exit.INSUFFICIENT}
@@ -124,27 +124,28 @@ def try_bump(
     needs = ((*packages, *(["pytest"] if suite.is_pytest else [])), extras, groups)
     make_data_dir(settings)
     place = root(settings).absolute() / "bumps" / digest(repr([checkout.digest, lock, needs, python]))[:16]
-    installer = Installer(choose_cache(root(settings), os.environ), root(settings))
     ground = ground_here(quietly=True)
     builds = tuple(ground.knowledge.known.builds.values())
-    status = err.status("")
-    wait = partial(status.update, "waiting for another `try-bump` of this project, which shares its environments")
-    with TemporaryDirectory(prefix="knowngood-") as folder, stoppable() as stop, turn(f"bump-{place.name}", 1, wait):
+    status = err.status("waiting for another `try-bump` of this project, which shares its environments")
+    with (
+        TemporaryDirectory(prefix="knowngood-") as folder,
+        stoppable() as stop,
+        status,
+        turn(f"bump-{place.name}", 1, partial(_abort_once, stop)),
+    ):
+        observer = ProcessObserver(is_cancelled=partial(_abort_once, stop))
+        installer = Installer(choose_cache(root(settings), os.environ), root(settings), observer=observer)
         locker = locker_for(checkout, installer, interpreter, Path(folder, "new"), needs)
         bench = Bench(Work(settings), checkout, locker, suite, builds, place, stop, status.update)
-        with status:
-            status.update("resolving")
-            at_base = _base_of(checkout, lock, base, locker) if from_diff else None
-            old, targets = _locks(bench, lock, to, before, at_base)
+        status.update("resolving")
+        at_base = _base_of(checkout, lock, base, locker) if from_diff else None
+        old, targets = _locks(bench, lock, to, before, at_base)
         todo = list(dict.fromkeys((old, *(each.lock for each in targets if each.lock))))
         todo = [each for each in todo if not bench.known(each, forget=force and not dry_run)]
         _tell_price(bench, todo)
         if dry_run:
             return Exit.OK
-        with status:
-            targets = [
-                replace(each, comparison=bench.compared(old, each.lock)) if each.lock else each for each in targets
-            ]
+        targets = [replace(each, comparison=bench.compared(old, each.lock)) if each.lock else each for each in targets]
         if stop():
             err.print("stopped: what was run is kept, and the same command goes on from there", soft_wrap=True)
         else:
@@ -156,6 +157,13 @@ def try_bump(
     else:
         sys.stdout.write("\n".join((markdown_of if form == "markdown" else lines_of)(report)) + "\n")
     return CODES[report.answer]
+
+
+def _abort_once(stop: Callable[[], bool]) -> bool:
+    """While others are waited for, or an installer: what was run until then is kept, and there is nothing to tell."""
+    if stop():
+        raise click.Abort
+    return False
 
 
 def _settings(*, network: bool) -> Settings:

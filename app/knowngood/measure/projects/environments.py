@@ -26,7 +26,7 @@ from knowngood.measure.projects.rules import BROUGHT, COUPLED, conflicting, move
 from knowngood_workers.common.programs import ask_program
 from knowngood_workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
 from knowngood_workers.provision.download_estimate import UNPACKED, find_cached
-from knowngood_workers.provision.resolver import ProvisionFailure, wrong_build_trouble
+from knowngood_workers.provision.resolver import BLOCK, ProvisionFailure, wrong_build_trouble
 from knowngood_workers.provision.uv_cli import Fault, Installer, InstallerFailed
 
 GIT = "try-bump"
@@ -38,7 +38,6 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _OWN_SOURCES = ("vcs", "archive", "directory")
 """The keys in pylock.toml of a package that is from no index."""
 
-_BLOCK = "[[packages]]\n"
 _IMPORT_S = 600
 
 
@@ -127,11 +126,11 @@ class Locker:
         """
         pins, freed = versions_in(lock), frozenset(COUPLED)
         direct = [_requirement(each) for each in packages_in(lock) if each.keys() & {"vcs", "archive"}]
-        folders = [block for block in lock.split(_BLOCK)[1:] if re.search("^directory ?=", block, re.MULTILINE)]
+        folders = [block for block in lock.split(BLOCK)[1:] if re.search("^directory ?=", block, re.MULTILINE)]
         while True:
             try:
                 wanted = [_torch(torch, pins["torch"]), *moved_requirements(pins, torch, freed), *direct]
-                return "\n".join((self._compile(wanted, ()), *(_BLOCK + block for block in folders)))
+                return "\n".join((self._compile(wanted, ()), *(BLOCK + block for block in folders)))
             except InstallerFailed as failed:
                 more = conflicting(pins, str(failed)) - freed
                 if failed.fault is not Fault.UNSATISFIABLE or not more:
@@ -219,7 +218,8 @@ def make_environment(checkout: Checkout, folder: Path, locker: Locker, lock: str
         if own:
             run("pip", "install", *how, *(f"--editable={one}" for one in sorted(own)))
         done.touch()
-    found, wanted = inspect_interpreter(python, locker.installer.environ), versions_in(lock)["torch"]
+    wanted = versions_in(lock)["torch"]
+    found = inspect_interpreter(python, locker.installer.environ, locker.installer.observer)
     if Version(found.imported["torch"]).public != Version(wanted).public:
         raise ProvisionFailure(wrong_build_trouble(f"torch {found.imported['torch']} is imported, and not {wanted}"))
     return found
