@@ -55,7 +55,7 @@ def mcp() -> None:
 
 def explain(text: Annotated[str, Field(description="A traceback or a log, as it is")], build: Build = "") -> str:
     """Say which known issue, or which fault of an installation, a failure is, and what helps."""
-    return _answer("explain", _options(build=build), _PASTED, text=text)
+    return _answer("explain", _PASTED, text=text, build=build)
 
 
 def issue(
@@ -65,13 +65,12 @@ def issue(
     hardware: Hardware = "",
 ) -> str:
     """Say of one upstream issue where it fails, where it is fixed, and which workaround was measured to help."""
-    return _answer("issue", _options(build=build, python=python, hardware=hardware), issue)
+    return _answer("issue", issue, build=build, python=python, hardware=hardware)
 
 
 def env(environment: Environment, python: Python = "", platform: Platform = "", hardware: Hardware = "") -> str:
     """Say what an environment is, whether its packages and GPU fit its torch, and which known issues fail there."""
-    options = _options(requirements=_PASTED, python=python, platform=platform, hardware=hardware)
-    return _answer("env", options, text=environment)
+    return _answer("env", text=environment, requirements=_PASTED, python=python, platform=platform, hardware=hardware)
 
 
 def gate(
@@ -82,13 +81,20 @@ def gate(
     base: Annotated[str, Field(description="The build before, which only new failures are held against")] = "",
 ) -> str:
     """Say whether an environment may be used for the issues that are watched: pass, block, or not enough evidence."""
-    options = _options(requirements=_PASTED, issues=issues, python=python, hardware=hardware, base=base)
-    return _answer("gate", options, text=environment)
+    return _answer(
+        "gate",
+        text=environment,
+        requirements=_PASTED,
+        issues=issues,
+        python=python,
+        hardware=hardware,
+        base=base,
+    )
 
 
 def compare(before: Build, after: Build, hardware: Hardware = "") -> str:
     """Say which known issues a move between two releases of torch fixes and breaks."""
-    return _answer("compare", _options(hardware=hardware), before, after)
+    return _answer("compare", before, after, hardware=hardware)
 
 
 def upgrade(
@@ -98,8 +104,7 @@ def upgrade(
     driver: Annotated[str, Field(description="NVIDIA's driver, such as 550.54.15")] = "",
 ) -> str:
     """Say which newer release of torch an environment should move to, what that fixes and breaks, or why not."""
-    options = _options(requirements=_PASTED, hardware=hardware, python=python, driver=driver)
-    return _answer("upgrade", options, text=environment)
+    return _answer("upgrade", text=environment, requirements=_PASTED, hardware=hardware, python=python, driver=driver)
 
 
 def wheels(
@@ -110,21 +115,18 @@ def wheels(
     cuda: Annotated[str, Field(description="The CUDA that it must be built for: 12.8")] = "",
 ) -> str:
     """Say whether a release of torch, or of a package beside it, exists and has a wheel, and what to change if not."""
-    return _answer("wheels", _options(python=python, platform=platform, gpu=gpu, cuda=cuda), requirement)
+    return _answer("wheels", requirement, python=python, platform=platform, gpu=gpu, cuda=cuda)
 
 
 def find(words: Annotated[str, Field(description="A version, a GPU, a component, or words of a message")]) -> str:
     """Find issues, builds and hardware by name or by words."""
-    return _answer("find", [], words)
+    return _answer("find", words)
 
 
-def _options(**values: str) -> list[str]:
-    return [f"--{name}={value}" for name, value in values.items() if value]
-
-
-def _answer(name: str, options: list[str], *arguments: str, text: str = "") -> str:
+def _answer(name: str, /, *arguments: str, text: str = "", **options: str) -> str:
     """The output of the command, and the results it answers from. Raises ToolError where there is no answer."""
-    line = [sys.executable, "-P", "-m", "knowngood", name, *options, "--", *arguments]
+    given = (f"--{option}={value}" for option, value in options.items() if value)
+    line = [sys.executable, "-P", "-m", "knowngood", name, *given, "--", *arguments]
     with _AT_ONCE, TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
