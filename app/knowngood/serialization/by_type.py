@@ -83,11 +83,9 @@ def _dataclass(kind: type) -> _Read:
     reads = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
 
     def value_of(values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of `kind`
-        given = {}
-        for name, value in values.items():
-            if name in reads:
-                read = reads[name]
-                given[name] = read(value) if read else value
+        given = {
+            name: read(value) if (read := reads[name]) else value for name, value in values.items() if name in reads
+        }
         return kind(**given)
 
     return value_of
