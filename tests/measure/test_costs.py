@@ -23,7 +23,7 @@ def test_the_price_comes_first_and_scripts_of_a_team_are_not_run(
     file = tmp_path / "costs.gz"
     told = home.command("costs", "--python", str(column), "--issues", "toy-passes-1", "--dry-run", "-o", str(file))
     assert told.returncode == 0, told.stderr
-    assert "0 workarounds, 30 to 120 processes each: 0 to 0 min" in told.stderr
+    assert "0 arms, 30 to 120 processes each: 0 to 0 min" in told.stderr
     assert not file.exists()
 
 

@@ -41,6 +41,7 @@ from knowngood.domain.issue import (
 from knowngood.domain.measuring.job import Attempt
 from knowngood.domain.measuring.machine import Machine
 from knowngood.domain.message import english
+from knowngood.domain.observations import different_values
 from knowngood.domain.verdicts.outcome import Ending, RunRecord, classify
 from knowngood.domain.verdicts.paired_time import (
     MOST,
@@ -102,6 +103,9 @@ def measured(
             )
 
         seconds, told = once("calls", 0)
+        control, own, _ = (each["observed"] for each in told)
+        if issue.is_timed and (not own or different_values(issue, timed, own, [control])):
+            raise NoTime("it does not observe what the control does")
         of = "calls" if seconds and not any(each["recompiled"] for each in told) else "whole"
 
         def block(number: int) -> Block:

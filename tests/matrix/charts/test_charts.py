@@ -76,7 +76,7 @@ def test_what_is_drawn_is_in_proportion_and_stands_in_the_table_and_the_csv(clie
             heights = {box.sign: box.height for box in rates["boxes"] if at <= box.x / 100 * len(releases) < at + 1}
             expected = {hue: 150 * release["counts"][stand] / tallest for stand, hue in hues.items()}
             assert heights == {hue: pytest.approx(height, abs=0.01) for hue, height in expected.items() if height}
-            assert [int(n) for n in rates["rows"][at][2:9]] == [release["counts"][stand] for stand in hues]
+            assert [int(n) for n in rates["rows"][at][2:10]] == [release["counts"][stand] for stand in hues]
         listed = read_csv(client, rates["csv_address"])
         assert [{stand: int(row[stand]) for stand in hues} for row in listed] == [
             {stand: release["counts"][stand] for stand in hues} for release in releases

@@ -126,11 +126,11 @@ def _time(torch: Any, order: Mapping[str, Any], steps: _Steps) -> dict[str, Any]
         torch.set_default_device(order["device"])
     function = getattr(harness._load("repro", order["script"], is_importable=True), order["function"])  # noqa: SLF001
 
-    def arm() -> None:
-        function(**order["params"])
+    def arm() -> Any:
+        return function(**order["params"])
 
     began = time.perf_counter()
-    arm()
+    observed = {name: str(value) for name, value in (arm() or {}).items()}
     steps.finish()
     first_s = time.perf_counter() - began
     if order["of"] == "whole":
@@ -138,7 +138,13 @@ def _time(torch: Any, order: Mapping[str, Any], steps: _Steps) -> dict[str, Any]
     else:
         with _calls_taken(torch, steps):
             arm()
-    return {"end": True, "first_s": first_s, "recompiled": steps.recompiled, "throttle": _throttle(arm)}
+    return {
+        "end": True,
+        "first_s": first_s,
+        "recompiled": steps.recompiled,
+        "throttle": _throttle(arm),
+        "observed": observed,
+    }
 
 
 def _throttle(arm: _Call) -> str:
