@@ -10,7 +10,7 @@ import pytest
 
 from knowngood.domain.builds.architectures import OLDEST_DRIVER
 from knowngood.domain.builds.build import Build
-from knowngood.domain.issue import Device, Issue, Requires, Severity
+from knowngood.domain.issue import Device, Issue, Requires, Severity, Signature, SignatureKind
 from knowngood.domain.message import Message, english, quoted
 from knowngood.domain.verdicts.inference import PYTHON_RULE
 from knowngood.domain.verdicts.known import Known
@@ -748,6 +748,16 @@ def test_missing_cells_have_a_price_and_the_very_commands() -> None:
         "knowngood run --builds torch-2.7.1+cu126 --issues a --hardware cpu-x86_64 --where-affected",
         "knowngood run --builds torch-2.7.1+cu126 --issues b --hardware cpu-x86_64 --where-affected --force",
     )
+
+
+def test_what_time_alone_tells_is_no_run_to_ask_for_and_holds_back_no_release() -> None:
+    known = world({"a": "xo ", "b": "xoo", **{f"t{number}": "   " for number in range(9)}})
+    timed = Signature(SignatureKind.SLOWER)
+    issues = [replace(row, signature=timed) if row.id.startswith("t") else row for row in known.issues.values()]
+    one = on(ask(known_of(list(known.cells.values()), issues)), TORCH_27)
+    assert one.missing.to_run == ("a",)
+    assert one.counts[Tally.NOT_KNOWN] == 10
+    assert one.coverage == 0.5
 
 
 def test_to_confirm_a_gain_costs_one_more_run_on_each_side_that_was_run_once() -> None:

@@ -220,7 +220,7 @@ class Candidate:
 
         It is never above `coverage`, and no failure changes it. 1 where nothing is left open.
         """
-        return min(_assurance(self.items), _assurance(item for item in self.items if not item.is_of_cpu))
+        return min(_assurance(self.items), _assurance([item for item in self.items if not item.is_of_cpu]))
 
     @property
     def hope(self) -> int:
@@ -264,14 +264,18 @@ class Candidate:
         return any(item.is_confirmed for item in self.of(Tally.GAINED))
 
 
+def _open(items: Iterable[IssuePair]) -> list[IssuePair]:
+    """The items without an answer, less those that time tells: no run measures these, and they hold back no release."""
+    return [item for item in items if item.prospect is Prospect.NOT_KNOWN and not item.issue.is_timed]
+
+
 def _coverage(items: Sequence[IssuePair]) -> float:
     known = sum(1 for item in items if item.prospect is not Prospect.NOT_KNOWN)
-    return known / len(items) if items else 0.0
+    return known / (known + len(_open(items))) if known else 0.0
 
 
-def _assurance(items: Iterable[IssuePair]) -> float:
-    prospects = Counter(item.prospect for item in items)
-    passing, unknown = prospects[Prospect.PASSES], prospects[Prospect.NOT_KNOWN]
+def _assurance(items: Sequence[IssuePair]) -> float:
+    passing, unknown = sum(1 for item in items if item.prospect is Prospect.PASSES), len(_open(items))
     return passing / (passing + unknown) if unknown else 1.0
 
 
@@ -280,8 +284,8 @@ def weight(items: Iterable[IssuePair]) -> int:
 
 
 def missing_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuestion) -> Missing:
-    """The items without an answer on `build`."""
-    open_ = grouped((item for item in items if item.prospect is Prospect.NOT_KNOWN), lambda item: item.after.verdict)
+    """The items without an answer on `build` that a run could give."""
+    open_ = grouped(_open(items), lambda item: item.after.verdict)
     to_run, again, closed = (
         open_.get(verdict, []) for verdict in (Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
     )
@@ -298,7 +302,7 @@ def untried_of(build: Build, items: Iterable[IssuePair], question: UpgradeQuesti
 
 def doubtful_of(items: Iterable[IssuePair], question: UpgradeQuestion, known: Known) -> Missing:
     """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
-    gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
+    gained = [item for item in items if item.group is Group.FIXED and not (item.is_confirmed or item.issue.is_timed)]
     sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
     jobs = [_job(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
     return _measurement(jobs, question, gained, how="--confirm")
