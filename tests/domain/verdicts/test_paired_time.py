@@ -48,7 +48,11 @@ def _blocks(ratios: Sequence[float], control: Sequence[float] = (1.0,)) -> list[
         ([1.05] * 10, [1.0], Says.CANNOT_SAY),  # on the threshold itself
         (_WIDE * 5, [1.0], Says.CANNOT_SAY),
         ([1.5] * 10, [1.2], Says.CANNOT_SAY),  # the same code is not the same: the machine is not quiet
-        ([1.5] * 10, _WIDE, Says.CANNOT_SAY),
+        ([1.5] * 10, [0.8, 1.25], Says.COSTS),  # it may be the same: what is greater than its interval is said
+        ([0.6] * 10, [0.8, 1.25], Says.SAVES),
+        ([1.1] * 10, [0.8, 1.25], Says.CANNOT_SAY),
+        ([1.0] * 10, [0.8, 1.25], Says.CANNOT_SAY),
+        ([1.5] * 10, _WIDE, Says.COSTS),
         ([1.5] * 10, [1.03], Says.CANNOT_SAY),  # nor is a small difference that is always there
         ([1.5] * 10, [1.005], Says.COSTS),
     ],

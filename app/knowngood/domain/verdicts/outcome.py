@@ -253,7 +253,7 @@ def _timed(record: RunRecord, issue: Issue, arm: str) -> Judgement | None:
     found = compared(blocks, issue.slower_from)
     outcome = {Says.COSTS: Outcome.MATCH, Says.CANNOT_SAY: Outcome.ENV_ERROR}.get(found.says, Outcome.PASS)
     return Judgement(
-        outcome, found.in_words("slower" if found.is_quiet else "unquiet", Message("pairs", n=found.cost.pairs))
+        outcome, found.in_words("slower" if found.is_same else "unquiet", Message("pairs", n=found.cost.pairs))
     )
 
 

@@ -3,8 +3,8 @@ whether an issue that time tells is there: with the suspect path, and without it
 
 One block is three processes, `without`, `with`, `without` again, turned round in every second one, so that a drift of
 the machine falls on both sides. Blocks are resampled (bootstrap), never iterations in a process: these agree with each
-other more than the next process does. The control is what the two runs without it say of each other: where that may
-be a difference too, the machine is not quiet enough, and nothing is said.
+other more than the next process does. The control is what the two runs without it say of each other: where that is a
+difference too, the machine is not quiet enough, and nothing is said; where it may be one, only what is greater is.
 Sources: Bulej et al., ICPE 2020 (pairs); Laaber et al., EMSE 2019 (interleaved, resampled).
 """
 
@@ -93,13 +93,18 @@ class Compared:
     threshold: float = THRESHOLD
 
     @property
-    def is_quiet(self) -> bool:
-        holds_one = self.control.low <= 1 + _NOISE and self.control.high >= 1 - _NOISE
-        return holds_one and self.control.says() is Says.NO_DIFFERENCE
+    def is_same(self) -> bool:
+        """Whether the control may be no difference."""
+        return self.control.low <= 1 + _NOISE and self.control.high >= 1 - _NOISE
 
     @property
     def says(self) -> Says:
-        return self.cost.says(self.threshold) if self.is_quiet else Says.CANNOT_SAY
+        """Where the control's interval is wider than the threshold, only what lies beyond that interval too is said."""
+        if self.is_same and self.control.says() is Says.NO_DIFFERENCE:
+            return self.cost.says(self.threshold)
+        widest = max(self.control.high, 1 / self.control.low)
+        beyond = self.cost.says(widest * (1 + self.threshold) - 1)
+        return beyond if self.is_same and beyond is not Says.NO_DIFFERENCE else Says.CANNOT_SAY
 
     def in_words(self, form: str, said: Message) -> Message:
         """`costs 12 % (9 to 15; ...)`: the percentages, with what they rest on."""
