@@ -84,11 +84,10 @@ def measured(
     """One arm beside the other: which was timed, `calls` or the `whole`, the seconds of the first calls, and the
     blocks. Raises NoTime.
     """
-    arms = [(id_, issue.arm(id_).env) for id_ in (issue.timed_beside, timed, issue.timed_beside)]
-    throttles = set[str]()
+    sides, throttles = (issue.timed_beside, timed, issue.timed_beside), set[str]()
     with (
         scratch_folder(lane.root / "scratch") as scratch,
-        Trio(lane.place, scratch, issue.script, arms) as trio,
+        Trio(lane.place, scratch, issue.script, [(side, issue.arm(side).env) for side in sides]) as trio,
     ):
 
         def once(of: str, number: int) -> tuple[tuple[float, ...], Sequence[Mapping[str, Any]]]:
@@ -117,8 +116,7 @@ def measured(
                 raise NoTime("it compiles again in every call")
             if len(throttles) > 1:
                 raise NoTime(f"the card's clocks were held back now and then ({', '.join(sorted(throttles))})")
-            before, with_it, after = made
-            return before, with_it, after
+            return made[0], made[1], made[2]
 
         return (
             of,

@@ -102,8 +102,7 @@ class Compared:
         """Where the control's interval is wider than the threshold, only what lies beyond that interval too is said."""
         if self.is_same and self.control.says() is Says.NO_DIFFERENCE:
             return self.cost.says(self.threshold)
-        widest = max(self.control.high, 1 / self.control.low)
-        beyond = self.cost.says(widest * (1 + self.threshold) - 1)
+        beyond = self.cost.says(max(self.control.high, 1 / self.control.low) * (1 + self.threshold) - 1)
         return beyond if self.is_same and beyond is not Says.NO_DIFFERENCE else Says.CANNOT_SAY
 
     def in_words(self, form: str, said: Message) -> Message:
