@@ -234,9 +234,9 @@ print("\N{MULTIPLICATION X}", file=sys.stderr)
 @pytest.mark.parametrize(
     ("encoding", "written"),
     [
-        ("ascii", "+ M @ x ! ~ ? . 0  x' x- . ? ?"),
-        ("latin-1", "+ M @ x ! ~ ? \xb7 0  x' x\xbd . ? ?"),
-        ("utf-8", "✓ ↑ ↻ ✕ ≠ ~ ? · ⊘  ✕' ✕½ … ? 测"),
+        ("ascii", "+ M @ S x ! ~ ? . 0  x' x- . ? ?"),
+        ("latin-1", "+ M @ S x ! ~ ? \xb7 0  x' x\xbd . ? ?"),
+        ("utf-8", "✓ ↑ ↻ ◷ ✕ ≠ ~ ? · ⊘  ✕' ✕½ … ? 测"),
     ],
 )
 def test_a_sign_that_a_terminal_lacks_is_written_as_one_it_has(encoding: str, written: str) -> None:

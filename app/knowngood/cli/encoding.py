@@ -12,7 +12,7 @@ import re
 import sys
 from io import TextIOWrapper
 
-_STAND_INS = str.maketrans("✓✕≠·⊘□∆°½…–—→×“”‘’↑↻", "+x!.0_^*-.-->x\"\"''M@")  # noqa: RUF001 - these are the ones that ASCII lacks
+_STAND_INS = str.maketrans("✓✕≠·⊘□∆°½…–—→×“”‘’↑↻◷", "+x!.0_^*-.-->x\"\"''M@S")  # noqa: RUF001 - these are the ones that ASCII lacks
 _NAME = "knowngood.stand_in"
 SCREEN = 24
 """The lines that an answer has at most unless all of it is asked for; one more says what answered."""

@@ -258,7 +258,7 @@ def test_importing_imports_nothing_else(cost: list[str]) -> None:
     assert cost[3:] == ["knowngood", "knowngood,packaging,regex"]
 
 
-@pytest.mark.parametrize(("at", "most"), [(0, 700), (1, 200_000), (2, 10)], ids=["import", "first", "then"])
+@pytest.mark.parametrize(("at", "most"), [(0, 700), (1, 205_000), (2, 10)], ids=["import", "first", "then"])
 def test_asking_costs_few_calls(cost: list[str], at: int, most: int) -> None:
     assert int(cost[at]) <= most
 

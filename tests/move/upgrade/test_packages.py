@@ -66,10 +66,10 @@ def test_where_there_is_none_that_is_said(knowledge: Knowledge, start: str, pyth
 def test_a_recommendation_names_the_release_and_installs_it(knowledge: Knowledge) -> None:
     advice = advised(knowledge, "torch_xla", component=("PyTorch/XLA",))
     body = upgrade_body(advice)
-    assert body.answer.startswith("Go to torch 2.6.0 (CUDA 12.4) with torch-xla 2.6.0. ")
-    assert body.requirements == ["torch==2.6.0", "torch-xla==2.6.0"]
-    assert {one.build: one.packages for one in body.candidates}["2.9.1+cu128"] == {"torch-xla": "2.9.0"}
-    assert "    pip install torch==2.6.0 torch-xla==2.6.0\n" in upgrade_text(advice)
+    assert body.answer.startswith("Go to torch 2.9.1 (CUDA 12.8) with torch-xla 2.9.0. ")
+    assert body.requirements == ["torch==2.9.1", "torch-xla==2.9.0"]
+    assert {one.build: one.packages for one in body.candidates}["2.6.0+cu124"] == {"torch-xla": "2.6.0"}
+    assert "    pip install torch==2.9.1 torch-xla==2.9.0\n" in upgrade_text(advice)
 
 
 @pytest.mark.parametrize("has", [(), ("none",), ("torchao",)])
