@@ -107,9 +107,7 @@ def test_issues_of_the_cpu_path_are_counted_on_a_gpu_and_not_said_to_be_impossib
 
 
 def test_what_is_to_do_is_told_in_cells_arms_and_environments() -> None:
-    arms = [
-        PlannedArm(issue, "", arm, "default", 1, "") for issue in ("toy-1", "toy-2") for arm in ("control", "baseline")
-    ]
+    arms = [PlannedArm(issue, arm, "default", 1, "") for issue in ("toy-1", "toy-2") for arm in ("control", "baseline")]
     planned = [
         PlannedJob(PLAIN, HARDWARE, environment_request(ISSUE, PLAIN), tuple(arms)),
         PlannedJob(NEXT, HARDWARE, environment_request(ISSUE, NEXT), (arms[0],)),

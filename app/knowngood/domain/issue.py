@@ -399,7 +399,7 @@ class Issue:
         """The thread upstream that it is known by."""
         return next((link for link in self.links if link.kind is LinkKind.REPORT), None)
 
-    @cached_property
+    @property
     def revision(self) -> str:
         """The digest of everything an issue says; a new one is a new row of the issue's revisions."""
         return digest(repr(self))

@@ -68,15 +68,6 @@ def test_a_job_runs_the_repro_it_was_planned_with(engine: Engine) -> None:
     assert list(claim(engine).scripts.values()) == [ISSUE.script]
 
 
-def test_a_job_planned_before_its_repro_was_edited_runs_what_it_was_planned_with(engine: Engine) -> None:
-    given_catalogue(engine, [ISSUE], [BUILD])
-    before = planned([ISSUE], [BUILD])
-    given_catalogue(engine, [make_issue(script="def control(): changed\n", workarounds=())], [BUILD])
-    with unit_of_work(engine) as s:
-        create_run(s, before, {}, NOON)
-    assert list(claim(engine).scripts.values()) == [ISSUE.script]
-
-
 def test_jobs_are_claimed_in_the_order_they_were_asked_for(engine: Engine) -> None:
     builds = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126")]
     given_run(engine, [ISSUE], builds, at=LATER)

@@ -18,10 +18,7 @@ LOCAL = "local"  # the origin of attempts that were made through this store, not
 
 @dataclass(frozen=True)
 class PlannedArm:
-    """`revision` is the issue's that the arm, its variant and the binding are of."""
-
     issue: str
-    revision: str
     arm: str
     variant: str
     ordinal: int

@@ -271,7 +271,7 @@ def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what
         anew = min(_wanted_runs(issue, arm, wanted), target) if is_old or wanted.force else 0
         first = known.ordinals.get(key, 0) + 1
         planned += [
-            PlannedArm(issue.id, issue.revision, arm.id, variant.id, ordinal, key.binding)
+            PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
             for ordinal in range(first, first + max(anew, target - len(settled)))
         ]
     return planned

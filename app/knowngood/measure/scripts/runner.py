@@ -71,7 +71,7 @@ class Script:
 
     def planned(self, build: Build) -> PlannedJob:
         """One run, as what is priced."""
-        arm = PlannedArm(self.name, "", BASELINE, "default", 1, self.key)
+        arm = PlannedArm(self.name, BASELINE, "default", 1, self.key)
         return PlannedJob(build, self.hardware, EnvironmentRequest(build.id, self.packages, (), mutates=False), (arm,))
 
     def job(self, build: Build, count: int) -> JobSpec:

@@ -340,5 +340,5 @@ def _ids(items: Iterable[IssuePair]) -> tuple[str, ...]:
 
 def _job(issue: Issue, build: Build, hardware: str, arms: Sequence[str]) -> PlannedJob:
     """These arms with every variant."""
-    planned = (PlannedArm(issue.id, "", arm, variant.id, 1, "") for arm in arms for variant in variants_of(issue, arm))
+    planned = (PlannedArm(issue.id, arm, variant.id, 1, "") for arm in arms for variant in variants_of(issue, arm))
     return PlannedJob(build, hardware, environment_request(issue, build), tuple(planned))

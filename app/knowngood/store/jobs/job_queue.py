@@ -52,28 +52,30 @@ def create_run(s: Session, planned: Sequence[PlannedJob], request: Mapping[str, 
     touch(s)
     run = uuid4().hex[:12]
     s.execute(sa.insert(runs).values(id=run, created_at=now, request=dict(request)))
-    _check_present(s, planned)
-    _queue(s, run, planned, now)
+    revisions = _present(s, planned)
+    _queue(s, run, planned, revisions, now)
     announce(s, "run_created", now, run=run, jobs=len(planned), arms=sum(len(job.arms) for job in planned))
     finish_run_if_over(s, run, now)
     return run
 
 
-def _check_present(s: Session, planned: Sequence[PlannedJob]) -> None:
-    known_issues = set(s.execute(sa.select(issues.c.id).where(issues.c.is_present)).scalars())
+def _present(s: Session, planned: Sequence[PlannedJob]) -> dict[str, str]:
+    """The present revision of each planned issue."""
+    revisions = dict(s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all())
     known_builds = set(s.execute(sa.select(builds.c.id).where(builds.c.is_present)).scalars())
     for job in planned:
         if job.build.id not in known_builds:
             raise UnknownBuild(f'build "{job.build.id}" is not in the catalogue of this store')
         for arm in job.arms:
-            if arm.issue not in known_issues:
+            if arm.issue not in revisions:
                 raise UnknownIssue(f'issue "{arm.issue}" is not in the catalogue of this store')
+    return revisions
 
 
-def _queue(s: Session, run: str, planned: Sequence[PlannedJob], now: datetime) -> None:
+def _queue(s: Session, run: str, planned: Sequence[PlannedJob], revisions: Mapping[str, str], now: datetime) -> None:
     job_rows = [_job_row(run, position, job, now) for position, job in enumerate(planned)]
     arm_rows = [
-        _arm_row(row["id"], position, arm)
+        _arm_row(row["id"], position, arm, revisions[arm.issue])
         for row, job in zip(job_rows, planned, strict=True)
         for position, arm in enumerate(job.arms)
     ]
@@ -101,13 +103,13 @@ def _job_row(run: str, position: int, job: PlannedJob, now: datetime) -> dict[st
     }
 
 
-def _arm_row(job: str, position: int, arm: PlannedArm) -> dict[str, Any]:
+def _arm_row(job: str, position: int, arm: PlannedArm, revision: str) -> dict[str, Any]:
     return {
         "attempt": uuid4().hex,
         "job": job,
         "position": position,
         "issue": arm.issue,
-        "revision": arm.revision,
+        "revision": revision,
         "arm": arm.arm,
         "variant": arm.variant,
         "ordinal": arm.ordinal,
