@@ -148,7 +148,10 @@ def _time(torch: Any, order: Mapping[str, Any], steps: _Steps) -> dict[str, Any]
 
 
 def _throttle(arm: _Call) -> str:
-    """The card's reasons to run slower, read while it works; empty where there is none to ask."""
+    """The card's reasons to run slower, read while it works; empty where there is none to ask.
+
+    That it is idle is none: short calls leave it so now and then (H200, 2026-11-30, two comparisons of nine).
+    """
     program = shutil.which("nvidia-smi") if os.environ["CUDA_VISIBLE_DEVICES"] else None
     if program is None:
         return ""
@@ -157,7 +160,7 @@ def _throttle(arm: _Call) -> str:
         while asked.poll() is None:
             with contextlib.suppress(Exception):
                 arm()
-        return asked.stdout.read().strip() if asked.stdout else ""
+        return asked.stdout.read().strip().replace("0x0000000000000001", "0x0000000000000000") if asked.stdout else ""
 
 
 def _answer(torch: Any, order: Mapping[str, Any]) -> None:
