@@ -150,7 +150,7 @@ def _time(torch: Any, order: Mapping[str, Any], steps: _Steps) -> dict[str, Any]
 def _throttle(arm: _Call) -> str:
     """The card's reasons to run slower, read while it works; empty where there is none to ask.
 
-    That it is idle is none: short calls leave it so now and then (H200, 2026-11-30, two comparisons of nine).
+    That it is idle is none: short calls leave it so now and then (H200, 2026-11-30, two comparisons of four).
     """
     program = shutil.which("nvidia-smi") if os.environ["CUDA_VISIBLE_DEVICES"] else None
     if program is None:
