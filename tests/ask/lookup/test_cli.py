@@ -33,7 +33,7 @@ def ask(tmp_path: Path) -> Run:
 def test_an_issue_is_told_for_the_environment_of_a_project(ask: Run, tmp_path: Path) -> None:
     project = tmp_path / "pyproject.toml"
     project.write_text(f'[project]\nname = "x"\nrequires-python = "==3.12.*"\ndependencies = ["torch=={BAD[6:]}"]\n')
-    told = ask("issue", "pytorch/pytorch#151290", "-r", str(project), "--all")
+    told = ask("issue", "pytorch/pytorch#151290", "-r", str(project))
     assert told.returncode == 0, told.stderr
     assert "CPU, CPU avx2, CPU avx512: fails in 2.7.0 to 2.7.1, fixed in " in told.stdout
     first = " ".join(told.stdout.split("\n\n")[0].split())

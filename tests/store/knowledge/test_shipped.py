@@ -82,7 +82,7 @@ QUESTIONS: Mapping[str, tuple[int, str]] = {
     "upgrade --from 2.5.1 --component Dynamo": (0, "You are on torch 2.5.1 (CUDA 12.4)"),
     "matrix --builds 2.5.1 --issues pytorch-151290": (0, "pytorch-151290"),
     "explain LOG": (3, "Not known here: "),
-    "issue 151290 --all": (0, "fails in 2.7.0 to 2.7.1, fixed in 2.8.0"),
+    "issue 151290": (0, "fails in 2.7.0 to 2.7.1, fixed in 2.8.0"),
     "find create_block_mask": (0, "pytorch-151290"),
     "env --build torch-2.7.1+cu126": (0, "known issues fail here, "),
 }

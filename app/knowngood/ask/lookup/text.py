@@ -53,7 +53,7 @@ def issue_text(answer: IssueAnswer, *, in_full: bool = True) -> str:
         help_ = [*help_lines(reason), *_elsewhere(reason)] if not found or reason.verdict in FAILURES else []
         found.append(["", *help_, *_grounds(reason)])
     for id_, cost in answer.costs.items():
-        about[0] += wrapped(one_line(f"{id_}: {english(cost.in_words)}"), _INDENT, _INDENT * 2)
+        about.append(wrapped(one_line(f"{id_}: {english(cost.in_words)}"), _INDENT, _INDENT * 2))
     blocks = [*found, *about] if in_full else [*found[:1], *about, *found[1:]]
     last = [*([] if answer.is_example else note_lines(ruling.notes)), "Each cell: --json"]
     lines, shown = fitting(blocks, len(blocks) * SCREEN * SCREEN if in_full else SCREEN - len(first) - len(last))
