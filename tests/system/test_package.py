@@ -120,7 +120,7 @@ def test_the_wheel_is_small_and_holds_two_packages_with_their_evidence(wheel: Pa
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
-    assert wheel.stat().st_size < 12_000_000
+    assert wheel.stat().st_size < 10_000_000
     assert {name.partition("/")[0] for name in names} == {"knowngood", "knowngood_workers", "knowngood-0.2.0.dist-info"}
     evidence = {f"knowngood/repros/evidence/{bundle.name}" for bundle in shipped_evidence()}
     assert {name for name in names if name.endswith((".gz", ".pyc"))} == evidence

@@ -237,6 +237,16 @@ def test_a_selection_takes_along_what_it_needs(
         assert export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=selection) == kinds
 
 
+def test_the_attempts_of_a_cell_stand_side_by_side_whatever_their_numbers(elsewhere: Engine, tmp_path: Path) -> None:
+    builds = [make_build(torch=f"2.{minor}.0") for minor in (8, 7)]
+    coming = [make_attempt(build=builds[n % 2], id=f"00{n}", ordinal=n + 1) for n in range(4)]
+    imported(elsewhere, bundled(tmp_path, *coming))
+    selection = ExportSelection(builds=frozenset(build.id for build in builds))
+    checked = bundles_format.check_bundle(exported(elsewhere, tmp_path / "out.jsonl.gz", selection))
+    written = [item.id for item in bundles_format.read_items(checked) if isinstance(item, Attempt)]
+    assert written == ["001", "003", "000", "002"]
+
+
 @pytest.mark.parametrize("limit", ["MOST_LINES", "MOST_LOCKS"])
 def test_nothing_is_exported_that_no_import_would_take(
     elsewhere: Engine, monkeypatch: pytest.MonkeyPatch, limit: str
