@@ -34,6 +34,7 @@ from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.store.queries import (
     RunRow,
     load_builds,
+    load_issue,
     load_known_attempts,
     load_lease,
     load_run,
@@ -91,10 +92,12 @@ class Work:
 
 
 def plan(engine: Engine, chosen: Chosen, wanted: PlanRequest, *, only_local: bool = False) -> tuple[PlannedJob, ...]:
-    """Jobs for what is chosen; with `only_local` what other machines measured does not count as known."""
+    """Jobs for what is chosen, as the store holds it by now: rows may be edited while a run goes from plan to plan.
+    With `only_local` what other machines measured does not count as known. Raises UnknownIssue.
+    """
     with reading(engine) as s:
-        known, line = load_known_attempts(s, only_local=only_local), load_builds(s)
-    return plan_jobs(chosen.issues, chosen.builds, chosen.hardware, known, wanted, line=line)
+        known, issues = load_known_attempts(s, only_local=only_local), [load_issue(s, one.id) for one in chosen.issues]
+        return plan_jobs(issues, chosen.builds, chosen.hardware, known, wanted, line=load_builds(s))
 
 
 def run_planned(
