@@ -123,7 +123,7 @@ def _items(s: Session, chosen: sa.ColumnElement[bool]) -> Iterator[bundles_forma
 def _referred(
     s: Session, key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool], like: sa.ColumnElement[str]
 ) -> Iterator[sa.RowMapping]:
-    """What chosen attempts refer to, like beside like: once compressed, a bundle takes 0.6 of what it takes by keys."""
+    """The rows that chosen attempts refer to, like beside like: a bundle takes 0.6 of what it takes by keys."""
     first = sa.select(by.label("key"), sa.func.min(like).label("like")).where(chosen).group_by(by).subquery()
     return _streamed(s, sa.select(key.table).join(first, key == first.c.key).order_by(first.c.like, key))
 

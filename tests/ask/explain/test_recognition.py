@@ -68,7 +68,6 @@ ALSO = {
 
 # Whose own words are anybody's, so that they are sure only beside a traceback like the recorded ones.
 POSSIBLE = {
-    "pytorch-142399",
     "fla-160-deltanet",  # its own was never recorded here: it stands behind its twins
 }
 
@@ -106,19 +105,17 @@ def shelf() -> Shelf:
     builds = {build.id: build for build in catalogue.builds}
     failures: dict[str, list[str]] = defaultdict(list)
     passed: dict[str, list[str]] = defaultdict(list)
-    for path in shipped_evidence():
-        logs: dict[str, str] = {}
-        for item in read_items(check_bundle(path)):
-            if isinstance(item, LogText):
-                logs[item.digest] = item.text
-            if isinstance(item, Attempt) and item.issue in issues and item.build in builds:
-                log = logs.get(item.log_digest, "")
-                judged = classify(item.record, issues[item.issue], item.arm, builds[item.build], log)
-                if judged.outcome is Outcome.PASS and log.strip():
-                    passed[item.issue].append(log)
-                if judged.outcome is Outcome.MATCH and item.arm == BASELINE:
-                    raised = item.record.raised
-                    failures[item.issue].append(f"{log}\n{raised.text if raised and raised.text not in log else ''}")
+    items = [item for path in shipped_evidence() for item in read_items(check_bundle(path))]
+    logs = {item.digest: item.text for item in items if isinstance(item, LogText)}
+    for item in sorted((one for one in items if isinstance(one, Attempt)), key=lambda one: (one.finished_at, one.id)):
+        if item.issue in issues and item.build in builds:
+            log = logs.get(item.log_digest, "")
+            judged = classify(item.record, issues[item.issue], item.arm, builds[item.build], log)
+            if judged.outcome is Outcome.PASS and log.strip():
+                passed[item.issue].append(log)
+            if judged.outcome is Outcome.MATCH and item.arm == BASELINE:
+                raised = item.record.raised
+                failures[item.issue].append(f"{log}\n{raised.text if raised and raised.text not in log else ''}")
     for id_, text in FROM_THE_REPORTS.items():
         failures.setdefault(id_, [text])
     return Shelf(issues, builds, failures, passed)

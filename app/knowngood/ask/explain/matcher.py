@@ -120,9 +120,11 @@ def _own_lines(failures: Sequence[str]) -> Iterable[str]:
 
 # -- places in code ----------------------------------------------------------------------------------------------------
 
-# A frame as Python, faulthandler, IPython and pytest write it, on Windows too, and in a checkout of torch's source.
+# A frame as Python, faulthandler, IPython and pytest write it, on Windows too, and in a checkout of torch's source; and
+# one of a graph that Dynamo made.
 FRAME = re.compile(
-    r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/])|\"(?=torch[\\/]))(?P<file>[\w.\\/+-]{1,200}\.py)\"?"
+    r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/])|\"(?=torch[\\/]|<eval_with_key>))"
+    r"(?P<file>[\w.\\/+-]{1,200}\.py|<eval_with_key>(?=\.\d{1,5}\"))(?:\.\d{1,5})?\"?"
     r"(?:, line \d{1,7},? in (?P<name>[\w<>.]{1,100})|:\d{1,7}, in (?P<qualified>[\w<>.]{1,100})|:\d{1,7}"
     r"|, line \d{1,7}| in (?P<last>[\w<>]{1,100}))"
 )
