@@ -82,7 +82,7 @@ def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
         machines.c.digest: attempts.c.machine,
         logs.c.digest: attempts.c.log_digest,
     }
-    counts = [number_of(s, sa.select(key).where(_is_referred(key, by, chosen))) for key, by in named_by.items()]
+    counts = [number_of(s, sa.select(key).where(key.in_(sa.select(by).where(chosen)))) for key, by in named_by.items()]
     of_locks = counts[0] + counts[1]
     lines = sum(counts) + number_of(s, sa.select(attempts.c.id).where(chosen))
     if lines > MOST_LINES or of_locks > MOST_LOCKS:
@@ -90,11 +90,6 @@ def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
             f"this would be a bundle of {lines:,} lines, {of_locks:,} of them of locks, and an import takes at most "
             f"{MOST_LINES:,} and {MOST_LOCKS:,}; name issues, builds or hardware classes, and export it in parts"
         )
-
-
-def _is_referred(key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-    """Whether chosen attempts refer to the row of this key."""
-    return key.in_(sa.select(by).where(chosen))
 
 
 def _where(selection: ExportSelection) -> sa.ColumnElement[bool]:
