@@ -70,14 +70,14 @@ def test_the_interval_is_that_of_all_ways_to_draw_the_pairs_again(ratios: list[f
     def at(share: float) -> float:
         return every[round(share * (len(every) - 1))]
 
-    found = ratio_of(ratios)
+    found = ratio_of(tuple(ratios))
     assert at(0) * (1 - 1e-9) <= found.low <= at(0.05) * (1 + 1e-9)
     assert at(0.95) * (1 - 1e-9) <= found.high <= at(1) * (1 + 1e-9)
 
 
 @given(st.lists(_RATIOS, min_size=1, max_size=MOST))
 def test_the_interval_holds_the_ratio_and_lies_within_the_pairs(ratios: list[float]) -> None:
-    found = ratio_of(ratios)
+    found = ratio_of(tuple(ratios))
     room = 1 + 1e-9
     assert min(ratios) / room <= found.low <= found.ratio * room
     assert found.ratio / room <= found.high <= max(ratios) * room
