@@ -254,7 +254,11 @@ def _places(question: UpgradeQuestion, known: Known) -> _Places:
         class_: [issue for issue in question.watched if named or known.was_measured(issue.id, class_)]
         for class_ in classes
     }
-    nowhere = [issue for issue in question.watched if not any(issue in issues for issues in by_class.values())]
+    nowhere = [
+        issue
+        for issue in question.watched
+        if not (named or any(known.was_measured(issue.id, class_) for class_ in classes))
+    ]
     return [(class_, [*issues, *nowhere]) for class_, issues in by_class.items() if issues or nowhere]
 
 
