@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 from knowngood.cli.exit_codes import Exit
 from knowngood.domain.builds.plain_names import plain_name
+from knowngood.domain.hardware_classes import with_isa_classes
 from knowngood.domain.issue import CPU_PATH, Device, LinkKind, inapplicable
 from knowngood.domain.message import english
 from knowngood.domain.verdicts.inference import holds
@@ -33,7 +34,6 @@ from knowngood.store.knowledge.loader import load_known
 from knowngood.store.tables import attempts
 from knowngood.web.urls import MATRIX
 from tests.commands.given import run_here
-from tests.web.asking import client_of
 
 CPU, GPU = "cpu-x86_64", "cuda-sm_90"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -50,20 +50,15 @@ def known(shipped: Engine) -> Known:
         return load_known(s, NOW)
 
 
-@pytest.fixture(scope="module")
-def web(shipped: Engine) -> TestClient:
-    return client_of(shipped)
-
-
-def get(web: TestClient, path: str, **asked: Any) -> dict[str, Any]:
-    response = web.get(f"/api/v1/{path}", params=asked)
+def get(shipped_client: TestClient, path: str, **asked: Any) -> dict[str, Any]:
+    response = shipped_client.get(f"/api/v1/{path}", params=asked)
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     return body
 
 
-def gate(web: TestClient, **asked: Any) -> dict[str, Any]:
-    response = web.post("/api/v1/gate", json=asked)
+def gate(shipped_client: TestClient, **asked: Any) -> dict[str, Any]:
+    response = shipped_client.post("/api/v1/gate", json=asked)
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     return body
@@ -77,7 +72,9 @@ def reason_of(ruling: dict[str, Any]) -> dict[str, Any]:
 # -- workarounds -------------------------------------------------------------------------------------------------------
 
 
-def test_a_workaround_that_was_not_run_with_a_failing_variant_lets_nothing_pass(web: TestClient, known: Known) -> None:
+def test_a_workaround_that_was_not_run_with_a_failing_variant_lets_nothing_pass(
+    shipped_client: TestClient, known: Known
+) -> None:
     issue, build = "deepmd-kit-3910", "torch-2.8.0+cu128"
     cell = known.cells[issue, build, CPU]
     assert {one.variant for one in cell.variants if one.verdict in FAILING} == {
@@ -85,11 +82,11 @@ def test_a_workaround_that_was_not_run_with_a_failing_variant_lets_nothing_pass(
         "transposed_features",
     }
     asked = {"build": build, "hardware": [CPU], "issues": [issue]}
-    ruling = gate(web, **asked, applied=[f"{issue}=upstream_fix"])
+    ruling = gate(shipped_client, **asked, applied=[f"{issue}=upstream_fix"])
     assert CODES[ruling["decision"]] == 1
     assert "helps here with some variants only" in reason_of(ruling)["why"]
     assert "transposed_features" in reason_of(ruling)["why"]
-    assert gate(web, **asked, applied=[f"{issue}=op_contiguous"])["decision"] == "pass"
+    assert gate(shipped_client, **asked, applied=[f"{issue}=op_contiguous"])["decision"] == "pass"
 
 
 def test_no_shipped_workaround_is_effective_beside_a_failing_variant_that_it_did_not_pass_with(
@@ -107,8 +104,12 @@ def test_no_shipped_workaround_is_effective_beside_a_failing_variant_that_it_did
         if cell.verdict in TAKES_MORE:  # told by amounts: each of its attempts passed
             continue
         failing = [one.variant for one in cell.variants if one.verdict in FAILING]
+        classes = with_isa_classes(key[2:])  # what was tried with each ISA need not be tried on the whole class
         for arm, finding in cell.workarounds.items():
-            passed = [set(said[(*key, arm, variant)]) - nothing == {"pass"} for variant in failing]
+            passed = [
+                {one for class_ in classes for one in said[(*key[:2], class_, arm, variant)]} - nothing == {"pass"}
+                for variant in failing
+            ]
             if finding.verdict is WorkaroundVerdict.EFFECTIVE:
                 assert passed, (key, arm)
                 assert all(passed), (key, arm)
@@ -123,7 +124,7 @@ def test_no_shipped_workaround_is_effective_beside_a_failing_variant_that_it_did
 
 
 def test_a_fix_is_not_claimed_without_the_upstream_claim_that_later_builds_are_affected(
-    web: TestClient, known: Known
+    shipped_client: TestClient, known: Known
 ) -> None:
     """pytorch-193183 passed on 2.10.0 and 2.11.0 here, too seldom to tell; the report says that 2.12 and 2.13 are
     wrong.
@@ -139,10 +140,10 @@ def test_a_fix_is_not_claimed_without_the_upstream_claim_that_later_builds_are_a
     failing = [build.id for build, cell in known.measured(issue, GPU) if cell.verdict in FAILING]
     assert failing
     for build in failing:
-        reason = reason_of(gate(web, build=build, hardware=[GPU], issues=[issue]))
+        reason = reason_of(gate(shipped_client, build=build, hardware=[GPU], issues=[issue]))
         assert reason["first_fixed"]
         assert any(names_both(doubt) for doubt in reason["fix_doubts"]), reason["fix_doubts"]
-    told = [one["sentence"] for one in get(web, "hygiene")["remarks"] if one["issue"] == issue]
+    told = [one["sentence"] for one in get(shipped_client, "hygiene")["remarks"] if one["issue"] == issue]
     claimed = [sentence for sentence in told if "not needed from" in sentence]
     assert all(names_both(sentence) for sentence in claimed), claimed
 
@@ -188,15 +189,17 @@ def verdict_of(known: Known, issue: str, build: str, hardware: str = CPU) -> Ver
 FREEZE = "torch==2.5.1+cu124\ntriton==3.1.0\nnumpy==1.26.4\n"
 
 
-def test_an_upgrade_is_not_held_up_by_a_row_that_could_not_exist_before(web: TestClient, known: Known) -> None:
+def test_an_upgrade_is_not_held_up_by_a_row_that_could_not_exist_before(
+    shipped_client: TestClient, known: Known
+) -> None:
     """torchao 0.12 asks for torch 2.8: `ao-2901` cannot exist on 2.5.1, and so is nobody's loss. What is recommended
     loses nothing that no workaround helps with there.
     """
     assert known.cell(known.issues["ao-2901"], known.builds[OLD], CPU).verdict is Verdict.NOT_APPLICABLE
-    advice = get(web, "upgrade", **{"from": OLD, "hardware": CPU})
+    advice = get(shipped_client, "upgrade", **{"from": OLD, "hardware": CPU})
     assert advice["decision"] == "go", advice["answer"]
     best = advice["build"]
-    compared = get(web, "compare", a=OLD, b=best, hardware=CPU)
+    compared = get(shipped_client, "compare", a=OLD, b=best, hardware=CPU)
     by_group: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for pair in compared["pairs"]:
         by_group[pair["group"]].append(pair)
@@ -222,11 +225,11 @@ def test_a_row_of_a_package_that_the_environment_lacks_takes_no_part(shipped: En
 
 
 @pytest.mark.parametrize("hardware", [CPU, GPU])
-def test_every_loss_is_a_pass_that_became_a_failure(web: TestClient, known: Known, hardware: str) -> None:
+def test_every_loss_is_a_pass_that_became_a_failure(shipped_client: TestClient, known: Known, hardware: str) -> None:
     """Between the build one is on and some others: recomputed from both cells of each pair."""
     others = sorted(build for build in {build for _, build, class_ in known.cells if class_ == hardware} - {OLD})
     for build in others[::6]:
-        for pair in get(web, "compare", a=OLD, b=build, hardware=hardware)["pairs"]:
+        for pair in get(shipped_client, "compare", a=OLD, b=build, hardware=hardware)["pairs"]:
             before, after = pair["before"]["verdict"], pair["after"]["verdict"]
             if pair["group"] == "newly_broken":
                 assert (before, after in FAILS) == (Verdict.NOT_AFFECTED, True), pair["issue"]
@@ -234,10 +237,12 @@ def test_every_loss_is_a_pass_that_became_a_failure(web: TestClient, known: Know
                 assert (before in FAILS | TAKES_MORE, after) == (True, Verdict.NOT_AFFECTED), pair["issue"]
 
 
-def test_an_upgrade_from_a_build_that_is_hardly_measured_says_so_first(web: TestClient, known: Known) -> None:
+def test_an_upgrade_from_a_build_that_is_hardly_measured_says_so_first(
+    shipped_client: TestClient, known: Known
+) -> None:
     conclusive, applicable = coverage(known, HARDLY_MEASURED, GPU)
     assert conclusive / applicable < 0.5
-    advice = get(web, "upgrade", **{"from": HARDLY_MEASURED, "hardware": GPU})
+    advice = get(shipped_client, "upgrade", **{"from": HARDLY_MEASURED, "hardware": GPU})
     assert advice["decision"] == "cannot_say", advice["answer"]
     verdict, reason, *_ = re.split(r"(?<=[.:;])\s", advice["answer"])
     assert verdict == "Cannot say yet."
@@ -253,22 +258,24 @@ def coverage(known: Known, build: str, hardware: str) -> tuple[int, int]:
     return sum(1 for cell in applicable if is_answer(cell)), len(applicable)
 
 
-def test_an_answer_that_names_no_build_comes_with_no_diff(web: TestClient, known: Known) -> None:
+def test_an_answer_that_names_no_build_comes_with_no_diff(shipped_client: TestClient, known: Known) -> None:
     """Neither "stay" nor "cannot say" prints the text of an upgrade to some other build."""
     newest = max((build for build in known.builds.values() if not build.is_mismatched), key=lambda one: one.build_id)
     for start, hardware in ((HARDLY_MEASURED, GPU), (newest.id, CPU)):
         asked = {"from": start, "hardware": hardware}
-        advice = get(web, "upgrade", **asked)
+        advice = get(shipped_client, "upgrade", **asked)
         assert advice["decision"] != "go"
-        page = web.get("/upgrade", params=asked).text
+        page = shipped_client.get("/upgrade", params=asked).text
         assert "## Upgrade torch" not in page
         assert not re.search(r"(?m)^[-+]torch==", page)
 
 
-def test_what_was_not_run_before_is_not_called_a_failure_that_was_not_known(web: TestClient, known: Known) -> None:
+def test_what_was_not_run_before_is_not_called_a_failure_that_was_not_known(
+    shipped_client: TestClient, known: Known
+) -> None:
     old, new = "torch-2.7.1+cu126", "torch-2.8.0+cu128"
     asked = {"a": old, "b": new, "hardware": GPU}
-    compared = get(web, "compare", **asked)
+    compared = get(shipped_client, "compare", **asked)
     unknown = [
         pair["issue"]
         for pair in compared["pairs"]
@@ -301,20 +308,22 @@ source = {{ registry = 'https://pypi.org/simple' }}
 """
 
 
-def test_a_lock_file_for_python_3_13_is_judged_by_the_cells_of_3_13(web: TestClient, known: Known) -> None:
+def test_a_lock_file_for_python_3_13_is_judged_by_the_cells_of_3_13(shipped_client: TestClient, known: Known) -> None:
     issue = "pytorch-144048"
     assert verdict_of(known, issue, f"{OLD}~py313") is Verdict.AFFECTED
     asked = {"hardware": [CPU], "issues": [issue]}
     of_313 = {"name": "uv.lock", "content": UV_LOCK.format(python="3.13")}
-    blocked = gate(web, **asked, environment=of_313)
+    blocked = gate(shipped_client, **asked, environment=of_313)
     assert (blocked["decision"], blocked["build"]) == ("block", f"{OLD}~py313")
-    open_ = gate(web, **asked, environment={"name": "uv.lock", "content": UV_LOCK.format(python="3.10")})
+    open_ = gate(shipped_client, **asked, environment={"name": "uv.lock", "content": UV_LOCK.format(python="3.10")})
     assert open_["decision"] == "insufficient_evidence"
     assert "say --python" in reason_of(open_)["why"]
 
 
 @pytest.mark.parametrize("wheel", ["torch-2.15.0+cu132", "torch-2.6.0+cu124"])
-def test_one_rule_says_where_another_python_s_cell_stands_in(known: Known, web: TestClient, wheel: str) -> None:
+def test_one_rule_says_where_another_python_s_cell_stands_in(
+    known: Known, shipped_client: TestClient, wheel: str
+) -> None:
     """Recomputed: whether something else was measured on that Python plays no part."""
     python = known.builds[f"{wheel}~py312"]
     smoked = any(
@@ -335,7 +344,7 @@ def test_one_rule_says_where_another_python_s_cell_stands_in(known: Known, web: 
         if ground is None or not is_answer(ground):
             continue
         wanted = smoked and holds(known.claims.agreement_of("3.11", "3.12")) and {*others} <= {ground.verdict}
-        claim = get(web, f"cells/{issue.id}/{python.id}", hardware=CPU)
+        claim = get(shipped_client, f"cells/{issue.id}/{python.id}", hardware=CPU)
         assert claim["assurance"] == (Assurance.INFERRED if wanted else Assurance.NOT_KNOWN), issue.id
         if wanted:
             assert claim["verdict"] == ground.verdict
@@ -367,9 +376,9 @@ def test_a_fresh_installation_does_not_say_that_nothing_was_measured(
     assert code == Exit.FINDING or ("shipped" in words and "knowngood import" in words), words
 
 
-def test_rows_about_the_cpu_path_are_not_said_not_to_apply_on_a_gpu(web: TestClient, known: Known) -> None:
+def test_rows_about_the_cpu_path_are_not_said_not_to_apply_on_a_gpu(shipped_client: TestClient, known: Known) -> None:
     on_cpu = {one.id for one in known.issues.values() if one.requires.device is Device.CPU}
-    page = re.sub(r"<[^>]+>", " ", web.get(MATRIX, params={"hardware": GPU}).text)
+    page = re.sub(r"<[^>]+>", " ", shipped_client.get(MATRIX, params={"hardware": GPU}).text)
     said = [int(number) for number in re.findall(r"(\d+)\s+(?:more )?do(?:es)? not apply", page)]
     said += [int(number) for number in re.findall(rf"Do not apply on {GPU}\s+(\d+)", page)]
     assert all(number <= len(known.issues) - len(on_cpu) for number in said), said
@@ -377,7 +386,7 @@ def test_rows_about_the_cpu_path_are_not_said_not_to_apply_on_a_gpu(web: TestCli
 
 
 def test_rows_that_name_no_device_are_answered_for_a_gpu_by_the_cpu_which_is_known_to_agree(
-    web: TestClient, known: Known
+    shipped_client: TestClient, known: Known
 ) -> None:
     assert known.claims.carries_to_gpus
     rows = [one for one in known.issues.values() if one.requires.device is Device.ANY]
@@ -389,7 +398,7 @@ def test_rows_that_name_no_device_are_answered_for_a_gpu_by_the_cpu_which_is_kno
     ]
     assert answered
     for issue_id, build in answered[:: max(1, len(answered) // 10)]:
-        claim, of_cpu = (get(web, f"cells/{issue_id}/{build.id}", hardware=class_) for class_ in (GPU, CPU))
+        claim, of_cpu = (get(shipped_client, f"cells/{issue_id}/{build.id}", hardware=class_) for class_ in (GPU, CPU))
         assert (claim["verdict"], claim["assurance"]) == (of_cpu["verdict"], Assurance.INFERRED)
         assert [(one["rule"], one["build"], one["hardware"]) for one in claim["grounds"]] == [("device", build.id, CPU)]
 
@@ -401,14 +410,16 @@ def test_other_cpu_rows_say_on_a_gpu_where_to_look(known: Known) -> None:
     assert CPU_PATH in told
 
 
-def test_the_day_on_which_a_thread_was_looked_at_is_not_the_day_it_was_closed(web: TestClient, known: Known) -> None:
+def test_the_day_on_which_a_thread_was_looked_at_is_not_the_day_it_was_closed(
+    shipped_client: TestClient, known: Known
+) -> None:
     seen = {
         f"{link.seen:%Y-%m-%d}"
         for issue in known.issues.values()
         for link in issue.links
         if link.kind is LinkKind.REPORT and link.state and link.seen
     }
-    told = [one["sentence"] for one in get(web, "hygiene")["remarks"]]
+    told = [one["sentence"] for one in get(shipped_client, "hygiene")["remarks"]]
     dated = [sentence for sentence in told if any(day in sentence for day in seen)]
     assert dated
     for sentence in dated:

@@ -105,12 +105,21 @@ def test_what_was_tried_where_nothing_fails_says_nothing_of_where_it_fails() -> 
 
 
 @pytest.mark.parametrize(
-    ("own", "said"), [("effective", "effective"), ("partial", "partial"), ("unverified", "unverified")]
+    ("own", "avx2", "avx512", "said"),
+    [
+        ("effective", "unverified", "effective", "effective"),
+        ("partial", "unverified", "effective", "partial"),
+        ("unverified", "unverified", "effective", "unverified"),
+        ("unverified", "effective", "effective", "effective"),
+        ("unverified", "effective", "ineffective", "ineffective"),
+    ],
 )
-def test_what_helped_on_the_whole_class_stands_until_it_is_tried_with_an_isa(own: str, said: str) -> None:
+def test_a_workaround_has_to_be_tried_on_the_whole_class_or_else_with_each_isa(
+    own: str, avx2: str, avx512: str, said: str
+) -> None:
     cells = [
         made(ROW.id, BUILD, "x", class_, workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict(verdict))})
-        for class_, verdict in ((HARDWARE, own), (AVX2, "unverified"), (AVX512, "effective"))
+        for class_, verdict in ((HARDWARE, own), (AVX2, avx2), (AVX512, avx512))
     ]
     half_tried = WorkaroundFinding(WorkaroundVerdict.PARTIAL, helped=("a",), untried=("b",))
     cells.append(replace(cells[2], workarounds={"aot_eager": half_tried}))

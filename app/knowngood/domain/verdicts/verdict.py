@@ -63,7 +63,7 @@ FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 NOT_RUN = Message("not_run")
 """The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
 
-RULES = 9
+RULES = 10
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived again when it is opened: raise it with every change that may turn a cell or a workaround.
 """
@@ -991,24 +991,28 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
         worst[0],
         hardware=hardware,
         reason=Message("on", names=tuple(isas), said=worst[0].reason) if isas else worst[0].reason,
-        workarounds={id_: _worst_finding(id_, cells, worst) for id_ in worst[0].workarounds},
+        workarounds={id_: _worst_finding(issue, id_, cells, worst) for id_ in worst[0].workarounds},
         superseded=own.superseded if own else 0,
         voided=own.voided if own else 0,
     )
 
 
-def _worst_finding(workaround: str, cells: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
+def _worst_finding(issue: Issue, workaround: str, cells: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
     """How well the workaround works where the issue occurs; that it does harm anywhere outranks that. Where it was not
-    tried with an ISA, the finding on the whole class stands.
+    tried with an ISA, the finding on the whole class stands, and where it was tried with each, theirs do.
     """
     failing = [cell for cell in cells if cell.verdict in FAILING] or worst
     untried, harmful = WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.HARMFUL
-    trying = [cell for cell in cells if workaround in cell.workarounds]
-    pairs = [(isa_of(cell.hardware), cell in failing, cell.workarounds[workaround]) for cell in trying]
-    relevant = [(isa, finding) for isa, is_failing, finding in pairs if is_failing or finding.verdict is harmful]
+    findings = [
+        (isa_of(cell.hardware), cell in failing, cell.workarounds[workaround])
+        for cell in cells
+        if workaround in cell.workarounds
+    ]
+    relevant = [(isa, finding) for isa, is_failing, finding in findings if is_failing or finding.verdict is harmful]
     whole = [finding for isa, finding in relevant if not isa and finding.verdict is not untried]
-    tried = [finding for isa, finding in relevant if isa and not _lacks_trials(finding)]
-    counted = [*whole, *tried] if whole else [finding for _, finding in relevant]
+    tried = {isa: finding for isa, finding in relevant if isa and not _lacks_trials(finding)}
+    is_tried = bool(whole) or tried.keys() >= set(issue.requires.vector_isas)
+    counted = [*whole, *tried.values()] if is_tried else [finding for _, finding in relevant]
     return min(counted, key=lambda finding: _WORST_FIRST.index(finding.verdict))
 
 
