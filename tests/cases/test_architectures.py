@@ -19,10 +19,8 @@ from knowngood.move.upgrade.ranking import advise
 from knowngood.move.upgrade.reasons import UpgradeDecision
 from knowngood.move.upgrade.request import UpgradeRequest, gpus_of, read_upgrade, start_name, start_of
 from knowngood.move.upgrade.wording import answer, left_out_by_reason
-from knowngood.store.engine import Engine
 from knowngood.store.knowledge.model import Knowledge, Recorded
 from knowngood.store.knowledge.snapshot import read_shipped
-from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 TIMES = Recorded()
@@ -197,18 +195,13 @@ def test_without_lists_a_search_says_no_more_than_that_nobody_measured(knowledge
 # -- over HTTP, from a store -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def client(shipped: Engine) -> TestClient:
-    return client_of(shipped)
-
-
 SHIPPED_120 = "this wheel holds no code for sm_120; the first tested build that does is 2.8.0 (CUDA 12.8)"
 
 
 @pytest.mark.parametrize(("torch", "holds"), [("2.6.0+cu124", False), ("2.7.1+cu126", False), ("2.8.0+cu128", True)])
-def test_programs_are_told_the_same(client: TestClient, torch: str, *, holds: bool) -> None:
+def test_programs_are_told_the_same(shipped_client: TestClient, torch: str, *, holds: bool) -> None:
     def got(path: str, **asked: object) -> Mapping[str, object]:
-        answered = client.post(path, json=asked) if asked else client.get(path)
+        answered = shipped_client.post(path, json=asked) if asked else shipped_client.get(path)
         assert answered.status_code == 200, answered.text
         return answered.json()  # type: ignore[no-any-return]
 
@@ -222,28 +215,28 @@ def test_programs_are_told_the_same(client: TestClient, torch: str, *, holds: bo
     assert ("sm_120" in build["names"], build["read_at"][:10]) == (holds, "2026-11-21")  # type: ignore[index]
 
 
-def test_pages_show_what_was_read_and_what_was_not(client: TestClient) -> None:
-    page = client.get("/releases/2.8.0").text
+def test_pages_show_what_was_read_and_what_was_not(shipped_client: TestClient) -> None:
+    page = shipped_client.get("/releases/2.8.0").text
     assert "sm_70, sm_75, sm_80, sm_86, sm_90, sm_100, sm_120; read in this wheel on 2026-11-21" in page
-    assert "nobody read which GPUs" in client.get("/releases/2.7.1%2Bcu128").text
-    assert client.get("/api/v1/builds/torch-2.7.1%2Bcu128").json()["architectures"] is None
-    upgrade = client.get("/upgrade?from=2.6.0&hardware=V100").text
+    assert "nobody read which GPUs" in shipped_client.get("/releases/2.7.1%2Bcu128").text
+    assert shipped_client.get("/api/v1/builds/torch-2.7.1%2Bcu128").json()["architectures"] is None
+    upgrade = shipped_client.get("/upgrade?from=2.6.0&hardware=V100").text
     assert (
         "Nothing was measured on a V100; the newest tested wheel that holds code for it is 2.10.0 (CUDA 12.8)."
         in upgrade
     )
     assert "holds no code for sm_70" in upgrade
-    assert "2.8.0 (CUDA 12.8), 2.9.0 (CUDA 12.8)" in client.get("/search?q=RTX+5090+sm_120+torch+version").text
-    answered = client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}).text
+    assert "2.8.0 (CUDA 12.8), 2.9.0 (CUDA 12.8)" in shipped_client.get("/search?q=RTX+5090+sm_120+torch+version").text
+    answered = shipped_client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}).text
     assert f"T{SHIPPED_120[1:]}" in answered
-    assert f"T{SHIPPED_120[1:]}" in client.get("/?mine=2.6.0&gpu=RTX+5090").text
-    assert "holds no code" not in client.get("/?mine=2.8.0&gpu=RTX+5090").text
-    sent = client.post("/upgrade", data={"environment": pasted("2.6.0+cu124", ("RTX 5090",))})
+    assert f"T{SHIPPED_120[1:]}" in shipped_client.get("/?mine=2.6.0&gpu=RTX+5090").text
+    assert "holds no code" not in shipped_client.get("/?mine=2.8.0&gpu=RTX+5090").text
+    sent = shipped_client.post("/upgrade", data={"environment": pasted("2.6.0+cu124", ("RTX 5090",))})
     assert "hardware=RTX+5090" in sent.headers["location"]
 
 
-def test_pages_say_it_in_chinese(client: TestClient) -> None:
+def test_pages_say_it_in_chinese(shipped_client: TestClient) -> None:
     chinese = {"accept-language": "zh"}
-    text = client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}, headers=chinese).text
+    text = shipped_client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}, headers=chinese).text
     assert "这个 wheel 不含 sm_120 的代码" in text
-    assert "在 V100 上什么也没有测过" in client.get("/upgrade?from=2.6.0&hardware=V100", headers=chinese).text
+    assert "在 V100 上什么也没有测过" in shipped_client.get("/upgrade?from=2.6.0&hardware=V100", headers=chinese).text

@@ -14,10 +14,8 @@ from knowngood.gate.request import AttachedFile, GateRequest, rule
 from knowngood.move.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.move.upgrade.request import UpgradeRequest, has_of, read_upgrade, start_name, start_of
 from knowngood.move.upgrade.wording import answer
-from knowngood.store.engine import Engine
 from knowngood.store.knowledge.model import Knowledge, Recorded
 from knowngood.store.knowledge.snapshot import read_shipped
-from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 EXTRA = "--" + "extra-index-url"  # a rule of the house looks for addresses behind it in every file
@@ -101,11 +99,6 @@ def knowledge() -> Knowledge:
     return read_shipped().knowledge
 
 
-@pytest.fixture(scope="module")
-def client(shipped: Engine) -> TestClient:
-    return client_of(shipped)
-
-
 def asked(text: str) -> GateRequest:
     name = "environment.yml" if text.startswith("name:") else "" if "PyTorch version" in text else "requirements.txt"
     python = "3.14" if "# python 3.14" in text else ""
@@ -113,7 +106,9 @@ def asked(text: str) -> GateRequest:
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSED.values(), ids=REFUSED)
-def test_a_fact_of_wheels_refuses_at_every_door(knowledge: Knowledge, client: TestClient, text: str, said: str) -> None:
+def test_a_fact_of_wheels_refuses_at_every_door(
+    knowledge: Knowledge, shipped_client: TestClient, text: str, said: str
+) -> None:
     request = asked(text)
     ruling = rule(request, knowledge, NOW)
     code = "pair_refused" if " and torch is " in said else "no_wheel"
@@ -127,7 +122,7 @@ def test_a_fact_of_wheels_refuses_at_every_door(knowledge: Knowledge, client: Te
     assert " ".join(shown.split()).startswith(said.replace("the index has", "The index has"))
 
     body = {"environment": vars(request.environment), "issues": ["pytorch-151290"], "python": request.python}
-    answered = client.post("/api/v1/gate", json=body).json()
+    answered = shipped_client.post("/api/v1/gate", json=body).json()
     assert [(one["code"], one["why"]) for one in answered["refusals"]] == [(code, said)]
 
     file = request.environment or AttachedFile("")

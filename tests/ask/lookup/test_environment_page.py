@@ -13,9 +13,7 @@ from knowngood.ask.lookup.service import EnvironmentAnswer, answer_environment, 
 from knowngood.ask.reading import pasted
 from knowngood.domain.issue_selectors import SEVERITY_RANK
 from knowngood.gate.request import AttachedFile, GateRequest, rule
-from knowngood.store.engine import Engine
 from knowngood.store.knowledge.snapshot import read_shipped
-from tests.web.asking import client_of
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 KNOWLEDGE = read_shipped().knowledge
@@ -59,11 +57,6 @@ POETRY_LOCK = (
 )
 
 
-@pytest.fixture
-def reader(shipped: Engine) -> TestClient:
-    return client_of(shipped)
-
-
 def answered(text: str, name: str = "", groups: Sequence[str] = ()) -> EnvironmentAnswer:
     request = GateRequest(environment=AttachedFile(text, name), groups=tuple(groups))
     return answer_environment(request, KNOWLEDGE, NOW)
@@ -96,7 +89,7 @@ INPUTS = {
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_what_people_have_is_read_at_every_door(reader: TestClient, name: str) -> None:
+def test_what_people_have_is_read_at_every_door(shipped_client: TestClient, name: str) -> None:
     text, groups, build, words = INPUTS[name]
     answer = answered(text, name, groups)
     assert answer.ruling.build in {build, f"{build}~py312"}
@@ -106,20 +99,22 @@ def test_what_people_have_is_read_at_every_door(reader: TestClient, name: str) -
     assert (gate.build, words in "; ".join(gate.notes)) == (answer.ruling.build, True)
 
     assert pasted(text) == "environment"
-    page = reader.post("/search", data={"q": text}, follow_redirects=True)
+    page = shipped_client.post("/search", data={"q": text}, follow_redirects=True)
     assert (page.status_code, page.url.path) == (200, "/environment")
     assert words.lower() in plain(page.text).lower()
     assert (f"--base {answer.ruling.build}" in page.text) is (build is not None)
 
 
-def test_the_groups_of_a_pasted_lock_are_named_beside_it(reader: TestClient) -> None:
+def test_the_groups_of_a_pasted_lock_are_named_beside_it(shipped_client: TestClient) -> None:
     text = (Path(__file__).parents[2] / "environments" / "files" / "uv-conflicts.lock").read_text()
-    page = plain(reader.post("/environment", data={"q": text}).text)
+    page = plain(shipped_client.post("/environment", data={"q": text}).text)
     assert "holds 3 torches" in page
     assert "--groups" in page
-    assert "torch 2.9.1 (CUDA 12.8)" in plain(reader.post("/environment", data={"q": text, "groups": "gpu, dev"}).text)
-    refused = reader.post("/environment", data={"q": text, "groups": "nope"})
-    told = reader.post("/environment?lang=zh", data={"q": text, "groups": "nope"}).text
+    assert "torch 2.9.1 (CUDA 12.8)" in plain(
+        shipped_client.post("/environment", data={"q": text, "groups": "gpu, dev"}).text
+    )
+    refused = shipped_client.post("/environment", data={"q": text, "groups": "nope"})
+    told = shipped_client.post("/environment?lang=zh", data={"q": text, "groups": "nope"}).text
     assert "没有名为“nope”的 extra 或依赖组" in told
     assert "the file has" not in told
     assert (refused.status_code, "the file has cpu, dev, gpu" in plain(refused.text)) == (422, True)
@@ -128,8 +123,10 @@ def test_the_groups_of_a_pasted_lock_are_named_beside_it(reader: TestClient) -> 
 # -- the answer --------------------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_load_comes_first_then_wrong_numbers_then_what_has_a_workaround(reader: TestClient) -> None:
-    page = plain(reader.post("/environment", data={"q": COLLECTED}).text)
+def test_what_does_not_load_comes_first_then_wrong_numbers_then_what_has_a_workaround(
+    shipped_client: TestClient,
+) -> None:
+    page = plain(shipped_client.post("/environment", data={"q": COLLECTED}).text)
     counts = answered(COLLECTED).counts
     assert (
         f"xformers 0.0.29.post3 was made for another torch. {counts['failing']} known issues fail here, "
@@ -189,8 +186,8 @@ def test_the_numbers_add_up_and_the_worst_stand_first(build: str, hardware: tupl
         (SMI, "What fails here is not known", "Or move"),
     ],
 )
-def test_right_or_silent(reader: TestClient, text: str, first: str, never: str) -> None:
-    page = plain(reader.post("/environment", data={"q": text}).text).partition("Paste another")[0]
+def test_right_or_silent(shipped_client: TestClient, text: str, first: str, never: str) -> None:
+    page = plain(shipped_client.post("/environment", data={"q": text}).text).partition("Paste another")[0]
     assert first in page
     assert never not in page
 
@@ -218,32 +215,32 @@ SECRET = "\n".join(
 @pytest.mark.parametrize(
     "text", [COLLECTED, SECRET, "torch==2.6.0\nnumpy==2\n", "torch==2.7.1\ntriton==3.2.0\n", DOCKERFILE]
 )
-def test_the_address_holds_versions_alone_and_answers_as_the_paste_did(reader: TestClient, text: str) -> None:
-    page = reader.post("/environment", data={"q": text})
+def test_the_address_holds_versions_alone_and_answers_as_the_paste_did(shipped_client: TestClient, text: str) -> None:
+    page = shipped_client.post("/environment", data={"q": text})
     assert page.headers["cache-control"] == "no-store"
     address = link_of(page.text)
     for secret in ("acme", "somebody", "token", "user", "mnt", "file:", "pypi", "numpy"):
         assert secret not in address
-    told, own = reader.get(f"/api/v1{address}").json(), answered(text)
-    document = reader.get(f"/api/v1{address}").json()
+    told, own = shipped_client.get(f"/api/v1{address}").json(), answered(text)
+    document = shipped_client.get(f"/api/v1{address}").json()
     assert (told["build"], document["counts"]) == (own.ruling.build, dict(own.counts))
     assert [fact["name"] for fact in told["facts"]] == [fact.name for fact in own.facts]
     assert told["is_assumed"] is own.resolved.is_assumed
     again, before = (
         plain(each).partition("Paste another")[0].partition("Do this first")[2]
-        for each in (reader.get(address).text, page.text)
+        for each in (shipped_client.get(address).text, page.text)
     )
     unread = "Not read, and what they ask for is not known: requirements.txt. "
     assert again == before.replace(unread, ""), "but for the file that is not here"
 
 
-def test_where_versions_do_not_say_all_there_is_no_address(reader: TestClient) -> None:
+def test_where_versions_do_not_say_all_there_is_no_address(shipped_client: TestClient) -> None:
     for text in (PIXI_LOCK, "torch==2.7.1\nacme-ops==1.0+pt25cu124\n", "torch @ git+https://x.example/p\nnumpy==2\n"):
-        assert "data-copy-address" not in reader.post("/environment", data={"q": text}).text
+        assert "data-copy-address" not in shipped_client.post("/environment", data={"q": text}).text
 
 
-def test_where_to_move_carries_all_that_is_stated(reader: TestClient) -> None:
-    page = unescape(reader.post("/environment", data={"q": COLLECTED}).text)
+def test_where_to_move_carries_all_that_is_stated(shipped_client: TestClient) -> None:
+    page = unescape(shipped_client.post("/environment", data={"q": COLLECTED}).text)
     (address,) = set(re.findall(r'href="(/upgrade\?[^"]+)"', page))
     for part in (
         "from=torch-2.7.1%2Bcu126~py312",
@@ -253,7 +250,7 @@ def test_where_to_move_carries_all_that_is_stated(reader: TestClient) -> None:
         "has=xformers%3D%3D0.0.29.post3",
     ):
         assert part in address
-    assert reader.get(address).status_code == 200
+    assert shipped_client.get(address).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -273,17 +270,17 @@ def test_where_to_move_carries_all_that_is_stated(reader: TestClient) -> None:
         ("build=2.7.1&platform=linux-aarch64", 200, "Nothing here was measured on Linux aarch64."),
     ],
 )
-def test_an_address_that_somebody_wrote(reader: TestClient, query: str, status: int, words: str) -> None:
-    page = reader.get(f"/environment?{query}")
+def test_an_address_that_somebody_wrote(shipped_client: TestClient, query: str, status: int, words: str) -> None:
+    page = shipped_client.get(f"/environment?{query}")
     assert (page.status_code, words in plain(page.text)) == (status, True), plain(page.text)[:600]
-    assert reader.get(f"/api/v1/environment?{query}").status_code == (status if query else 422)
+    assert shipped_client.get(f"/api/v1/environment?{query}").status_code == (status if query else 422)
 
 
-def test_the_front_page_leads_to_the_environment_that_was_chosen(reader: TestClient) -> None:
-    assert "Your environment (" not in reader.get("/").text
-    page = unescape(reader.get("/?mine=2.7.1&gpu=H100").text)
+def test_the_front_page_leads_to_the_environment_that_was_chosen(shipped_client: TestClient) -> None:
+    assert "Your environment (" not in shipped_client.get("/").text
+    page = unescape(shipped_client.get("/?mine=2.7.1&gpu=H100").text)
     (address, words) = re.findall(r'href="(/environment\?[^"]+)">([^<]+)', page)[0]
-    counts = reader.get(f"/api/v1{address}").json()["counts"]
+    counts = shipped_client.get(f"/api/v1{address}").json()["counts"]
     assert f"{counts['failing']} fail, {counts['silent']} of them" in words
-    reader.cookies["build"] = "torch-2.7.1+cu126"
-    assert reader.get("/environment").text.count("Do this first") == 1
+    shipped_client.cookies["build"] = "torch-2.7.1+cu126"
+    assert shipped_client.get("/environment").text.count("Do this first") == 1

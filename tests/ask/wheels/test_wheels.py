@@ -17,10 +17,8 @@ from knowngood.domain.errors import BadRequest
 from knowngood.domain.message import Message, english
 from knowngood.environments.wheels.answer import WheelAnswer, find_wheel, pythons_in_words, read_requirement
 from knowngood.environments.wheels.table import PYTHONS, WheelRelease, WheelTable, shipped_wheels
-from knowngood.store.engine import Engine
 from knowngood.store.knowledge.snapshot import read_shipped
 from tests.commands.given import Call
-from tests.web.asking import client_of
 from tests.web.soundness import faults
 
 LINUX, MAC = "manylinux_2_28_x86_64", "macosx_11_0_arm64"
@@ -255,8 +253,8 @@ def test_the_page_says_it_first_and_keeps_the_choices(client: TestClient) -> Non
     assert client.get("/wheels", params={"hardware": "toaster"}).status_code == 422
 
 
-def test_the_page_and_json_know_the_gpus_of_wheels_that_the_store_has(shipped: Engine) -> None:
-    client, asked = client_of(shipped), {"hardware": "RTX 5090", "driver": "550.54.15"}
+def test_the_page_and_json_know_the_gpus_of_wheels_that_the_store_has(shipped_client: TestClient) -> None:
+    client, asked = shipped_client, {"hardware": "RTX 5090", "driver": "550.54.15"}
     assert client.get("/api/v1/wheels", params=asked).json()["release"] == "2.10.0"
     page = client.get("/wheels", params=asked)
     assert "Yes: of the wheels that were read, torch 2.8.0 to 2.10.0 will do" in page.text

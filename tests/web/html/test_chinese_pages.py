@@ -10,10 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.domain.verdicts.verdict import Verdict
-from knowngood.store.engine import Engine
 from knowngood.store.knowledge.snapshot import read_shipped
 from knowngood.web.urls import cell_address, issue_address
-from tests.web.asking import client_of
 
 KNOWN = read_shipped().knowledge.known
 NAMES = frozenset(
@@ -141,11 +139,10 @@ def addresses() -> list[object]:
     return [*first, *(pytest.param(one, marks=pytest.mark.soak) for one in later if one not in first)]
 
 
-@pytest.fixture(scope="module")
-def reader(shipped: Engine) -> TestClient:
-    client = client_of(shipped)
-    client.cookies.set("lang", "zh")
-    return client
+@pytest.fixture
+def reader(shipped_client: TestClient) -> TestClient:
+    shipped_client.cookies.set("lang", "zh")
+    return shipped_client
 
 
 @pytest.mark.parametrize("address", addresses())
