@@ -38,9 +38,7 @@ def test_an_issue_is_told_for_the_environment_of_a_project(ask: Run, tmp_path: P
     assert "CPU, CPU avx2, CPU avx512: fails in 2.7.0 to 2.7.1, fixed in " in told.stdout
     first = " ".join(told.stdout.split("\n\n")[0].split())
     assert first.endswith(" on torch 2.7.1 (CUDA 12.6, Python 3.12); fixed in torch 2.8.0.")
-    assert "workaround that works, run on torch 2.7.1 (CUDA 12.6) (" in " ".join(told.stdout.split()), (
-        "with 3.12 it was not tried"
-    )
+    assert "workaround that works here (" in told.stdout
     assert 'torch.compile(create_block_mask, backend="aot_eager")' in told.stdout
 
 

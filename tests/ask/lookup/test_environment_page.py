@@ -133,11 +133,7 @@ def test_what_does_not_load_comes_first_then_wrong_numbers_then_what_has_a_worka
         f"{counts['silent']} of them with wrong numbers and no error. {counts['works']} have a workaround that works "
     ) in page
     first = page.partition("Do this first")[2]
-    assert (
-        first.index("pip install xformers==0.0.31.post1")
-        < first.index("works here")
-        < first.index("not tried on 2.7.1; works on")
-    )
+    assert first.index("pip install xformers==0.0.31.post1") < first.index("works here")
     for words in (
         "H100 the wheel has code for it",
         "driver 550.54.15 runs CUDA 12.6",
