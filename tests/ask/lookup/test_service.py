@@ -24,6 +24,15 @@ MASK = KNOWN.issues["pytorch-151290"]
 BAD = "torch-2.7.1+cu126"
 
 
+def test_a_workaround_that_was_run_on_another_python_alone_says_where() -> None:
+    assert "that works, run on torch 2.7.1 (CUDA 12.6) (1 run)" in {
+        one.how
+        for reason in answer_environment(GateRequest(build=f"{BAD}~py312"), KNOWLEDGE, NOW).failing
+        if reason.issue == "pytorch-196570"
+        for one in reason.workarounds
+    }
+
+
 @pytest.mark.parametrize(
     "written",
     [
