@@ -113,7 +113,14 @@ def test_a_cost_is_read_back_from_the_attempt_that_holds_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "observed", [{}, {"us": "[]"}, {"us": "[[1, 2]]", "first_us": "[1, 2]"}, {"us": "[[0, 0, 0]]"}]
+    "observed",
+    [
+        {},
+        {"us": "[]"},
+        {"us": "[[1, 2]]", "first_us": "[1, 2]"},
+        {"us": "[[0, 0, 0]]"},
+        {"us": json.dumps([[1, 1, 1]] * (MOST + 1))},
+    ],
 )
 def test_an_attempt_that_holds_something_else_says_nothing(observed: dict[str, str]) -> None:
     whole = {**as_observed("calls", (2.5, 3.0), 2, _blocks([1.12] * 10)), **observed}
