@@ -254,9 +254,9 @@ def test_the_page_says_it_first_and_keeps_the_choices(client: TestClient) -> Non
 
 
 def test_the_page_and_json_know_the_gpus_of_wheels_that_the_store_has(shipped_client: TestClient) -> None:
-    client, asked = shipped_client, {"hardware": "RTX 5090", "driver": "550.54.15"}
-    assert client.get("/api/v1/wheels", params=asked).json()["release"] == "2.10.0"
-    page = client.get("/wheels", params=asked)
+    asked = {"hardware": "RTX 5090", "driver": "550.54.15"}
+    assert shipped_client.get("/api/v1/wheels", params=asked).json()["release"] == "2.10.0"
+    page = shipped_client.get("/wheels", params=asked)
     assert "Yes: of the wheels that were read, torch 2.8.0 to 2.10.0 will do" in page.text
     assert 'value="RTX 5090"' in page.text
     assert "my build" not in page.text  # the address speaks of a wheel, not of what the reader has
