@@ -52,23 +52,16 @@ def out_of_place():
     return {"refused": True, "floats": half(torch.tensor([7.0, 9.0])).tolist()}
 
 
-def _checked(x):
-    if not x.is_floating_point():
-        return None
-    return x.div_(2.0)
-
-
 def check():
-    """The question is answered while tracing, and the refusal is the caller's."""
-    step = torch.compile(_checked, backend="aot_eager")
+    """Eager's own rule, asked before the compiled function is entered."""
+    step = torch.compile(_suspect, backend="aot_eager")
 
-    def _step(x):
-        got = step(x)
-        if got is None:
+    def _guarded(x):
+        if not torch.can_cast(torch.result_type(x, 2.0), x.dtype):
             raise RuntimeError("the quotients " + WORDS)
-        return got
+        return step(x)
 
-    return _observe(_step)
+    return _observe(_guarded)
 
 
 if __name__ == "__main__":  # Standalone, second half: in ../standalone.py. As one file: knowngood issue ID --script
