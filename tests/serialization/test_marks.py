@@ -15,7 +15,7 @@ from knowngood.serialization.marks import MARKS, legend_of, mark_of, sign_of
 from tests.share.exports.given import cell, inferred
 
 FAILS, PASSES = Verdict.AFFECTED, Verdict.NOT_AFFECTED
-NONE_FOUND, NOT_TRIED = "fails, no workaround found", "fails, workaround not tried here"
+NONE_FOUND, NOT_TRIED = "fails, no workaround found", "fails, workaround not verified here"
 AS_REPORTED = "passes as reported, fails in a variant"
 EFFECTIVE, PARTIAL, USELESS = (
     {kind.value: WorkaroundFinding(kind)}

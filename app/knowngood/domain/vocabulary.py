@@ -71,7 +71,7 @@ _FAILS = Term("fails", StatusLabel.FAILS, "✕", Role.BAD, plural="fail")
 # Most severe first: what a reader must not miss.
 STATUSES: Mapping[StatusLabel, Term] = {
     StatusLabel.FAILS: Term("fails, no workaround found", StatusLabel.FAILS, "✕", Role.BAD),
-    StatusLabel.UNTRIED: Term("fails, workaround not tried here", StatusLabel.UNTRIED, "✕?", Role.BAD),
+    StatusLabel.UNTRIED: Term("fails, workaround not verified here", StatusLabel.UNTRIED, "✕?", Role.BAD),
     StatusLabel.PARTIAL: Term("fails, workaround helps in part", StatusLabel.PARTIAL, "✕½", Role.BAD),
     StatusLabel.WORKAROUND: Term("fails, has a workaround", StatusLabel.WORKAROUND, "✕'", Role.BAD),
     StatusLabel.AS_REPORTED: Term("passes as reported, fails in a variant", StatusLabel.AS_REPORTED, "✓✕", Role.BAD),

@@ -232,7 +232,7 @@ class Case:
 
     @cached_property
     def elsewhere(self) -> tuple[Workaround, Build] | None:
-        """A workaround that was not tried here, and the build on which it helps."""
+        """A workaround that is not verified here, and the build on which it helps."""
         return helped_elsewhere(self.issue, self.cell, self.question.known) if is_untried(self.cell) else None
 
     @property

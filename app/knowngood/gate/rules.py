@@ -93,7 +93,7 @@ _SAYS_IT_ALL = CONCERNS_OTHERS | {NOT_RUN.key, NOT_COVERED, "two_inferences"}
 
 def not_tried(works_on: str) -> str:
     """`works_on` is the build on which one helps (empty: none is known)."""
-    return "workaround not tried here" + (f" (works on {plain_name(works_on)})" if works_on else "")
+    return "workaround not verified here" + (f" (works on {plain_name(works_on)})" if works_on else "")
 
 
 def _eased(effect: Effect, clause: str) -> _Weight:

@@ -68,8 +68,8 @@ class CellBody(Body):
     `not_covered` is what is left wrong, of a pass that says nothing of it. `reason` is a sentence; `reason_key` and
     `reason_values` are the same for programs: names, numbers, other messages, words of somebody else (`text`), and
     lists of these. `sign` says how it stands with its workarounds, by the name of the sign that `/signs` shows: a
-    failure is `cure` (one works), `partial` (one helps in part), `untried` (not all were run here), `fails` (all were,
-    and none helps) or `variant` (passes as reported).
+    failure is `cure` (one works), `partial` (one helps in part), `untried` (one has no answer here), `fails` (all were
+    run, and none helps) or `variant` (passes as reported).
     """
 
     reason_key: str

@@ -301,7 +301,7 @@ class IssuePair:
 
     @property
     def is_untried(self) -> bool:
-        """Whether it fails after, and a workaround that may help was not tried there."""
+        """Whether it fails after, and a workaround that may help has no answer there."""
         return is_untried(self.after)
 
     @property

@@ -505,8 +505,8 @@ _ALL = (
     _words(
         "cure",
         Kind.CELL,
-        "a workaround's verdict there; none: it fails, and none is known to cure it; of these, untried: not all were "
-        "run, and not_found: all were",
+        "a workaround's verdict there; none: it fails, and none is known to cure it; of these, untried: one has no "
+        "answer, and not_found: all were run",
         _WORKAROUND_WORDS,
     ),
     _words("reported", Kind.CELL, "fails in a variant, and passes with the one that the report ran", _YES_NO),

@@ -134,7 +134,7 @@ def test_what_does_not_load_comes_first_then_wrong_numbers_then_what_has_a_worka
     ) in page
     first = page.partition("Do this first")[2]
     assert first.index("pip install xformers==0.0.31.post1") < first.index("works here")
-    assert "not tried on 2.8.0; works on 2.7.1" in plain(
+    assert "not verified on 2.8.0; works on 2.7.1" in plain(
         shipped_client.post(
             "/environment", data={"q": COLLECTED.replace("2.7.1+cu126", "2.8.0+cu128").replace("3.3.1", "3.4.0")}
         ).text

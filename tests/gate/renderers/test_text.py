@@ -150,7 +150,7 @@ def test_signs_and_words_are_those_of_the_pages() -> None:
     }
     assert mark_of(make_reason()) == ("✕'", "fails, has a workaround")
     assert mark_of(make_reason(sign=StatusLabel.FAILS)) == ("✕", "fails, no workaround found")
-    assert mark_of(make_reason(sign=StatusLabel.UNTRIED)) == ("✕?", "fails, workaround not tried here")
+    assert mark_of(make_reason(sign=StatusLabel.UNTRIED)) == ("✕?", "fails, workaround not verified here")
     assert mark_of(make_reason(sign=StatusLabel.AS_REPORTED)) == ("✓✕", "passes as reported, fails in a variant")
     assert mark_of(make_reason(effect=Effect.PASS)) == ("✓", "passes")
 

@@ -185,7 +185,7 @@ def test_a_workaround_of_another_release_is_not_said_to_work_here(own: TestClien
     )
     (mask,) = (one for one in own.get("/api/v1/releases/2.8.0").json()["failing"] if one["issue"] == "pytorch-151290")
     assert (mask["workaround"], mask["works_on"]) == ("eager_mask", "2.7.1")
-    assert "not tried here; works on 2.7.1" in own.get("/releases/2.8.0").text
+    assert "not verified here; works on 2.7.1" in own.get("/releases/2.8.0").text
 
 
 def test_nothing_measured_is_said_and_not_drawn_as_a_clean_release(own: TestClient, own_engine: Engine) -> None:

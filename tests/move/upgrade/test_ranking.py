@@ -361,7 +361,7 @@ def test_the_best_is_recommended_in_one_sentence() -> None:
             {"a": "xoo", "b": "xoo", "c": "ouu"},
             UpgradeDecision.CANNOT_SAY,
             Rating.MAY_LOSE,
-            "workarounds that were not tried there",
+            "workarounds that are not verified there",
             id="the loss has a workaround that was not tried",
         ),
         pytest.param(

@@ -85,7 +85,7 @@ def _grounds(reason: Reason) -> Iterator[str]:
 
 def _elsewhere(reason: Reason) -> Iterator[str]:
     if reason.elsewhere:
-        yield from wrapped(f"workaround not tried here; works on {named(reason.works_on)}:", _INDENT, _INDENT)
+        yield from wrapped(f"workaround not verified here; works on {named(reason.works_on)}:", _INDENT, _INDENT)
         yield from workaround_lines(reason.elsewhere)
 
 

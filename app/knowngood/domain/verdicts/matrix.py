@@ -244,7 +244,7 @@ def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
 
 
 def helped_elsewhere(issue: Issue, cell: Cell, known: Known) -> tuple[Workaround, Build] | None:
-    """A workaround that was not tried on a cell without known help, and the newest build of the class on which it was
+    """A workaround without an answer on a cell without known help, and the newest build of the class on which it was
     measured to help: the same build with another Python before any other.
     """
     hardware = cell.basis.hardware if cell.basis else cell.hardware

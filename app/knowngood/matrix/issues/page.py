@@ -145,8 +145,8 @@ def issue_page(
 ) -> dict[str, Any]:
     """Everything templates/issue.html shows. `is_remembered` where the reader chose the build before, on this or
     another page. `wanted` is the build that the address asks for, `sort` the column of the evidence. `help` says which
-    form the box has that says what to do, `shown` is the workaround in it, and `works_on` where that works, if it was
-    not tried here.
+    form the box has that says what to do, `shown` is the workaround in it, and `works_on` where that works, if it is
+    not verified here.
     """
     issue, build, hardware = chosen.issue, chosen.build, chosen.hardware
     builds, cells, cell = known.builds, known.stored(issue.id), known.cell(issue, build, hardware)

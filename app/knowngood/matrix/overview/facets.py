@@ -23,7 +23,7 @@ _STATUSES = (
 )
 _WORKAROUND_WORDS = {
     "effective": "works",
-    "untried": "not tried",
+    "untried": "not verified",
     "partial": "in part",
     "not_found": "none found",
 }

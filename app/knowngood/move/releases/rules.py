@@ -50,7 +50,7 @@ class ReleaseIssue:
     `runs` is how many attempts its answers rest on at least; `inferred_from` is the CPU, or another Python, where an
     answer is inferred.
 
-    `workaround` works there, and on `works_on` alone where it was not tried on this release (empty: tried); `snippet`
+    `workaround` works there, and on `works_on` alone where it is not verified on this release (empty: it is); `snippet`
     is its code. Empty: none is known to work.
     """
 

@@ -86,7 +86,7 @@ class Tally(StrEnum):
     GAINED = "gained"  # failed, and passes there
     LOST = "lost"  # passed, and fails there
     LOST_WITH_WORKAROUND = "lost_with_workaround"  # of these, those for which one was measured to help there
-    UNTRIED = "untried"  # of those that fail, those for which not all that may help were run there
+    UNTRIED = "untried"  # of those that fail, those for which one that may help has no answer there
     NEW = "new"  # fails there, and could not exist before: no loss
     NOT_KNOWN_BEFORE = "not_known_before"  # fails there, and nothing is known of it before: no loss either
 
@@ -142,7 +142,7 @@ class Rating(StrEnum):
     ALSO_GOOD = "also_good"
     TOO_NEW = "too_new"  # good by what is measured, and too new to be preferred to a settled one
     NOT_CONFIRMED = "not_confirmed"  # each of its gains rests on a single run
-    MAY_LOSE = "may_lose"  # something fails there of which nothing is known before, or whose workarounds were not tried
+    MAY_LOSE = "may_lose"  # something fails there of which nothing is known before, or with workarounds not verified
     NO_GAIN = "no_gain"
     LOSES = "loses"  # something that passed fails there without a workaround
     NOT_ENOUGH = "not_enough_measured"  # there, or where one is

@@ -113,7 +113,7 @@ def _columns(candidates: Sequence[Candidate], *, is_narrow: bool = False) -> Ite
         yield f"{name.strip():<{widths[0] - 2}}{''.join(cells)}  {rating}".rstrip()
     legend = {
         "' has a workaround that was measured to help there": Tally.LOST_WITH_WORKAROUND,
-        "? workaround not tried there": Tally.UNTRIED,
+        "? workaround not verified there": Tally.UNTRIED,
     }
     used = [words for words, tally in legend.items() if any(candidate.counts[tally] for candidate in candidates)]
     yield from [" · ".join(used)] if used else []
@@ -190,7 +190,7 @@ def _table(rows: Sequence[Candidate]) -> str:
     heads = ["", *COLUMN_WORDS.values(), MEASURED_WORDS]
     lines = [f"| {' | '.join(heads)} |", f"| --- {'| ---: ' * (len(heads) - 1)}|"]
     for row in rows:
-        counts = figures(row, untried="{n} with a workaround not tried", eased="{n} with a workaround")
+        counts = figures(row, untried="{n} with a workaround not verified", eased="{n} with a workaround")
         name = escaped(row.build.in_words.removeprefix("torch "))
         lines.append(f"| {' | '.join([name, *counts, english(measured(row))])} |")
     return "\n".join(lines)
@@ -225,7 +225,7 @@ def _line(item: IssuePair, base: str) -> str:
         _upstream(item.issue),
         "∆ wrong numbers, no error" if item.is_silent else "",
         f"has a workaround ({escaped(item.helps.rests_on)})" if item.helps else "",
-        "workaround not tried there" if item.is_untried else "",
+        "workaround not verified there" if item.is_untried else "",
         *map(escaped, (*marks_of(item), *map(english, (*grounds_of(item), *left_of(item))))),
         _evidence(item, base),
     ]

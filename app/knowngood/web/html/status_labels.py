@@ -54,7 +54,7 @@ def bare_word(cell: Cell, language: Language) -> str:
 
 
 def whole_word(cell: Cell, issue: Issue, known: Known, language: Language) -> str:
-    """The cell in a word, with the build on which a workaround works that was not tried here."""
+    """The cell in a word, with the build on which a workaround works that is not verified here."""
     word = bare_word(cell, language)
     elsewhere = helped_elsewhere(issue, cell, known)
     return say("{verdict} (works on {build})", language, verdict=word, build=elsewhere[1].id) if elsewhere else word
