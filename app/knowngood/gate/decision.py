@@ -76,9 +76,9 @@ class Reason:
     `caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others),
     `not_covered` is what is left wrong, of a pass that says nothing of it. `sign` says how the cell stands with its
     workarounds (the name of its sign, as `/signs` shows it): `untried` is a failure on which one of them has no answer,
-    `fails` one on which all were run and none helps, `variant` one that passes as reported. `works_on` is a build on which
-    one helps that is not verified here (empty: none is known), `elsewhere` that one. `concerns_others` says that it
-    is about another class, or about a package that is not known to be there.
+    `fails` one on which all were run and none helps, `variant` one that passes as reported. `works_on` is a build on
+    which one helps that is not verified here (empty: none is known), `elsewhere` that one. `concerns_others` says that
+    it is about another class, or about a package that is not known to be there.
     """
 
     __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}  # none is ever left out

@@ -4,7 +4,6 @@ The 424 threads were gathered before the messages were written down. The 73 of `
 who had not seen what was written, and committed before the messages met them: 72 were told right (5f97c26e).
 """
 
-import random
 import re
 from pathlib import Path
 
@@ -63,17 +62,10 @@ def test_a_message_is_as_its_file_says(id_: str) -> None:
     assert all(re.fullmatch(r"2\.\d+(\.\d+)?", torch) for torch in known.commands)
 
 
-def test_a_few_messages_are_quick_on_what_is_written_to_be_slow() -> None:
-    """Five of all, drawn by their file; `make soak` looks at each."""
-    every = [pattern for known in MESSAGES.values() for pattern in known.patterns]
-    drawn = random.Random(repr(every)).sample(every, 5)  # noqa: S311 - no secret
-    assert [pattern for pattern in drawn if is_slow(pattern)] == []
-
-
-@pytest.mark.soak
-def test_every_message_is_quick_on_what_is_written_to_be_slow() -> None:
-    patterns = [pattern for known in MESSAGES.values() for pattern in known.patterns]
-    assert [pattern for pattern in patterns if is_slow(pattern)] == []
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("pattern", sorted({pattern for known in MESSAGES.values() for pattern in known.patterns}))
+def test_a_message_is_quick_on_what_is_written_to_be_slow(pattern: str) -> None:
+    assert not is_slow(pattern)
 
 
 @pytest.mark.parametrize(

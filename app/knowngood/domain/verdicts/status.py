@@ -101,7 +101,7 @@ def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
 class Prospect(StrEnum):
     """Most severe first."""
 
-    FAILS = "fails"  # and no workaround is known to help with all of it; some may have one without an answer (`is_untried`)
+    FAILS = "fails"  # and no workaround is known to help with all of it; one may have no answer there (`is_untried`)
     NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
     NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
     BIGGER = "bigger"  # right, and takes more memory than it must
