@@ -366,6 +366,7 @@ def test_every_warning_says_what_was_found_why_it_matters_and_what_to_do() -> No
     assert all(all(texts) for texts in WARNINGS.values())
 
 
+@pytest.mark.system
 def test_the_shipped_rows_are_warned_of_nothing_that_they_do_not_answer() -> None:
     found = row_warnings([shipped_catalogue()], [issue.id for issue in shipped_rows().issues])
     assert [str(one) for one in found if not one.reason] == []

@@ -37,6 +37,7 @@ def test_a_setting_that_cannot_be_used_is_named(call: Call, monkeypatch: pytest.
     assert "KNOWNGOOD_PORT='eighty'" in done.err
 
 
+@pytest.mark.system
 def test_one_command_tries_workarounds_only_where_their_issue_is_seen(
     wheels: Path, tmp_path: Path, new_setting: NewStore
 ) -> None:

@@ -43,6 +43,7 @@ def asked(place: Installation, *arguments: str) -> subprocess.CompletedProcess[s
     return run_command(arguments, place.environment, timeout_s=120, through=AS_OTHERS)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -66,6 +67,7 @@ def test_whatever_would_write_says_where_it_may_not(locked: Installation) -> Non
     assert "set KNOWNGOOD_DATA_DIR to a folder that is" in done.stderr
 
 
+@pytest.mark.system
 def test_a_server_answers_from_it_and_says_that_it_takes_nothing_in(locked: Installation, tmp_path: Path) -> None:
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))

@@ -74,6 +74,7 @@ def test_an_upgrade_says_it_as_a_note(tmp_path: Path, registry: Registry) -> Non
     assert HELD.format(" 1.0") in " ".join(json.loads(done.stdout)["notes"]), done.stderr
 
 
+@pytest.mark.system
 def test_an_index_out_of_reach_and_an_environment_without_packages_are_refused(
     tmp_path: Path, registry: Registry
 ) -> None:

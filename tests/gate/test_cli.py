@@ -244,6 +244,7 @@ def documented() -> dict[int, str]:
     return {int(code): decision for code, decision in rows}
 
 
+@pytest.mark.system
 def test_every_exit_code_of_the_documentation_is_what_the_process_ends_in(place: Place) -> None:
     assert documented() == {0: "pass", 1: "block", 2: "", 3: "insufficient_evidence", 4: ""}
     for code, decision in documented().items():

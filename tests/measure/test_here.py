@@ -27,6 +27,7 @@ def column(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Path:
     return make_python(tmp_path_factory.mktemp("column") / "venv", wheels, "torch==0.0.1", "numpy", "setuptools")
 
 
+@pytest.mark.system
 def test_what_fails_in_an_environment_is_told_with_what_cures_it_there(home: Installation, column: Path) -> None:
     told = home.command("here", "--python", str(column), "--issues", TOYS)
     assert told.returncode == 0, told.stderr
@@ -55,6 +56,7 @@ def test_a_workaround_that_helps_in_part_is_told_apart_with_its_variants_and_the
     assert (row["effective_workarounds"], row["partial_workarounds"]) == ([], ["aot_eager"])
 
 
+@pytest.mark.system
 def test_it_is_asked_once_and_again_when_something_was_installed(
     home: Installation, column: Path, wheels: Path, tmp_path: Path
 ) -> None:
@@ -68,6 +70,7 @@ def test_it_is_asked_once_and_again_when_something_was_installed(
     assert set((home.data / "here").iterdir()) != before, "a store of its own"
 
 
+@pytest.mark.system
 def test_a_torch_that_no_catalogue_has_is_measured_and_kept_apart(
     home: Installation, wheels: Path, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def measured(fresh: Installation) -> Installation:
     return fresh
 
 
+@pytest.mark.system
 def test_without_an_index_a_run_and_a_bisection_end_at_the_first_environment_in_4(fresh: Installation) -> None:
     run = ("run", "--builds", "torch-0.0.1.1+mini,torch-0.0.3+mini", "--issues", "all", "--json")
     for asked in (run, ("bisect", "toy-fixed-1", "--from", FAILING, "--to", PASSING)):
@@ -64,6 +65,7 @@ def test_a_run_of_which_nothing_could_run_ends_in_4_and_says_why_first(fresh: In
     assert [cell["verdict"] for cell in json.loads(done.stdout)["cells"]] == ["inconclusive"]
 
 
+@pytest.mark.system
 def test_what_is_here_already_needs_no_index(measured: Installation) -> None:
     asked = ("run", "--builds", f"{FAILING},{PASSING}", "--issues", "all", "--no-workarounds")
     known = measured.command(*asked, **DEAD)

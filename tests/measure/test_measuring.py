@@ -118,6 +118,7 @@ def told(found: Known, shipped: Known | None) -> list[str]:
     return out.getvalue().splitlines()
 
 
+@pytest.mark.system
 @pytest.mark.timeout(300)
 def test_who_stops_a_run_is_told_how_to_go_on(wheels: Path, tmp_path: Path) -> None:
     fresh = make_installation(tmp_path, wheels)

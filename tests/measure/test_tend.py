@@ -43,6 +43,7 @@ def ended(stderr: str) -> list[dict[str, object]]:
     return [line for line in lines if line["event"] == "step ended"]
 
 
+@pytest.mark.system
 def test_a_round_does_each_step_in_order_and_says_how_it_ended(small: Installation, registry: Registry) -> None:
     given = {"UV_DEFAULT_INDEX": registry.address, "KNOWNGOOD_LOG_FORMAT": "json"}
     planned = small.command("tend", "--dry-run", "--minutes", "5", **given)
@@ -80,6 +81,7 @@ def test_a_step_that_fails_stops_no_other_and_is_told_at_the_end(small: Installa
     assert (small.data / "published" / "knowngood.snapshot").exists()
 
 
+@pytest.mark.system
 def test_it_goes_on_until_it_is_stopped_and_a_restart_brings_no_round_of_its_own(small: Installation) -> None:
     snapshot = small.data / "published" / "knowngood.snapshot"
     with started(small) as process:

@@ -109,6 +109,7 @@ def _run(engine: Engine, statement: str) -> None:
 # -- a server that goes away -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.system
 def test_a_server_that_was_started_anew_is_used_again() -> None:
     """A store of its own, really stopped and started: what was committed is there, what was not is not."""
     folder = Path(tempfile.mkdtemp(prefix="knowngood-pg-"))

@@ -126,6 +126,7 @@ def library(shelf: Shelf) -> FailureLibrary:
     return shelf.open_library()
 
 
+@pytest.mark.system
 def test_every_issue_is_found_first_by_a_failure_of_its_own_that_nobody_kept(shelf: Shelf) -> None:
     """The confusion table: which issue a failure is taken for, and which others are named beside it."""
     assert set(shelf.failures) == {

@@ -88,6 +88,7 @@ def test_threads_of_a_rows_error_are_told_as_that_row_or_as_possible(ask: Ask) -
     assert wrong == set(MISSED)
 
 
+@pytest.mark.system
 def test_of_other_failures_none_is_surely_a_row_and_few_may_be_one(ask: Ask) -> None:
     """Public failures of other kinds, failures that were printed here, and what rows of ours failed with."""
     recorded = texts_of(RECORDED, "\n---\n")

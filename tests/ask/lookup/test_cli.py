@@ -84,6 +84,7 @@ def test_an_environment_is_told_in_words_and_in_json(ask: Run) -> None:
     assert "What fails here is not known: no tested build is this environment." in here.stdout
 
 
+@pytest.mark.system
 def test_of_several_files_each_has_a_line_the_worst_first_and_the_worst_says_how_it_ends(
     ask: Run, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def knowledge() -> Knowledge:
     return read_shipped().knowledge
 
 
+@pytest.mark.system
 def test_every_answer_agrees_with_the_gates_own_door(knowledge: Knowledge) -> None:
     """All cells: every tested build, class and issue, by the default policy and as a program asks."""
     now = knowledge.known.as_of + timedelta(days=1)

@@ -68,6 +68,7 @@ def changes_of(row: Row) -> list[str]:
     return [change for span in spans for change in (span.broke_in, span.fixed_in) if change]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("hardware", "python", "least"), [("cpu-x86_64", "3.11", (25, 8)), ("cuda-sm_90", "3.12", (5, 1))]
 )

@@ -100,6 +100,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.system
 def test_a_break_by_torch_is_found_by_ids_and_the_checkout_stays_as_it_was(home: Installation, tmp_path: Path) -> None:
     folder = project(tmp_path / "p", "torch==0.0.2\n-e ./part\n", kernel=_TESTS)
     for name, place in (("toy", folder), ("part", folder / "part")):
@@ -141,6 +142,7 @@ def test_a_break_by_torch_is_found_by_ids_and_the_checkout_stays_as_it_was(home:
     assert "| 0.0.2 | 3 | 1 | 1 |  | as it is |\n| 0.0.4 | 1 | 3 | 1 | 2 | not yet |\n" in note
 
 
+@pytest.mark.system
 def test_a_pair_moves_with_torch_and_its_break_is_found(home: Installation, tmp_path: Path) -> None:
     text = "import mini_vision\n\ndef test_vision():\n    assert mini_vision.WORKS\n\ndef test_other():\n    pass\n"
     folder = project(tmp_path / "p", "torch==0.0.2\nmini-vision==1.0\n", vision=text)
@@ -160,6 +162,7 @@ def test_what_cannot_be_installed_together_is_not_yet_with_the_resolvers_words(
     assert "mini-old" in told.stdout
 
 
+@pytest.mark.system
 def test_a_flaky_test_is_no_new_failure_and_on_one_side_alone_it_cannot_be_said(
     home: Installation, tmp_path: Path
 ) -> None:
@@ -185,6 +188,7 @@ def test_now(): assert not torch.version.IS_AFFECTED or not _count({str(counters
     assert "flaky on both: 1   pass on both: 1\nflaky on both: tests/test_a.py::test_always\n" in told.stdout
 
 
+@pytest.mark.system
 def test_a_crash_or_no_test_at_all_is_never_ok(home: Installation, tmp_path: Path) -> None:
     crash = "import os, torch.version\n\ndef test_a():\n    os.kill(os.getpid(), 11 * torch.version.IS_AFFECTED)\n"
     folder = project(tmp_path / "p", "torch==0.0.2\n", a=crash, b="x = 1\n")

@@ -37,6 +37,7 @@ def bug(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.system
 def test_a_script_is_run_as_python_runs_it_and_the_answer_is_the_first_line(home: Installation, bug: Path) -> None:
     told = home.command("try", str(bug), *BOTH)
     assert told.returncode == 0, told.stderr
@@ -51,6 +52,7 @@ def test_a_script_is_run_as_python_runs_it_and_the_answer_is_the_first_line(home
     assert "isolation network" in place
 
 
+@pytest.mark.system
 def test_what_was_run_is_not_run_again(home: Installation, bug: Path) -> None:
     before = home.answer("try", str(bug), *BOTH, "--json")
     again = home.command("try", str(bug), *BOTH, "--json")
@@ -62,6 +64,7 @@ def test_what_was_run_is_not_run_again(home: Installation, bug: Path) -> None:
     assert "nothing to run" not in home.command("try", str(bug), *BOTH, "--dry-run").stdout
 
 
+@pytest.mark.system
 def test_what_comes_and_goes_is_run_until_it_is_told_how_often(home: Installation, tmp_path: Path) -> None:
     counter, bug = Path("/dev/shm") / f"try-{digest(str(tmp_path))}", tmp_path / "bug.py"  # noqa: S108 - what all runs see
     bug.write_text(
@@ -83,6 +86,7 @@ if torch.version.IS_AFFECTED:
         counter.unlink(missing_ok=True)
 
 
+@pytest.mark.system
 def test_ways_to_end_other_than_an_exception(home: Installation, tmp_path: Path) -> None:
     for name, text, how, line in (
         ("killed.py", "import os; os.kill(os.getpid(), 11)", "SIGSEGV", "Fatal Python error"),
@@ -99,6 +103,7 @@ def test_ways_to_end_other_than_an_exception(home: Installation, tmp_path: Path)
     assert "timed out" in told.stdout, "as a result, or as the reason why a busy machine has none"
 
 
+@pytest.mark.system
 def test_a_time_limit_is_a_failure_unless_others_used_the_machine(home: Installation, tmp_path: Path) -> None:
     """These tests themselves may be those others."""
     (tmp_path / "hangs.py").write_text("import time; print('on it', flush=True); time.sleep(60)", encoding="utf-8")
@@ -121,6 +126,7 @@ def test_a_script_reads_neither_secrets_nor_the_network(home: Installation, tmp_
     assert run["line"].startswith(("ConnectionRefusedError", "OSError"))
 
 
+@pytest.mark.system
 def test_bisect_finds_the_change_and_ends_in_0_and_in_3_without_one(home: Installation, bug: Path) -> None:
     told = home.command("try", str(bug), "--bisect", *BOTH)
     assert told.returncode == 0, told.stderr
@@ -140,6 +146,7 @@ def test_a_build_that_cannot_be_made_is_a_row_and_alone_ends_in_4(home: Installa
     assert "could not be run" in told.stdout
 
 
+@pytest.mark.system
 def test_packages_come_with_it_by_name(home: Installation, tmp_path: Path) -> None:
     bug = tmp_path / "bug.py"
     bug.write_text("import mini_extra\nprint('imported')\n", encoding="utf-8")
@@ -225,6 +232,7 @@ def test_without_a_package_index_it_ends_in_4_with_the_reason(home: Installation
     assert "the package index cannot be reached" in told.stderr.splitlines()[-1]
 
 
+@pytest.mark.system
 def test_ctrl_c_keeps_what_was_run_and_the_same_command_goes_on(home: Installation, tmp_path: Path) -> None:
     bug, ready = tmp_path / "bug.py", Path("/dev/shm") / f"stop-{digest(str(tmp_path))}"  # noqa: S108 - seen by it too
     bug.write_text(

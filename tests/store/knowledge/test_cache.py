@@ -167,6 +167,7 @@ def settle() -> None:
     until(lambda: not any(one.name == "knowledge" for one in threading.enumerate()))
 
 
+@pytest.mark.system
 def test_a_store_that_cannot_be_read_from_the_start_is_tried_again(store: Engine) -> None:
     spoil(store)
     client = client_of(store)

@@ -277,6 +277,7 @@ def test_a_return_does_not_count_where_the_process_then_dies(attempt: Attempt) -
     assert done.record.observed == {"a": "1"}
 
 
+@pytest.mark.system
 @forked_alone
 def test_memory_is_limited_for_all_processes_of_an_arm_together(attempt: Attempt) -> None:
     record = attempt(

@@ -181,6 +181,7 @@ def own_address() -> str:
     return next((address for address in found if not address.startswith("127.")), "")
 
 
+@pytest.mark.system
 @from_level(Isolation.PROCESS)
 def test_a_fork_bomb_is_ended_whole(attempt: Attempt) -> None:
     assert attempt("forks", limits={"processes": 64}).record.ending is Ending.OVER_PROCESSES

@@ -82,6 +82,7 @@ def dispatching(engine: Engine, transport: Any, how: DispatchOptions, **options:
             done.result(PATIENCE_S)
 
 
+@pytest.mark.system
 def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, transport: LocalTransport, tmp_path: Path) -> None:
     builds = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126")]
     run = given_run(engine, [doing("match")], builds, at=utc_now())
