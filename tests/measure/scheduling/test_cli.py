@@ -64,7 +64,6 @@ def test_what_is_proposed_is_run_in_that_order_and_is_due_no_more(installation: 
     assert {job["build"] for job in left} <= {"torch-0.0.1+mini"}, "only what may help where it fails is left"
 
 
-@pytest.mark.system
 def test_downloads_are_told_unless_nobody_is_to_be_asked(installation: Installation) -> None:
     shown = installation.command("next")
     assert shown.returncode == 0, shown.stderr
