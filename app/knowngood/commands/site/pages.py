@@ -14,9 +14,9 @@ from fastapi import FastAPI
 
 from knowngood.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.domain.grouping import grouped
-from knowngood.domain.issue import inapplicable
 from knowngood.domain.verdicts.known import Known
 from knowngood.domain.verdicts.matrix import measured_line, shown_builds
+from knowngood.domain.verdicts.verdict import CONCLUSIVE
 from knowngood.matrix.overview.selection import one_class
 from knowngood.web.html.i18n import Language
 from knowngood.web.request_context import LANGUAGE_COOKIE
@@ -97,12 +97,12 @@ def _upgrades(known: Known, hardware: str) -> Iterator[SitePage]:
         build = known.builds[start]
         fields = {"from": _name(build), "hardware": hardware}
         yield SitePage(_upgrade(**fields), f"upgrade/{start}.{hardware}.html", "upgrades")
-        existing = {issue.component for issue in asked_of if inapplicable(issue, build, hardware) is None}
+        answered = [issue.component for issue in asked_of if known.cell(issue, build, hardware).verdict in CONCLUSIVE]
         for component, name in names.items():
-            if component not in existing:  # the page could say no more than that
-                continue
-            address = _upgrade(**fields, component=component)
-            yield SitePage(address, f"upgrade/{start}.{hardware}.{name}.html", "upgrades")
+            # Of less than an average share of the answers the pages of its issues tell as much: a tenth of a site.
+            if answered.count(component) * len(names) >= max(1, len(answered)):
+                address = _upgrade(**fields, component=component)
+                yield SitePage(address, f"upgrade/{start}.{hardware}.{name}.html", "upgrades")
 
 
 def _upgrade(**fields: str) -> str:
