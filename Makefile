@@ -40,7 +40,7 @@ test: $(VENV)/.developer
 
 # Only where such tests are: looking into the other files costs each process seconds.
 test-system: $(VENV)/.developer
-	$(BIN)/python -m pytest -n 4 $(BY_FILE) $(SLOWEST) -m "(system or browser) and not soak" tests/system tests/stories $$(grep -rl --include='test_*.py' 'mark\.system' tests)
+	$(BIN)/python -m pytest -n 4 $(BY_FILE) $(SLOWEST) -m "(system or browser) and not soak" tests/system tests/stories $$(grep -rl --include='test_*.py' 'mark\.system\|"system")' tests)
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer

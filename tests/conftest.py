@@ -36,21 +36,20 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of a test with `sample(n)` n are kept, spread evenly; the others are left to `make soak`.
+    """Of the cases of a test with `sample(n, rest)` n are kept, spread evenly; the others are marked `rest`.
 
     Files with tests that may take longest, by the time they are given, begin first, then those with a browser (2 s a
     test), then those of the workers: they wait for processes, and what computes fills the time meanwhile. So no process
     is left alone with one at the end. And a test whose browser crashed under it says nothing: it runs once more, in a
     new one.
     """
-    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    cases: dict[tuple[str, int, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if drawn := item.get_closest_marker("sample"):
-            cases[item.nodeid.partition("[")[0], drawn.args[0]].append(item)
-    for (_, n), alike in cases.items():
-        kept = {at * len(alike) // n for at in range(n)}
-        for item in (one for at, one in enumerate(alike) if at not in kept):
-            item.add_marker("soak")
+            cases[item.nodeid.partition("[")[0], *drawn.args].append(item)
+    for (_, n, rest), alike in cases.items():
+        for item in set(alike).difference(alike[at * len(alike) // n] for at in range(n)):
+            item.add_marker(rest)
     longest: dict[Path, tuple[float, bool, bool]] = {}
     for item in items:
         given = item.get_closest_marker("timeout")

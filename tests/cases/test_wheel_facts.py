@@ -105,7 +105,7 @@ def asked(text: str) -> GateRequest:
     return GateRequest(environment=AttachedFile(text, name), python=python, issues=("pytorch-151290",))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(6, "system")
 @pytest.mark.parametrize(("text", "said"), REFUSED.values(), ids=REFUSED)
 def test_a_fact_of_wheels_refuses_at_every_door(
     knowledge: Knowledge, shipped_client: TestClient, text: str, said: str

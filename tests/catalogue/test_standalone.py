@@ -132,7 +132,7 @@ def script(make: Callable[[str], Path]) -> Path:
     return make(BODY)
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(9, "system")
 @pytest.mark.parametrize(
     ("arm", "status", "last_line"),
     [

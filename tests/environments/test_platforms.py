@@ -142,7 +142,7 @@ def is_refused(text: str, words: str) -> bool:
     return words in plain and "accept_variant" not in plain and "nearest tested" not in plain
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(12, "system")
 @pytest.mark.parametrize(("text", "words"), ENVIRONMENTS.values(), ids=IDS)
 def test_the_command_answers_for_what_is_measured_alone(text: str, words: str, tmp_path: Path) -> None:
     asks = [

@@ -76,7 +76,7 @@ def server(place: Place) -> Iterator[str]:
 # -- what the shipped evidence says ------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, "system")
 @pytest.mark.parametrize(
     ("asked", "code", "words"),
     [
@@ -133,7 +133,7 @@ def document(told: Told) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in {"decided_at", "known_at"}}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, "system")
 @pytest.mark.parametrize(
     "asked",
     [

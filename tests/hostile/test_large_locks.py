@@ -127,7 +127,7 @@ MADE: dict[str, Callable[[], str]] = {
 _COUNTS = {"uv.lock": MANY + 1, "environment.yml": 2 * MANY, "pyproject.toml": 2 * MANY}
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, "system")
 @pytest.mark.parametrize("name", MADE)
 def test_a_file_of_two_thousand_packages_is_read_whole(name: str) -> None:
     found = read_environment(name, MADE[name]().encode())

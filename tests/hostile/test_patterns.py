@@ -91,14 +91,14 @@ def _slow_text(pattern: str, flags: int, *, is_anchored: bool) -> str | None:
     return None
 
 
-@pytest.mark.sample(53)
+@pytest.mark.sample(53, "system")
 @pytest.mark.parametrize("used", USED)
 def test_twice_the_text_takes_a_pattern_twice_the_steps_at_most(used: str) -> None:
     _, pattern, flags, is_anchored = USED[used]
     assert _slow_text(pattern, flags, is_anchored=is_anchored) is None
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, "system")
 @pytest.mark.parametrize(
     ("pattern", "is_anchored"),
     [

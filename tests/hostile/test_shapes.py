@@ -33,14 +33,14 @@ def _measured(make: Maker, measure: Callable[[Callable[[], object]], int]) -> li
     return [measure(partial(read, one)) for one in made]
 
 
-@pytest.mark.sample(31)
+@pytest.mark.sample(31, "system")
 @pytest.mark.parametrize("make", [*CRITICAL, *OTHERS], ids=lambda make: make.__name__)
 def test_twice_the_text_takes_twice_the_steps_at_most(make: Maker) -> None:
     one, two, four = _measured(make, count_steps)
     assert four - two <= 2 * _MARGIN * max(0, two - one) + _STEPS
 
 
-@pytest.mark.sample(31)
+@pytest.mark.sample(31, "system")
 @pytest.mark.parametrize("make", [*CRITICAL, *OTHERS], ids=lambda make: make.__name__)
 def test_twice_the_text_takes_twice_the_memory_at_most(make: Maker) -> None:
     _, two, four = _measured(make, peak_bytes)

@@ -1,6 +1,6 @@
 """Server, command line and snapshot give the same document for random policies, environments and evidence.
 
-KNOWNGOOD_SOAK_CASES says how many (30 unless set; `make soak` takes 5,000), KNOWNGOOD_SOAK_SEED repeats a run: the seed
+KNOWNGOOD_SOAK_CASES says how many (60 unless set; `make soak` takes 5,000), KNOWNGOOD_SOAK_SEED repeats a run: the seed
 is printed with every failure. The server and the snapshot are asked through the command itself, over real HTTP and a
 real file; the store is read as the command reads it.
 """
@@ -35,7 +35,7 @@ from tests.soak import questions
 from tests.soak.doors import KEY, a_server, arguments_of, comparable, fill, told
 from tests.soak.seed import SEED
 
-CASES = int(os.environ.get("KNOWNGOOD_SOAK_CASES", "30"))
+CASES = int(os.environ.get("KNOWNGOOD_SOAK_CASES", "60"))
 CASES_OF_A_WORLD = max(1, min(100, CASES // 2))
 MANY = 300
 """From so many on every decision is bound to occur."""

@@ -144,7 +144,7 @@ def _is_parsed(column: sa.Column[object]) -> bool:
     return column.name == "doc" or isinstance(column.type, sa.LargeBinary | Json)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, "soak")
 @pytest.mark.parametrize(
     ("place", "values"),
     [

@@ -5,7 +5,7 @@ import pytest
 from tests.fixtures.databases import NewStore
 from tests.web.whole_api import ask_everything, served
 
-BUDGET_S = 15
+BUDGET_S = 25
 
 
 @pytest.mark.system

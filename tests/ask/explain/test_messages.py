@@ -62,7 +62,7 @@ def test_a_message_is_as_its_file_says(id_: str) -> None:
     assert all(re.fullmatch(r"2\.\d+(\.\d+)?", torch) for torch in known.commands)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, "soak")
 @pytest.mark.parametrize("pattern", sorted({pattern for known in MESSAGES.values() for pattern in known.patterns}))
 def test_a_message_is_quick_on_what_is_written_to_be_slow(pattern: str) -> None:
     assert not is_slow(pattern)

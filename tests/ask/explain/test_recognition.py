@@ -368,7 +368,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, "system")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_megabyte_written_to_be_slow_is_answered_in_bounded_time(
     shelf: Shelf, library: FailureLibrary, text: str

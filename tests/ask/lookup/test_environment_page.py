@@ -88,7 +88,7 @@ INPUTS = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, "system")
 @pytest.mark.parametrize("name", INPUTS)
 def test_what_people_have_is_read_at_every_door(shipped_client: TestClient, name: str) -> None:
     text, groups, build, words = INPUTS[name]
@@ -214,7 +214,7 @@ SECRET = "\n".join(
 )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, "system")
 @pytest.mark.parametrize(
     "text", [COLLECTED, SECRET, "torch==2.6.0\nnumpy==2\n", "torch==2.7.1\ntriton==3.2.0\n", DOCKERFILE]
 )
@@ -256,7 +256,7 @@ def test_where_to_move_carries_all_that_is_stated(shipped_client: TestClient) ->
     assert shipped_client.get(address).status_code == 200
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(6, "system")
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [

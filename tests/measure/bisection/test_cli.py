@@ -142,7 +142,7 @@ def test_a_build_that_infrastructure_kept_from_answering_is_asked_once_and_named
     assert any("2.4.0 gives no answer (inconclusive: " in one for one in sentences(found.answer))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, "system")
 @pytest.mark.parametrize(
     ("truth", "code"),
     [("X??????.", 3), ("X??X???.", 0), ("X.??.?..", 0), ("????????", 3), (".......X", 0), ("X......X", 3)],

@@ -44,12 +44,13 @@ def test_it_is_small() -> None:
     assert FILE.stat().st_size < 600_000
 
 
-def test_it_decides_as_a_store_with_the_same_evidence_does(shipped: Engine) -> None:
+@pytest.mark.system
+def test_it_decides_as_a_store_with_the_same_evidence_does_on_every_cell(shipped: Engine) -> None:
     found = read_shipped().knowledge
     now = found.known.as_of + timedelta(days=1)
     with reading(shipped) as s:
         store = load_knowledge(s, found.known.as_of).knowledge
-    for build, text in zip(sorted(found.tested)[::7], cycle(POLICIES.values())):  # each build by one policy
+    for build, text in zip(sorted(found.tested), cycle(POLICIES.values())):  # each build by one policy
         asked = GateRequest(build=build, issues=("all",), policy=AttachedFile(text, "knowngood.toml"))
         assert rule(asked, found, now) == rule(asked, store, now), build
 

@@ -143,7 +143,7 @@ def reader(shipped_client: TestClient) -> TestClient:
     return shipped_client
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(40, "soak")
 @pytest.mark.parametrize("address", addresses())
 def test_a_page_in_chinese_is_chinese(reader: TestClient, address: str) -> None:
     response = reader.get(address)

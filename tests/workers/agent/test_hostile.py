@@ -414,7 +414,7 @@ def test_memory_is_counted_wherever_it_is(host: Host, sandbox_spec: SandboxSpec,
         assert got == expected
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, "system")
 @pytest.mark.parametrize("level", LEVELS, scope="module")
 def test_an_arm_that_edits_its_packages_does_not_choose_its_interpreter(
     host: Host, reached: Callable[..., SandboxSpec], level: str
