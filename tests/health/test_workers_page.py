@@ -18,14 +18,12 @@ from knowngood.store.tables import attempts, machines
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.asking import client_of, shown, values_of
+from tests.web.asking import answer_at, client_of, shown, values_of
 from tests.web.given import BAD, CPU_MACHINE, DYNAMO, GOOD, GPU_CLASS, GPU_MACHINE, NOW, Asked
 
 
 def told(client: TestClient, query: str = "") -> Any:
-    response = client.get(f"/api/v1/workers{query}")
-    assert response.status_code == 200, response.text
-    return response.json()
+    return answer_at(client, f"/api/v1/workers{query}")
 
 
 def test_every_machine_is_told_with_what_it_is_and_did(client: TestClient) -> None:

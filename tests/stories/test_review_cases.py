@@ -34,6 +34,7 @@ from knowngood.store.knowledge.loader import load_known
 from knowngood.store.tables import attempts
 from knowngood.web.urls import MATRIX
 from tests.commands.given import run_here
+from tests.web.asking import answer_at
 
 CPU, GPU = "cpu-x86_64", "cuda-sm_90"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -51,9 +52,7 @@ def known(shipped: Engine) -> Known:
 
 
 def get(shipped_client: TestClient, path: str, **asked: Any) -> dict[str, Any]:
-    response = shipped_client.get(f"/api/v1/{path}", params=asked)
-    assert response.status_code == 200, response.text
-    body: dict[str, Any] = response.json()
+    body: dict[str, Any] = answer_at(shipped_client, f"/api/v1/{path}", **asked)
     return body
 
 

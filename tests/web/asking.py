@@ -89,6 +89,13 @@ def values_of(client: TestClient, address: str) -> Mapping[str, Any]:
     return values
 
 
+def answer_at(client: TestClient, address: str, **asked: Any) -> Any:
+    """The JSON that the API answers with."""
+    response = client.get(address, params=asked or None)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
 def template_of(client: TestClient, address: str) -> str:
     name: str = vars(client.get(address))["template"].name
     return name

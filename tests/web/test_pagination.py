@@ -16,6 +16,7 @@ from knowngood.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
+from tests.web.asking import answer_at
 from tests.web.given import BAD, BUILDS, GOOD, ISSUES, NEW, OLD, Asked
 
 LISTS = {
@@ -27,12 +28,6 @@ LISTS = {
 }
 
 
-def get(client: TestClient, address: str) -> Any:
-    response = client.get(address)
-    assert response.status_code == 200, response.text
-    return response.json()
-
-
 def with_parameter(address: str, parameter: str) -> str:
     return f"{address}{'&' if '?' in address else '?'}{parameter}"
 
@@ -42,7 +37,7 @@ def parts_of(client: TestClient, address: str, key: str, between: Callable[[], N
     items: list[Any] = []
     following: str | None = address
     while following:
-        body = get(client, following)
+        body = answer_at(client, following)
         items += body[key]
         following = body["next"]
         between()
@@ -52,9 +47,9 @@ def parts_of(client: TestClient, address: str, key: str, between: Callable[[], N
 @pytest.mark.parametrize(("address", "key"), LISTS.items())
 @pytest.mark.parametrize("limit", [3, 1000, *(pytest.param(one, marks=pytest.mark.soak) for one in (1, 2, 7))])
 def test_the_parts_of_a_list_are_the_list(client: TestClient, address: str, key: str, limit: int) -> None:
-    whole = get(client, address)[key]
+    whole = answer_at(client, address)[key]
     assert parts_of(client, with_parameter(address, f"limit={limit}"), key) == whole
-    assert len(get(client, with_parameter(address, f"limit={limit}"))[key]) == min(limit, len(whole))
+    assert len(answer_at(client, with_parameter(address, f"limit={limit}"))[key]) == min(limit, len(whole))
 
 
 @pytest.mark.parametrize("address", LISTS)
@@ -68,7 +63,7 @@ def test_the_next_part_stands_in_the_header_too(client: TestClient, address: str
 
 @pytest.mark.parametrize("address", ["/api/v1/issues", "/api/v1/builds", "/api/v1/matrix"])
 def test_what_is_asked_for_whole_is_answered_as_ever(client: TestClient, address: str) -> None:
-    assert "next" not in get(client, address)
+    assert "next" not in answer_at(client, address)
 
 
 SORTED = [
@@ -84,14 +79,14 @@ SORTED = [
 
 @pytest.mark.parametrize(("address", "key", "sort"), SORTED)
 def test_parts_of_a_sorted_list_are_the_sorted_list(client: TestClient, address: str, key: str, sort: str) -> None:
-    whole = get(client, f"{address}?sort={sort}")[key]
+    whole = answer_at(client, f"{address}?sort={sort}")[key]
     assert parts_of(client, f"{address}?sort={sort}&limit=2", key) == whole
-    assert sorted(map(json.dumps, whole)) == sorted(map(json.dumps, get(client, address)[key]))
+    assert sorted(map(json.dumps, whole)) == sorted(map(json.dumps, answer_at(client, address)[key]))
 
 
 def test_cells_stand_in_the_order_asked_for_and_unmeasured_ones_last(client: TestClient) -> None:
-    newest_first = [cell["measured_at"] for cell in get(client, "/api/v1/matrix?sort=-measured_at")["cells"]]
-    oldest_first = [cell["measured_at"] for cell in get(client, "/api/v1/matrix?sort=measured_at")["cells"]]
+    newest_first = [cell["measured_at"] for cell in answer_at(client, "/api/v1/matrix?sort=-measured_at")["cells"]]
+    oldest_first = [cell["measured_at"] for cell in answer_at(client, "/api/v1/matrix?sort=measured_at")["cells"]]
     measured = [time for time in newest_first if time]
     assert measured == sorted(measured, reverse=True)
     assert oldest_first[: len(measured)] == sorted(measured)
@@ -100,12 +95,12 @@ def test_cells_stand_in_the_order_asked_for_and_unmeasured_ones_last(client: Tes
 
 def test_severities_and_releases_have_their_own_order(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, ISSUES, [make_build("2.10.0+cu128"), make_build("2.9.0+cu128"), OLD])
-    assert [one["id"] for one in get(own, "/api/v1/builds")["builds"]] == [
+    assert [one["id"] for one in answer_at(own, "/api/v1/builds")["builds"]] == [
         OLD.id,
         "torch-2.9.0+cu128",
         "torch-2.10.0+cu128",
     ]
-    assert [one["id"] for one in get(own, "/api/v1/builds?sort=-id&limit=1")["builds"]] == ["torch-2.10.0+cu128"]
+    assert [one["id"] for one in answer_at(own, "/api/v1/builds?sort=-id&limit=1")["builds"]] == ["torch-2.10.0+cu128"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +115,7 @@ def test_what_comes_in_between_two_parts_repeats_nothing_and_hides_nothing(
 ) -> None:
     given.save(own_engine, ISSUES, BUILDS)
     given.run(own_engine, Asked([BAD], NOON))
-    before = {(cell["issue"], cell["build"]) for cell in get(own, "/api/v1/matrix")["cells"]}
+    before = {(cell["issue"], cell["build"]) for cell in answer_at(own, "/api/v1/matrix")["cells"]}
     issues, builds = list(ISSUES), list(BUILDS)
 
     def more() -> None:
@@ -162,7 +157,7 @@ ISSUE_FILTERS = [
 
 @pytest.mark.parametrize(("query", "ids"), ISSUE_FILTERS)
 def test_issues_are_those_asked_for(client: TestClient, query: str, ids: set[str]) -> None:
-    assert {issue["id"] for issue in get(client, f"/api/v1/issues?{query}")["issues"]} == ids
+    assert {issue["id"] for issue in answer_at(client, f"/api/v1/issues?{query}")["issues"]} == ids
 
 
 def ids_of(*builds: Build) -> set[str]:
@@ -182,16 +177,16 @@ BUILD_FILTERS = [
 
 @pytest.mark.parametrize(("query", "ids"), BUILD_FILTERS)
 def test_builds_are_those_asked_for(client: TestClient, query: str, ids: set[str]) -> None:
-    assert {build["id"] for build in get(client, f"/api/v1/builds?{query}")["builds"]} == ids
+    assert {build["id"] for build in answer_at(client, f"/api/v1/builds?{query}")["builds"]} == ids
 
 
 def test_cells_are_those_asked_for(client: TestClient) -> None:
-    whole = get(client, "/api/v1/matrix")["cells"]
+    whole = answer_at(client, "/api/v1/matrix")["cells"]
 
     def expect(query: str, wanted: Callable[[Any], bool]) -> None:
         expected = [cell for cell in whole if wanted(cell)]
         assert expected
-        assert get(client, f"/api/v1/matrix?{query}")["cells"] == expected
+        assert answer_at(client, f"/api/v1/matrix?{query}")["cells"] == expected
 
     expect("verdicts=affected,flaky", lambda cell: cell["verdict"] in {"affected", "flaky"})
     expect("verdicts=affected&verdicts=not_run", lambda cell: cell["verdict"] in {"affected", "not_run"})
@@ -207,7 +202,7 @@ def test_cells_are_those_asked_for(client: TestClient) -> None:
 
 def test_some_cells_come_with_their_issues_and_builds_alone(client: TestClient) -> None:
     for query in ("verdicts=flaky", "limit=1", "since=2026-11-21T14:00:00Z&limit=2"):
-        body = get(client, f"/api/v1/matrix?{query}")
+        body = answer_at(client, f"/api/v1/matrix?{query}")
         assert {issue["id"] for issue in body["issues"]} == {cell["issue"] for cell in body["cells"]}
         assert {build["id"] for build in body["builds"]} == {cell["build"] for cell in body["cells"]}
 
@@ -228,17 +223,17 @@ def test_attempts_of_an_issue_are_those_asked_for(
     client: TestClient, query: str, wanted: Callable[[Any], bool]
 ) -> None:
     address = "/api/v1/attempts?issue=pytorch-151290"
-    whole = get(client, address)["attempts"]
-    found = get(client, f"{address}&{query}")["attempts"]
+    whole = answer_at(client, address)["attempts"]
+    found = answer_at(client, f"{address}&{query}")["attempts"]
     assert found == [one for one in whole if wanted(one)]
     assert found
 
 
 def test_attempts_stand_newest_first_and_say_what_their_cell_says(client: TestClient) -> None:
-    listed = get(client, "/api/v1/attempts?issue=pytorch-151290")["attempts"]
+    listed = answer_at(client, "/api/v1/attempts?issue=pytorch-151290")["attempts"]
     times = [one["finished_at"] for one in listed]
     assert times == sorted(times, reverse=True)
-    cell = get(client, f"/api/v1/cells/pytorch-151290/{BAD.id}")
+    cell = answer_at(client, f"/api/v1/cells/pytorch-151290/{BAD.id}")
     same = [{key: one[key] for key in cell["evidence"][0]} for one in listed if one["build"] == BAD.id]
     assert same == cell["evidence"]
 
@@ -254,7 +249,7 @@ def test_attempts_stand_newest_first_and_say_what_their_cell_says(client: TestCl
     ],
 )
 def test_items_have_the_fields_asked_for(client: TestClient, address: str, key: str, fields: list[str]) -> None:
-    body = get(client, with_parameter(address, f"fields={','.join(fields)}&limit=3"))
+    body = answer_at(client, with_parameter(address, f"fields={','.join(fields)}&limit=3"))
     assert body[key]
     assert {tuple(sorted(item)) for item in body[key]} == {tuple(sorted(fields))}
     assert "next" in body
@@ -297,7 +292,7 @@ def test_what_cannot_be_answered_names_the_parameter(client: TestClient, address
 
 
 def test_a_cursor_is_refused_under_another_question(client: TestClient) -> None:
-    cursor = get(client, "/api/v1/matrix?limit=1&sort=issue")["next"].rpartition("cursor=")[2]
+    cursor = answer_at(client, "/api/v1/matrix?limit=1&sort=issue")["next"].rpartition("cursor=")[2]
     for query in ("sort=-issue", "", "sort=issue&verdicts=affected", "sort=issue&columns=minors"):
         problem = client.get(f"/api/v1/matrix?{query}&cursor={cursor}").json()
         assert (problem["status"], problem["errors"][0]["field"]) == (422, "cursor")
@@ -308,7 +303,7 @@ def test_a_cursor_is_refused_under_another_question(client: TestClient) -> None:
 @given_values(data=st.data())
 def test_no_damage_to_a_cursor_is_a_fault_of_the_server(client: TestClient, data: st.DataObject) -> None:
     address, key = data.draw(st.sampled_from(sorted(LISTS.items())))
-    path, _, cursor = get(client, with_parameter(address, "limit=1"))["next"].rpartition("cursor=")
+    path, _, cursor = answer_at(client, with_parameter(address, "limit=1"))["next"].rpartition("cursor=")
     assert key
     at = data.draw(st.integers(0, len(cursor) - 1))
     sign = data.draw(st.sampled_from("ABCDEFabcdef0129-_=%~ "))
@@ -331,5 +326,5 @@ def test_a_part_takes_no_more_queries_than_the_whole(
 ) -> None:
     client.get(MATRIX)  # what is known is kept from then on
     with count_statements(notebook) as said:
-        get(client, address)
+        answer_at(client, address)
     assert len(said) == queries, said

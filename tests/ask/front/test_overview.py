@@ -15,16 +15,14 @@ from knowngood.web.html.i18n import exact
 from tests.make import HARDWARE, NOON
 from tests.store.test_unreadable import NO_JSON, damage
 from tests.web import given
-from tests.web.asking import client_of, values_of
+from tests.web.asking import answer_at, client_of, values_of
 from tests.web.given import BAD, DYNAMO, GPU_CLASS, MASK, NOW, OLD, SILENT, Asked
 
 OVERVIEW = "/api/v1/overview"
 
 
 def overview(client: TestClient) -> Any:
-    response = client.get(OVERVIEW)
-    assert response.status_code == 200, response.text
-    return response.json()
+    return answer_at(client, OVERVIEW)
 
 
 def test_recent_releases_stand_as_on_their_own_pages_newest_first(client: TestClient) -> None:

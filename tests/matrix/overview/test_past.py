@@ -14,7 +14,7 @@ from knowngood.store.evidence import changes
 from tests.fixtures.databases import CountStatements, NewStore
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.asking import app_over
+from tests.web.asking import answer_at, app_over
 from tests.web.given import BAD, BUILDS, GOOD, GPU_CLASS, ISSUES, LONG_AGO, MASK, NOW, OLD, Asked
 
 STEPS = (
@@ -37,9 +37,7 @@ class Told:
         self.client = TestClient(app_over(self.engine, clock=lambda: self.times[-1]))
 
     def get(self, address: str) -> Any:
-        response = self.client.get(address)
-        assert response.status_code == 200, response.text
-        return response.json()
+        return answer_at(self.client, address)
 
 
 ADDRESSES = (

@@ -14,7 +14,7 @@ from knowngood.move.compare.comparison import sentence
 from knowngood.move.pair import Group, IssuePair, Transition, WorkaroundTurn
 from knowngood.store.engine import Engine
 from tests.make import HARDWARE, NOON
-from tests.web.asking import values_of
+from tests.web.asking import answer_at, values_of
 from tests.web.given import (
     BAD,
     BUILDS,
@@ -51,9 +51,7 @@ def row_of(client: TestClient, where: str, issue: str) -> str:
 
 
 def told(client: TestClient, before: str, after: str, **more: str) -> dict[str, Any]:
-    response = client.get(f"/api/v1{address(before, after, **more)}")
-    assert response.status_code == 200, response.text
-    body: dict[str, Any] = response.json()
+    body: dict[str, Any] = answer_at(client, f"/api/v1{address(before, after, **more)}")
     return body
 
 

@@ -27,7 +27,7 @@ from tests.move.compare.given_bump import (
     release,
     repair,
 )
-from tests.web.asking import client_of
+from tests.web.asking import answer_at, client_of
 from tests.web.given import GPU_CLASS
 
 
@@ -42,10 +42,7 @@ def client(store: Engine) -> TestClient:
 
 
 def compared(client: TestClient, after: str = CANDIDATE.id) -> dict[str, Any]:
-    asked = {"a": BEFORE.id, "b": after, "hardware": GPU_CLASS}
-    response = client.get("/api/v1/compare", params=asked)
-    assert response.status_code == 200, response.text
-    body: dict[str, Any] = response.json()
+    body: dict[str, Any] = answer_at(client, "/api/v1/compare", a=BEFORE.id, b=after, hardware=GPU_CLASS)
     return body
 
 

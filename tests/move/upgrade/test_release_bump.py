@@ -26,7 +26,7 @@ from tests.move.compare.given_bump import (
     release,
     repair,
 )
-from tests.web.asking import client_of
+from tests.web.asking import answer_at, client_of
 
 
 @pytest.fixture
@@ -40,9 +40,7 @@ def client(engine: Engine) -> TestClient:
 
 
 def advice(client: TestClient, start: str = BEFORE.id, **asked: str) -> Any:
-    response = client.get("/api/v1/upgrade", params={"from": start, "watch": LIST, **asked})
-    assert response.status_code == 200, response.text
-    return response.json()
+    return answer_at(client, "/api/v1/upgrade", **{"from": start, "watch": LIST, **asked})
 
 
 def groups(told: Any, build: str) -> dict[str, str]:

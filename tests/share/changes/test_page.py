@@ -24,14 +24,12 @@ from knowngood.store.engine import Engine, unit_of_work
 from knowngood.store.evidence.changes import note_checks
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
-from tests.web.asking import shown, values_of
+from tests.web.asking import answer_at, shown, values_of
 from tests.web.given import BAD, GOOD, GPU_CLASS, Asked
 
 
 def changes(client: TestClient, query: str = "") -> list[dict[str, Any]]:
-    response = client.get(f"/api/v1/changes{query}")
-    assert response.status_code == 200, response.text
-    found: list[dict[str, Any]] = response.json()["changes"]
+    found: list[dict[str, Any]] = answer_at(client, f"/api/v1/changes{query}")["changes"]
     return found
 
 

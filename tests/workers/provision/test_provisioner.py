@@ -285,6 +285,18 @@ def test_wheels_are_downloaded_once_even_behind_an_index_without_cache_headers(m
     assert len(fetched) == len(set(fetched))
 
 
+@pytest.mark.parametrize("offered", ["on an index", "in a folder"])
+def test_wheels_that_something_removed_from_uvs_cache_are_unpacked_anew(
+    make: Make, registry: Registry, tmp_path: Path, offered: str
+) -> None:
+    """As cleaners of disks do; uv takes it for there what it once unpacked from a folder, and fails."""
+    registry.wheels.append(make_wheel("extra", "1.0"))
+    folder = {"UV_FIND_LINKS": str(write_wheels(tmp_path / "wheels", *usual_wheels()))} if "folder" in offered else {}
+    provision(make(**folder), build_of())
+    shutil.rmtree(tmp_path / "uv-cache" / "archive-v0")
+    assert file_in(provision(make(**folder), build_of(), "extra==1.0"), "torch/graph.py").exists()
+
+
 # -- edits -------------------------------------------------------------------------------------------------------------
 
 

@@ -67,6 +67,12 @@ error: Failed to install: torch-2.6.0-cp311-cp311-manylinux1_x86_64.whl (torch==
   cause: failed to copy file
   cause: No space left on device (os error 28)
 """
+GONE = """\
+error: No solution found when resolving dependencies
+  cause: Because torch==9.1.0 has an invalid package format and you require torch==9.1.0, we can conclude that your \
+requirements are unsatisfiable. The structure of `torch` (v9.1.0) was invalid: failed to read directory \
+`/cache/archive-v0/EBNolR5QBXcLy2If`: No such file or directory (os error 2)
+"""
 BAD_REQUIREMENT = """\
 error: Couldn't parse requirement in `requirements.in` at position 0
   cause: expected version to start with a number, but no leading ASCII digits were found
@@ -84,6 +90,7 @@ ROWS = {
     "server trouble": (UNAVAILABLE, Fault.UNREACHABLE, False),
     "not in the cache": (OFFLINE, Fault.UNREACHABLE, False),
     "disk full": (FULL, Fault.DISK_FULL, False),
+    "an unpacked wheel that is gone": (GONE, Fault.OTHER, False),
     "a requirement that does not parse": (BAD_REQUIREMENT, Fault.OTHER, False),
     "killed without a word": ("", Fault.OTHER, False),
 }

@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -18,11 +18,12 @@ from time import sleep, time_ns
 from knowngood.domain.issue import digest
 from knowngood_workers.common.files import read_json, read_regular, remove_tree, write_whole
 from knowngood_workers.provision.site_packages import Distribution, find_distributions, inodes_of, seal, site_of
+from knowngood_workers.provision.uv_cli import forget_missing
 
 _READY = "ready.json"
 _PYLOCK = "pylock.toml"
 _MOST_BYTES = 16 << 20  # of either; they have some 20 KB
-_LOCK = ".lock"
+_LOCK = ".lock"  # also the name of uv's own: shared while uv works, exclusive while it prunes (uv 0.13.8)
 _ONCE = ".once"  # the lock of an environment for one lease
 _LEFT = "removed-"
 _POLL_S = 0.1
@@ -172,7 +173,7 @@ class EnvironmentCache:
 
     def drop_unpacked_wheels(self, inodes: set[tuple[int, int]], on_wait: Callable[[], None]) -> None:
         """Remove edited unpacked wheels from uv's cache, so that uv unpacks them anew; waits until uv is idle."""
-        with self._cache_opened() as descriptor:
+        with _opened(self.cache / _LOCK, 0o666) as descriptor:
             while not _try_lock(descriptor, fcntl.LOCK_EX):
                 on_wait()
                 sleep(_POLL_S)
@@ -197,16 +198,15 @@ class EnvironmentCache:
         One in use, and those of `keep`, stay; so it may end with less than was wanted. Half-made ones go first.
         """
         self._sweep()
-        removed: list[str] = []
-        standing = self.load_all()
-        for ready in tuple(standing):
+        every = self.load_all()
+        standing = every.copy()
+        for ready in every:
             if is_enough(_bytes_of(standing)):
                 break
             if ready.key not in keep and self._evict(ready):
                 standing.remove(ready)
-                removed.append(ready.key)
         self._forget_archives(set())
-        return removed
+        return [ready.key for ready in every if ready not in standing]
 
     def _sweep(self) -> None:
         for left in self.root.glob(f"{_LEFT}*"):
@@ -239,7 +239,7 @@ class EnvironmentCache:
         wanted = inodes | {(device, inode) for device, inode in read_json(self._orphans) or ()}
         if not wanted:
             return
-        with self._cache_opened() as descriptor:
+        with _opened(self.cache / _LOCK, 0o666) as descriptor:
             if _try_lock(descriptor, fcntl.LOCK_EX):
                 self._remove_archives(wanted, even_if_linked=False)
                 self._orphans.unlink(missing_ok=True)
@@ -247,20 +247,10 @@ class EnvironmentCache:
                 self._orphans.write_text(json.dumps(sorted(wanted)), encoding="utf-8")
 
     def _remove_archives(self, inodes: set[tuple[int, int]], *, even_if_linked: bool) -> None:
-        """Remove unpacked wheels and what points to them: uv misses a folder itself, but not always in time."""
-        removed = set()
         for folder in self.cache.glob("archive-v*/*"):
             if _is_unpacked_from(folder, inodes, even_if_linked=even_if_linked):
                 remove_tree(folder)
-                removed.add(folder.name)
-        for link in (path for path in self.cache.glob("wheels-v*/**/*") if removed and path.is_symlink()):
-            if link.readlink().name in removed:
-                for pointer in (link, link.with_name(f"{link.name}.http"), link.with_name(f"{link.name}.rev")):
-                    pointer.unlink(missing_ok=True)
-
-    def _cache_opened(self) -> AbstractContextManager[int]:
-        """The descriptor of uv's own lock file: shared while uv works, exclusive while it prunes (uv 0.13.8)."""
-        return _opened(self.cache / ".lock", 0o666)
+        forget_missing(self.cache)
 
     @property
     def _orphans(self) -> Path:
@@ -296,8 +286,7 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 
 def _touch(lock: int) -> None:
     """Say that an environment is used now. The kernel's own clock for files ticks every 4 ms only."""
-    now = time_ns()
-    os.utime(lock, ns=(now, now))
+    os.utime(lock, ns=(time_ns(),) * 2)
 
 
 def _bytes_of(environments: Collection[EnvironmentRecord]) -> int:

@@ -44,6 +44,8 @@ _UNSATISFIABLE = re.compile(r"No solution found when resolving")
 # What an index says that answers everything with "not found": a wrong address looks like an empty index.
 _DOUBTFUL = re.compile(r"was not found in the (?:package registry|provided package locations)")
 _CHILD_KILLED = "signal: 9 (SIGKILL)"
+# An unpacked wheel, of which uv says that its package is invalid: no statement about the package.
+_GONE = re.compile(r"failed to read directory `[^`]*archive-v\d+[^`]*`: No such file")
 _LEADING = re.compile(r"^(?:error|cause|hint|warning):\s*")
 
 
@@ -188,9 +190,11 @@ class Installer:
         # The interpreter that uv asks about itself can be killed as well; uv lives, and says so.
         if was_killed(ran) or (ran.returncode != 0 and _CHILD_KILLED in ran.stdout):
             raise InstallerFailed(Fault.OTHER, KILLED)
-        if ran.returncode != 0:
-            raise self._failed(ran.stdout)
-        return ran.stdout
+        if ran.returncode == 0:
+            return ran.stdout
+        if _GONE.search(ran.stdout) and forget_missing(self.cache):
+            return self.run(*arguments, observer=observer)
+        raise self._failed(ran.stdout)
 
     def lock(
         self, folder: Path, requirements: Iterable[str], *options: str, observer: ProcessObserver | None = None
@@ -211,6 +215,19 @@ class Installer:
         return InstallerFailed(fault, sentence, is_doubtful=is_doubtful)
 
 
+def forget_missing(cache: Path) -> bool:
+    """Remove what points to unpacked wheels that are gone; False where nothing does.
+
+    Of wheels from the network uv looks whether they are still there; of those from a folder it believes its pointer and
+    fails from then on (uv 0.13.8, 2026-11). It makes folders before links, so that none dangles meanwhile.
+    """
+    lost = [link for link in cache.glob("wheels-v*/**/*") if link.is_symlink() and not link.exists()]
+    for link in lost:
+        for pointer in (link, link.with_name(f"{link.name}.http"), link.with_name(f"{link.name}.rev")):
+            pointer.unlink(missing_ok=True)
+    return bool(lost)
+
+
 def classify_failure(output: str) -> tuple[Fault, bool]:
     """The kind of failure in uv's output, and whether an unreachable index could hide behind it.
 
@@ -218,6 +235,7 @@ def classify_failure(output: str) -> tuple[Fault, bool]:
     """
     kinds = (
         (_NO_SPACE, Fault.DISK_FULL),
+        (_GONE, Fault.OTHER),
         (_UNTRUSTED, Fault.UNTRUSTED),
         (_UNREACHABLE, Fault.UNREACHABLE),
         (_UNSATISFIABLE, Fault.UNSATISFIABLE),
