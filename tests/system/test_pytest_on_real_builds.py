@@ -112,6 +112,7 @@ class Release:
             "HOME": str(self.folder / "home"),
             "PYTHONPATH": str(self.folder),
             "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # processes that compile would import torch once more
         }
         done = subprocess.run(
             [*command, self.folder / "test_small_library.py"],
