@@ -1,7 +1,7 @@
 """Twice the text costs a reader twice the work at most, whatever the text is made of."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import pytest
 
@@ -9,7 +9,7 @@ from knowngood.domain.builds.build_names import BuildNames
 from knowngood.environments.detect import read_environment
 from knowngood.environments.resolve import resolve
 from knowngood.environments.wheels.table import shipped_wheels
-from tests.hostile.counting import count_steps, peak_bytes
+from tests.counting import count_steps, peak_bytes
 from tests.hostile.reading import read
 from tests.hostile.shapes import CRITICAL, OTHERS, Made, Maker, conda_blanks, pyproject_groups, repeated
 
@@ -54,6 +54,10 @@ def test_steps_and_bytes_show_what_multiplies() -> None:
     for measure in (count_steps, peak_bytes):
         one, two, four = (measure(partial(pairs, size)) for size in (50, 100, 200))
         assert four - two > 3 * (two - one)
+
+
+def test_what_a_cache_of_the_process_takes_once_is_not_counted() -> None:
+    assert peak_bytes(cache(lambda: bytes(1 << 20))) < 1 << 10
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from tests.system.real_builds import MARKS, ROOT, data_folder
+from tests.system.real_builds import MARKS, ROOT, data_folder, fetching
 
 pytestmark = MARKS
 
@@ -133,7 +133,8 @@ def release(request: pytest.FixtureRequest) -> Iterator[Release]:
         uv = find_uv_bin()
         subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder / "venv"], check=True)
         wanted = [f"torch=={request.param}", "numpy", "setuptools", "pytest", "pytest-xdist", "-e", str(ROOT)]
-        subprocess.run([uv, "pip", "install", "-q", "--python", made.python, *wanted], check=True)
+        with fetching():
+            subprocess.run([uv, "pip", "install", "-q", "--python", made.python, *wanted], check=True)
         yield made
 
 

@@ -1,7 +1,6 @@
 import gzip
 import io
 import json
-import tracemalloc
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,6 +29,7 @@ from knowngood.share.bundle import (
     read_items,
     write_bundle,
 )
+from tests.counting import peak_bytes
 from tests.full_disk import no_file_larger_than
 from tests.make import NOON, make_attempt
 from tests.pace import cost
@@ -295,13 +295,13 @@ def test_two_bundles_in_one_file_are_refused(write: Any) -> None:
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(write: Any) -> None:
-    endless = gzip.compress(b'{"kind":"header","format":"' + b"x" * (64 << 20))
-    tracemalloc.start()
-    with pytest.raises(BadBundle, match="holds more than any bundle of ours would"):
-        check_bundle(write(endless))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 40 << 20
+    endless = write(gzip.compress(b'{"kind":"header","format":"' + b"x" * (64 << 20)))
+
+    def refuse() -> None:
+        with pytest.raises(BadBundle, match="holds more than any bundle of ours would"):
+            check_bundle(endless)
+
+    assert peak_bytes(refuse) < 40 << 20
 
 
 @pytest.mark.parametrize(("limit", "items"), [("MOST_LINES", ITEMS), ("MOST_LOCKS", ITEMS[1:3])])
@@ -319,12 +319,7 @@ def test_a_bundle_of_too_many_lines_or_locks_is_refused(
 def test_what_a_bundle_says_a_second_time_takes_no_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundles_format, "_HELD_BYTES", 0)
     checked = check_bundle(write(packed([LogText(digest(""), "")] * 20_000)))
-    tracemalloc.start()
-    for _ in read_in_steps(checked, 1 << 20, lambda _: None):
-        pass
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2 << 20
+    assert peak_bytes(lambda: list(read_in_steps(checked, 1 << 20, lambda _: None))) < 2 << 20
 
 
 def test_where_no_room_is_left_for_the_unpacked_lines_a_sentence_says_so(
@@ -344,15 +339,14 @@ def test_a_large_bundle_is_read_and_written_without_holding_it(tmp_path: Path) -
             yield LogText(digest(text), text)
 
     path = tmp_path / "large.jsonl.gz"
-    tracemalloc.start()
-    with path.open("wb") as out:
-        write_bundle(out, HEADER, logs())
-    checked = check_bundle(path)
-    n = sum(1 for _ in read_items(checked))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert n == checked.counts["log"] == 300
-    assert peak < 20 << 20, "60 MB of logs went through"
+
+    def write_and_read() -> None:
+        with path.open("wb") as out:
+            write_bundle(out, HEADER, logs())
+        checked = check_bundle(path)
+        assert sum(1 for _ in read_items(checked)) == checked.counts["log"] == 300
+
+    assert peak_bytes(write_and_read) < 20 << 20, "60 MB of logs went through"
 
 
 @pytest.mark.parametrize(
