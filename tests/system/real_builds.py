@@ -7,21 +7,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
-from knowngood_workers.common.host_lock import turn
-
 ROOT = Path(__file__).parents[2]
 OLD, NEW = "torch-2.7.0+cu126", "torch-2.7.1+cu126"  # with the same 2 GB of CUDA, which are installed once
 OLDER = "torch-2.5.1+cu124"
-
-# Two uv that begin at once fetch the wheels that both want twice (uv 0.13.8: 1.7 GB of 5.9, 2026-11-30).
-fetching = partial(turn, "test-builds", at_once=1, on_wait=bool)
 
 MARKS = [
     pytest.mark.system,

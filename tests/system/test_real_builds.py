@@ -24,7 +24,7 @@ from knowngood.domain.verdicts.outcome import Outcome, classify
 from knowngood_workers.agent.arm_runner import Limits, RunLocation, arm_environment, execute, scratch_folder
 from knowngood_workers.provision.index_config import read_index
 from knowngood_workers.provision.provisioner import Environment, Provisioner, host_trouble
-from tests.system.real_builds import MARKS, NEW, OLD, OLDER, ROOT, data_folder, fetching, run
+from tests.system.real_builds import MARKS, NEW, OLD, OLDER, ROOT, data_folder, run
 
 pytestmark = MARKS
 
@@ -54,12 +54,11 @@ def cells_of(builds: str, issues: str, data: Path, **more: str) -> dict[tuple[st
 
 @pytest.fixture(scope="module")
 def measured(data: Path) -> Any:
-    with fetching():
-        return (
-            cells_of(OLD, FIXED, data)
-            | cells_of(NEW, f"{FIXED},{TEMPTING},pytorch-193793", data)
-            | cells_of(NEW, TRICKS, data, **TOYS, **store(data, "tricks"))
-        )
+    return (
+        cells_of(OLD, FIXED, data)
+        | cells_of(NEW, f"{FIXED},{TEMPTING},pytorch-193793", data)
+        | cells_of(NEW, TRICKS, data, **TOYS, **store(data, "tricks"))
+    )
 
 
 def test_a_bug_that_was_fixed_between_two_releases_is_seen_on_one_and_gone_on_the_other(measured: Any) -> None:

@@ -10,7 +10,7 @@ import symtable
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -208,14 +208,16 @@ def reached_from(script: Script, begin: Iterable[ast.stmt]) -> list[ast.stmt]:
     return [node for node in script.body if node in taken]
 
 
-def own_nodes(function: Function) -> Iterator[ast.AST]:
+@lru_cache(maxsize=256)  # each rule looks through the functions of one script, for each of its arms
+def own_nodes(function: Function) -> Sequence[ast.AST]:
     """The nodes of a function, and not in one inside it."""
+    found: list[ast.AST] = []
     waiting: list[ast.AST] = list(function.body)
     while waiting:
-        node = waiting.pop()
-        yield node
+        found.append(node := waiting.pop())
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def last_name(function: ast.expr) -> str:

@@ -235,8 +235,11 @@ def _discarded(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
 
 
 def _suspect_calls(function: Function, suspects: Collection[str]) -> list[ast.Call]:
-    calls = [node for node in own_nodes(function) if isinstance(node, ast.Call)]
-    return [call for call in calls if _is_suspect_call(call, function) or last_name(call.func) in suspects]
+    return [
+        node
+        for node in own_nodes(function)
+        if isinstance(node, ast.Call) and (last_name(node.func) in suspects or _is_suspect_call(node, function))
+    ]
 
 
 def _unused(function: Function) -> Iterator[ast.expr]:
